@@ -16,14 +16,6 @@ from relparallel.parallel.collective_time import one_ring, rings_in_rings
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.steady_state import bubble_time
 
-MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
-    "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
-    "experts", "active", "shared", "expert_ffn", "mixture", "layer_weights", "expert_weights",
-    "positions", "tied", "biases",
-)]))  # fmt: skip
-"""Sizes of a model; ``matrices`` is 2, or 3 with a gate; ``mixture`` the share of layers with experts; the
-weights are per layer, without and with those that expert parallelism splits; the last three are 0 or 1."""
-
 MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     # the data sheet
     "peak", "weight_peak", "memory_bandwidth", "processors", "node", "node_link", "network",
@@ -159,8 +151,10 @@ def _attention(model: Any, h: Any, s: Any) -> Any:
     length = model.sequence / s.context
     if h.flash_attention > 0:  # the masked half is left out
         share = h.fused if h.flash_attention > 1 else h.flash
-        forward = 2 * length * model.sequence * model.head * heads / (h.peak * share)
+        forward = 2 * length * model.span * model.head * heads / (h.peak * share)
+        forward += s.micro_batch * length * model.core / s.tensor / (h.peak * share)
         return forward, 2.5 * forward
+    heads *= model.attention  # scores of a window are all made, then masked; other mixers have no such path
     rate = h.peak * h.batched * (1.0 if model.head % 8 == 0 else h.misaligned)
     scores = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)
     values = _gemm(length, model.head, model.sequence, heads, rate, 0.0, h)
@@ -194,11 +188,15 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
         n, (model.heads + 2 * model.kv_heads) * model.head / t, model.hidden, 1.0, h.weight_peak, h
     )
     out, out_back = _linear(n, model.hidden, model.heads * model.head / t, 1.0, h.weight_peak, h)
+    around, around_back = (qkv + out) * model.attention, (qkv_back + out_back) * model.attention
+    if model.mixer > 0:
+        mixer, mixer_back = _linear(n, model.mixer / t, model.hidden, 1.0, h.weight_peak, h)
+        around, around_back = around + mixer, around_back + mixer_back
     core, core_back = _attention(model, h, s)
     block, block_back = 0.0, 0.0
-    if model.mixture < 1:
+    if model.dense > 0:
         block, block_back = _feed_forward(n, model.ffn / t, model.matrices, model.hidden, 1.0, h)
-        block, block_back = block * (1 - model.mixture), block_back * (1 - model.mixture)
+        block, block_back = block * model.dense, block_back * model.dense
     if model.mixture > 0:
         local, split = model.experts / s.expert, _expert_tensor(s)
         mine = n * (split / t)  # tokens that a rank sends to experts
@@ -216,9 +214,9 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
     bytes_ = n * model.hidden * _STREAM_BYTES / split
     if h.weight_peak > h.peak:
         bytes_ += n * (2 * model.hidden / split + (model.heads * model.head + model.ffn) / t) * _CAST_BYTES
-    stream = bytes_ * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm)
-    products = qkv_back + out_back + block_back  # half of them make gradients of weights
-    return qkv + out + core + block + stream, products + core_back + stream, core, products / 2
+    stream = model.blocks * bytes_ * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm)
+    products = around_back + block_back  # half of them make gradients of weights
+    return around + core + block + stream, products + core_back + stream, core, products / 2
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -240,8 +238,9 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     hidden = 2 * n * model.hidden
     split = _expert_tensor(s)
     alone = model.mixture if split < t and model.shared == 0 else 0.0
-    tensor = (4 - 2 * alone) * gather(hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h)
+    tensor = (4 * model.blocks - 2 * alone) * gather(hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h)
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
+    sequence *= model.attention
     context = max(gather(sequence * h.context_slow, c, in_node(h, t, c), True, h) - core, 0.0)
     experts = 0.0
     if model.mixture > 0:
@@ -367,6 +366,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     logits = n * model.vocabulary / t * _LOGIT_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
     head = lin + lin_back + logits + h.micro
     layer = ahead + behind + exposed
+    head += model.mtp * (layer + head)
     middle = held * layer
     last = max(middle, middle - short * layer + head)
     filled = held  # layers of each stage that a lone micro-batch passes while one stage works

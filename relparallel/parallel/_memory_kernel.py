@@ -139,14 +139,15 @@ def _layer_parameters(model: Any, s: Any, mixture: Any) -> Any:
     more = mixture - model.mixture  # layers with experts than a layer has on average
     block = model.matrices * h * (model.shared * model.expert_ffn - model.ffn)
     common = (model.layer_weights + more * (block + h * model.experts) - router) / t + router
-    common += 2 * h * model.head * (kept - model.kv_heads / t) + 2 * (1 + model.biases) * h
+    common += 2 * h * model.head * (kept - model.kv_heads / t) * model.attention
+    common += 2 * model.blocks * (1 + model.biases) * h
     split = 1.0 if s.experts_over_tensor else t
     experts = model.expert_weights / (split * s.expert)
     if more != 0:
         experts *= mixture / model.mixture
     if model.biases > 0:
         common += (model.heads / t + 2 * kept) * model.head + h
-        common += (1 - mixture) * (inner * model.ffn / t + h)
+        common += (model.dense - more) * (inner * model.ffn / t + h)
         common += model.shared * (mixture * (inner * model.expert_ffn / t + h))
         bias = mixture * (inner * model.expert_ffn / split + h)
         experts += model.experts / s.expert * bias if mixture > 0 else 0.0
@@ -199,19 +200,20 @@ def _layer_activations(model: Any, s: Any, k: Any, mixture: Any) -> Any:
     """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
-    outer = (2 * _HALF + 2 * k.product) * h
-    block = model.ffn * (1 - mixture)
+    outer = ((2 * _HALF + 2 * k.product) * model.blocks + 2 * (model.blocks - 1) * k.dropout) * h
+    block = model.ffn * (model.dense - (mixture - model.mixture))
     if mixture > 0:  # each token is sent to its experts and may be kept as it returns; probabilities in fp32
         sent = (k.product + _HALF * (k.expert_copies - 1)) * model.active * h
         outer += mixture * (sent + (_HALF - k.product) * h + 4 * model.experts)
         block += mixture * model.expert_ffn * (model.active + model.shared)
-    inner = _HALF * (2 * model.heads + 2 * max(model.kv_heads, t)) * model.head
+    inner = _HALF * (2 * model.heads + 2 * max(model.kv_heads, t)) * model.head * model.attention
+    inner += _HALF * model.kept
     if k.product < _HALF:
-        inner += k.product * model.heads * model.head
+        inner += k.product * model.heads * model.head * model.attention
     inner += (_HALF * (model.matrices - 1) + k.product) * block
     return layer_bytes(
-        n, n / t if s.sequence_parallel else n, t, h, outer, inner, model.heads, model.sequence,
-        s.recompute, k.flash, k.dropout,
+        n, n / t if s.sequence_parallel else n, t, h, outer, inner, model.heads * model.attention,
+        model.sequence, s.recompute, k.flash, k.dropout,
     )  # fmt: skip
 
 
@@ -239,6 +241,10 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
     folded = rule >= _FOLDED
     layers, mirrored, flown = dealt
     rest = _outside(model, s, folded, i)
+    if model.mtp > 0 and i == (0 if folded else p - 1):
+        layers += model.mtp
+        flown += model.mtp * held if flown >= 0 else 0.0
+        rest += 2 * model.mtp * model.hidden**2 / s.tensor
     of_layers, copies = layers, 1.0
     if rule == _CHIMERA:  # a second stage of the model, seen from the other end
         layers = (layers + mirrored) / 2
@@ -326,7 +332,7 @@ def _mixture(model: Any, s: Any, rule: Any, layers: Any, before: Any) -> Any:
     Where fewer than half of the layers have none, these come first (DeepSeek, Kimi, GLM); else every stage
     has its share (Llama 4, where kinds alternate), as have both ends of Chimera.
     """
-    dense = (1 - model.mixture) * model.layers
+    dense = model.dense * model.layers
     if dense < 0.5 or model.mixture <= 0.5 or rule == _CHIMERA or layers == 0:
         return model.mixture
     share = min(max(dense - before, 0.0), layers / s.virtual_stages)

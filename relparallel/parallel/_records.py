@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster
-from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, run
+from relparallel.parallel._kernel import CHOICE, MACHINE, PARTS, run
+from relparallel.parallel._model_row import model_record as model_record, row_of as _row
 from relparallel.parallel.calibration import (
     Calibration,
     Software,
@@ -20,33 +21,6 @@ from relparallel.parallel.calibration import (
 )
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.strategy import DEGREES, ENDS, RECOMPUTE, Strategy
-from relparallel.workload import Transformer
-
-_SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
-
-
-def model_record(model: Transformer) -> NDArray[Any]:
-    """Sizes of a model, one row of `MODEL`."""
-    return _row(
-        MODEL,
-        **{name: getattr(model, name) for name in _SAME},
-        kv_heads=model.key_value_heads,
-        head=model.head_width,
-        ffn=model.ffn_hidden,
-        matrices=2 + model.gated,
-        active=model.active_experts,
-        shared=model.shared_experts,
-        expert_ffn=model.expert_hidden,
-        mixture=model.mixture_layers / model.layers,
-        layer_weights=(model.layer_weights - _expert_weights(model)) / model.layers,
-        expert_weights=_expert_weights(model) / model.layers,
-        positions=model.learned_positions,
-    )
-
-
-def _expert_weights(model: Transformer) -> int:
-    """Weights that expert parallelism splits."""
-    return model.mixture_layers * model.experts * model.expert_weights
 
 
 def machine_record(
@@ -149,12 +123,3 @@ def step_parts(
     machine = rows % machines.size if machine is None else machine
     run(models, machines, choices, rows % models.size, machine, out)
     return out
-
-
-def _row(dtype: np.dtype[Any], **values: Any) -> NDArray[Any]:
-    if set(values) != set(dtype.names or ()):
-        raise TypeError(f"values must be {dtype.names}, got {tuple(values)}")
-    row = np.zeros(1, dtype)
-    for name, value in values.items():
-        row[name] = value
-    return row

@@ -113,13 +113,13 @@ def _pass(model: Transformer, tokens: int, sequences: int) -> float:
 
 def _token(model: Transformer, context: int) -> float:
     """FLOPs of one more token behind a context that includes it."""
-    core = 4 * model.layers * model.heads * model.head_width * context
-    return float(2 * model.active_weights + 2 * model.hidden * model.vocabulary + core)
+    products = 2 * model.active_weights + 2 * model.hidden * model.vocabulary
+    return float(products + model.core_flops(context))
 
 
 def _cache(model: Transformer, sequences: int) -> float:
-    """Bytes of keys and values for one token of every sequence."""
+    """Bytes of keys and values for one token of every sequence; windows keep all, other mixers nothing."""
     width = 2 * model.key_value_heads * model.head_width
     if model.latent:
         width = model.latent.kv_rank + model.latent.rope
-    return float(_INFERENCE_BYTES * model.layers * width * sequences)
+    return float(_INFERENCE_BYTES * model.attentions * width * sequences)

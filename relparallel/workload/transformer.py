@@ -6,55 +6,11 @@ sequences in one iteration.
 
 from functools import cache
 
-from relparallel._checks import flag, instance, record, require_choice, require_int, whole
+from relparallel._checks import each, flag, instance, record, require_choice, require_int, whole
 from relparallel.published import shipped_rows
+from relparallel.workload.mixers import LatentAttention as LatentAttention, Mixer as Mixer, attended
 
 _LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
-
-
-@record
-class LatentAttention:
-    """Sizes of multi-head latent attention: keys and values are made from one short vector per token.
-
-    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
-
-    Parameters
-    ----------
-    q_rank, kv_rank : int
-        Widths of the vectors that queries, and keys and values, are made from; without the first, queries
-        come from the hidden state.
-    nope, rope, value : int
-        Entries of a head's key without and with a position, which all heads share, and of its value; the sum
-        is even.
-    """
-
-    q_rank: int | None = whole(default=None, at_least=1)
-    kv_rank: int = whole(at_least=1)
-    nope: int = whole(at_least=1)
-    rope: int = whole(at_least=1)
-    value: int = whole(at_least=1)
-
-    def __post_init__(self) -> None:
-        if (self.key + self.value) % 2:
-            raise ValueError(f"value must make nope + rope + value even, got {self.value}")
-
-    @property
-    def key(self) -> int:
-        """Width of a head's query and key."""
-        return self.nope + self.rope
-
-    @property
-    def head_width(self) -> int:
-        """Mean width of a head's keys and values: what the attention core costs is twice that."""
-        return (self.key + self.value) // 2
-
-    def weights(self, hidden: int, heads: int) -> int:
-        """Weights of the products down to the two ranks and up again, and of the output."""
-        q_weights = hidden * heads * self.key
-        if self.q_rank is not None:
-            q_weights = self.q_rank * (hidden + heads * self.key)
-        kv_weights = hidden * (self.kv_rank + self.rope) + self.kv_rank * heads * (self.nope + self.value)
-        return q_weights + kv_weights + heads * self.value * hidden
 
 
 @record
@@ -87,6 +43,17 @@ class Transformer:
     tied, learned_positions, biases : bool
         Whether the output layer is the embedding; whether positions are s h parameters, or cost none (rotary,
         ALiBi); whether matrices have biases, and norms a shift besides their scale.
+    window, windowed_layers : int, optional
+        Tokens that a query looks at in so many layers, all of them where omitted; without, all tokens.
+    mixers : tuple of Mixer
+        What layers have in the place of this attention.
+    attention_layers, ffn_layers : int, optional
+        Layers with this attention, all but those of ``mixers`` where omitted; and with a feed-forward block.
+    mtp_layers : int
+        Layers of multi-token prediction behind the last one, each with a projection of 2 h^2 and the output
+        layer once more. They cost time and memory, but are no part of the model's parameters.
+    vectors : int
+        Parameters of no matrix product that the fields above do not say.
 
     Examples
     --------
@@ -114,10 +81,22 @@ class Transformer:
     tied: bool = flag(default=True)
     learned_positions: bool = flag(default=True)
     biases: bool = flag(default=True)
+    window: int | None = whole(default=None, at_least=1)
+    windowed_layers: int | None = whole(default=None, at_least=0)
+    mixers: tuple[Mixer, ...] = each(Mixer, default=())
+    attention_layers: int | None = whole(default=None, at_least=0)
+    ffn_layers: int | None = whole(default=None, at_least=0)
+    mtp_layers: int = whole(default=0, at_least=0)
+    vectors: int = whole(default=0, at_least=0)
 
     def __post_init__(self) -> None:
         require_int(active_experts=self.active_experts, at_least=1, at_most=self.experts)
-        require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.layers)
+        require_int(
+            ffn_layers=self.ffn_blocks, dense_layers=self.dense_layers, at_least=0, at_most=self.layers
+        )
+        require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.ffn_blocks)
+        require_int(attention_layers=self.attentions, at_least=0, at_most=self.layers - self.mixed)
+        require_int(windowed_layers=self.windowed, at_least=0, at_most=self.attentions)
         if self.latent and (self.kv_heads or self.head_size or self.qk_norm or self.biases):
             raise ValueError(
                 "latent must be None with kv_heads, head_size, qk_norm or biases, "
@@ -151,9 +130,30 @@ class Transformer:
         return self.ffn_hidden if self.expert_ffn is None else self.expert_ffn
 
     @property
+    def mixed(self) -> int:
+        """Layers that have a mixer."""
+        return sum(mixer.layers for mixer in self.mixers)
+
+    @property
+    def attentions(self) -> int:
+        """Layers with the model's own attention."""
+        return self.layers - self.mixed if self.attention_layers is None else self.attention_layers
+
+    @property
+    def windowed(self) -> int:
+        """Of these, the ones with a window."""
+        every = self.attentions if self.windowed_layers is None else self.windowed_layers
+        return 0 if self.window is None else every
+
+    @property
+    def ffn_blocks(self) -> int:
+        """Layers with a feed-forward block."""
+        return self.layers if self.ffn_layers is None else self.ffn_layers
+
+    @property
     def mixture_layers(self) -> int:
         """Layers whose feed-forward block is a mixture of experts."""
-        return 0 if self.experts == 1 else self.layers - self.dense_layers
+        return 0 if self.experts == 1 else self.ffn_blocks - self.dense_layers
 
     @property
     def attention_weights(self) -> int:
@@ -175,9 +175,9 @@ class Transformer:
     @property
     def layer_weights(self) -> int:
         """Weights in the matrix products of all layers, every expert counted; 12 L h^2 for a GPT."""
-        dense = self.layers - self.mixture_layers
+        dense = self.ffn_blocks - self.mixture_layers
         mixture = (self.experts + self.shared_experts) * self.expert_weights + self.hidden * self.experts
-        attention = self.layers * self.attention_weights
+        attention = self.attentions * self.attention_weights + sum(m.layers * m.weights for m in self.mixers)
         return attention + dense * self.ffn_weights + self.mixture_layers * mixture
 
     @property
@@ -194,12 +194,33 @@ class Transformer:
         al. 2021, 12 L h^2 (1 + 13/(12 h) + (V + s)/(12 L h)), plus the last LayerNorm (2 h), which the
         equation leaves out.
         """
-        return self.layer_weights + self._biases + self._norms + self._embeddings
+        others = self.vectors + sum(m.layers * m.vectors for m in self.mixers)
+        return self.layer_weights + self._biases + self._norms + self._embeddings + others
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token passes."""
+        """Parameters that one token passes, those of both embeddings among them."""
         return self.parameters - self.layer_weights + self.active_weights
+
+    @property
+    def mtp_weights(self) -> int:
+        """Weights of one layer of multi-token prediction, without its output layer."""
+        mixture = (self.experts + self.shared_experts) * self.expert_weights + self.hidden * self.experts
+        block = mixture if self.mixture_layers else self.ffn_weights
+        return self.attention_weights + block + 2 * self.hidden**2
+
+    def core_flops(self, context: int) -> float:
+        """FLOPs of one token behind so many, forward, in all layers, that no weight takes part in."""
+        seen: float = (self.attentions - self.windowed) * context
+        if self.windowed:
+            seen += self.windowed * attended(context, self.window)
+        return 4 * self.heads * self.head_width * seen + self.other_flops(context)
+
+    def other_flops(self, context: int, causal: bool = False) -> float:
+        """Of these, what is no attention of the model's own: scores of its index, and other mixers."""
+        index = 2 * self.attentions * self.latent.index if self.latent else 0
+        scored = index * attended(context, None, causal) if index else 0
+        return scored + sum(mixer.layers * mixer.core(context, causal) for mixer in self.mixers)
 
     @property
     def _embeddings(self) -> int:
@@ -212,7 +233,8 @@ class Transformer:
         inner = 2 * self.head_width if self.qk_norm else 0
         if self.latent:
             inner = (self.latent.q_rank or 0) + self.latent.kv_rank
-        return (2 * self.layers + 1) * (1 + self.biases) * self.hidden + self.layers * inner
+        blocks = self.attentions + self.mixed + self.ffn_blocks
+        return (blocks + 1) * (1 + self.biases) * self.hidden + self.attentions * inner
 
     @property
     def _biases(self) -> int:
@@ -223,7 +245,14 @@ class Transformer:
         expert = (1 + self.gated) * self.expert_hidden + self.hidden
         mixture = (self.experts + self.shared_experts) * expert
         mixed = self.mixture_layers
-        return self.layers * attention + (self.layers - mixed) * dense + mixed * mixture
+        return self.attentions * attention + (self.ffn_blocks - mixed) * dense + mixed * mixture
+
+    @property
+    def _mtp_flops(self) -> int:
+        """FLOPs of a token in one layer of multi-token prediction, forward."""
+        idle = (self.experts - self.active_experts) * self.expert_weights if self.mixture_layers else 0
+        core = 4 * self.sequence * self.heads * self.head_width
+        return 2 * (self.mtp_weights - idle + self.hidden * self.vocabulary) + core
 
     @property
     def flops_per_token(self) -> float:
@@ -236,7 +265,8 @@ class Transformer:
         ``recompute`` "none" counts the useful operations only (model FLOPs), "selective" and "full" those
         that the hardware also spends on computing the attention core or every layer again. A forward pass
         costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d the width of a
-        head, and a backward pass 2 F. For f = 4 h this gives
+        head, and a backward pass 2 F; windows, states and layers of multi-token prediction in `core_flops`
+        and besides. For f = 4 h this gives
 
         - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)) (Korthikanti et al. 2022, appendix A);
         - full: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)) (Narayanan et al. 2021, eq. 3);
@@ -245,10 +275,10 @@ class Transformer:
         """
         require_int(batch=batch, at_least=1)
         require_choice(("none", "selective", "full"), recompute=recompute)
-        attention = 4 * self.layers * self.sequence * self.heads * self.head_width
+        attention = self.core_flops(self.sequence)
         layers = 2 * self.active_weights + attention
         again = {"none": 0, "selective": 3 * attention, "full": layers}[recompute]
-        forward = layers + 2 * self.hidden * self.vocabulary
+        forward = layers + 2 * self.hidden * self.vocabulary + self.mtp_layers * self._mtp_flops
         return float(batch * self.sequence * (3 * forward + again))
 
 
