@@ -1,74 +1,66 @@
 """Models from the ``config.json`` that stands beside their weights on Hugging Face.
 
-A family says what its code does; the file says the sizes. A field that is neither read nor known to leave the
-sizes alone is refused by its name: it may change the model.
+A family says what its code does, in ``data/model_families.yaml``; the file says the sizes. A field that is
+neither read nor known to leave the sizes alone is refused by its name: it may change the model.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from relparallel._checks import Result, require_instance, require_int
+from relparallel.workload import _layers
+from relparallel.workload._layers import Fields
 from relparallel.workload.transformer import LatentAttention, Transformer
 
-_NAMES: Final = {
-    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
-    "hidden": ("hidden_size", "n_embd", "d_model"),
-    "heads": ("num_attention_heads", "n_head", "num_heads"),
-    "kv_heads": ("num_key_value_heads",),
-    "head_size": ("head_dim", "d_kv"),
-    "ffn": ("intermediate_size", "n_inner", "d_ff"),
-    "vocabulary": ("vocab_size",),
-    "experts": ("num_local_experts", "n_routed_experts", "num_experts"),
-    "active_experts": ("num_experts_per_tok", "experts_per_token"),
-    "expert_ffn": ("moe_intermediate_size",),
-    "shared_experts": ("n_shared_experts",),
-    "dense_layers": ("first_k_dense_replace",),
-}
 _LATENT: Final = {
     "q_rank": "q_lora_rank", "kv_rank": "kv_lora_rank", "nope": "qk_nope_head_dim",
     "rope": "qk_rope_head_dim", "value": "v_head_dim",
+    "index_heads": "index_n_heads", "index_size": "index_head_dim",
 }  # fmt: skip
-_DECODER: Final = {"gated": True, "biases": False, "learned_positions": False, "tied": False}
-_OLDER: Final = {"gated": False, "biases": True, "learned_positions": True, "tied": True}
-_FAMILIES: Final[Mapping[str, Mapping[str, bool]]] = {
-    **dict.fromkeys(("llama", "mistral", "mixtral", "qwen2", "gpt_oss"), _DECODER),
-    **dict.fromkeys(("deepseek_v2", "deepseek_v3"), _DECODER),
-    **dict.fromkeys(("qwen3", "qwen3_moe"), _DECODER | {"qk_norm": True}),
-    **dict.fromkeys(("gpt2", "bert"), _OLDER),
-    "vit": _OLDER | {"tied": False},
-    "bloom": _OLDER | {"learned_positions": False},
-    "t5": _OLDER | {"learned_positions": False, "biases": False},
-}
-_LENGTHS: Final = ("initial_context_length", "seq_length", "n_positions", "max_position_embeddings")
-_READ: Final = {
-    *(name for names in _NAMES.values() for name in names), *_LATENT.values(), *_LENGTHS, "model_type",
-    "tie_word_embeddings", "rope_scaling", "sliding_window", "use_sliding_window", "layer_types",
-    "num_nextn_predict_layers", "attention_bias", "mlp_bias", "qkv_bias", "moe_layer_freq",
-    "decoder_sparse_step", "mlp_only_layers", "image_size", "patch_size", "num_channels", "num_labels",
-    "num_decoder_layers", "is_encoder_decoder", "type_vocab_size", "n_ctx", "hidden_act",
-    "activation_function", "feed_forward_proj",
-}  # fmt: skip
+_FLAGS: Final = ("gated", "biases", "learned_positions", "tied", "qk_norm")
+_WRAPPERS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
+_LENGTHS: Final = (
+    "initial_context_length", "original_max_position_embeddings", "seq_length", "n_positions",
+    "max_sequence_length", "model_max_length", "max_position_embeddings",
+)  # fmt: skip
+_STRETCHED: Final = "original_max_position_embeddings"
+_TOWER: Final = re.compile(r"(vision|visual|audio|image|video|img|speech|mm)_.*|vision|visual|embd_layer")
 _HARMLESS: Final = re.compile(
-    r"_.*|.*_token_id|.*dropout.*|.*_pdrop|output_.*|.*init.*|.*_eps(ilon)?|.*rope_theta|architectures|auto_map"
-    r"|transcribed|transformers_version|torch_dtype|dtype|use_cache|pretraining_tp|max_window_layers|swiglu_limit"
-    r"|relative_attention_.*|quantization_config|n_group|topk_.*|norm_topk_prob|routed_scaling_factor"
-    r"|scoring_func|ep_size|router_.*|aux_loss_alpha|seq_aux|id2label|label2id|problem_type|pad_.*"
-    r"|layer_norm_epsilon|position_embedding_type|gradient_checkpointing|attn_implementation"
+    r"_.*|.*_token_ids?|.*_token|.*_token_index|.*dropout.*|.*_pdrop|output_.*|.*init.*|.*_eps(ilon)?|architectures"
+    r"|rope_.*|.*_rope|.*_theta|(partial_)?rotary_.*|rotary|partial_rotary_factors?|mrope_.*|model_type|auto_map"
+    r"|transcribed|transformers_version|(torch_)?dtype|.*_dtype|.*_fp32|use_cache|cache_.*|pretraining_tp"
+    r"|max_window_layers|layer_types|.*sliding_window_pattern|use_(qk_norm|routing_bias|mamba_kernels|bfloat16"
+    r"|mrope|conv_bias|moe_router_bias)|qk_norm_type|.*_act|hidden_activation|activation_function|head_dim"
+    r"|swiglu_.*|relative_attention_.*|quantization(_config)?|compression_config|n_group|topk_.*|norm_topk_prob"
+    r"|norm_expert_weight|.*softcap.*|.*_multiplier|.*_scal(e|ing)(_factor)?|logit_scale|query_pre_attn_scalar"
+    r"|.*scoring_func|.*_score_func|ep_size|.*router_.*|aux_loss_.*|seq_aux|id2label|label2id|problem_type"
+    r"|task_specific_params|pad_.*|position_embedding_type|gradient_checkpointing|attn(_config|_implementation)?"
+    r"|n_ctx|is_.*decoder|tokenizer_class|return_.*|early_stopping|length_penalty|max_length|num_return_sequences"
+    r"|repetition_penalty|temperature|top_[kp]|typical_p|num_beams|num_beam_groups|layer_norm_.*|norm_.*|rmsnorm"
+    r"|residual_.*|rescale_.*|time_step_.*|chunk_size|expand|mamba_(expand|chunk_size|proj_bias|conv_bias)"
+    r"|num_logits_to_keep|logits_to_keep|layernorm_.*|postnorm|shared_moe_mode|use_parallel_residual|parallel_attn"
+    r"|alibi|rms_norm|apply_.*|scale_.*|attention_softmax_.*|.*bidirectional.*|bos|eos|add_.*_bias|.*_loss_.*"
+    r"|hc_.*|compress_.*|scoring|mtp_.*|num_hash_layers|moe_router_.*|expert_dtype|vocab_size_per_layer_input"
 )
-_WINDOW: Final = "attention windows of {} tokens are priced as attention to the whole sequence"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Result):
-    """A model that was read from a file: its name, its sizes, and what of the file was not modelled."""
+    """A model that was read from a file: its name, its sizes, and what of the file was not modelled.
+
+    ``active_parameters`` are those that a token passes, as the model card counts them; a note says how.
+    """
 
     name: str
     model: Transformer
+    active_parameters: int
     notes: tuple[str, ...]
 
 
@@ -80,8 +72,8 @@ def read_config(
     Parameters
     ----------
     path : str or path
-        The file. Families: Llama, Mistral, Mixtral, Qwen 2 and 3 (also MoE), gpt-oss, DeepSeek V2 and V3,
-        GPT-2, BLOOM, BERT, T5 and ViT.
+        The file of one of the families in ``data/model_families.yaml``, or of another one that is written
+        as Llama's are. Of a model with images or sound, the language model is read.
     sequence : int, optional
         Tokens of a sequence in training. Where omitted, the length before any stretching of positions
         that the file states, else the longest that it allows; the notes say which.
@@ -91,9 +83,10 @@ def read_config(
     Returns
     -------
     ModelConfig
-        Sizes with which parameters are within 0.5 % of those of the checkpoint. An encoder-decoder becomes as
-        many layers of mean size: the heads of its attention are 3/2 as wide, since the decoder has two
-        attentions in a layer. Images become sequences of patches.
+        Sizes with which parameters are within 0.5 % of those of the checkpoint without its layers of
+        multi-token prediction, which ``mtp_layers`` counts. Layers may differ in windows, mixers and experts.
+        An encoder-decoder becomes as many layers of mean size: the heads of its attention are 3/2 as wide,
+        since the decoder has two attentions in a layer. Images become sequences of patches.
 
     Examples
     --------
@@ -106,35 +99,29 @@ def read_config(
     """
     where = Path(require_instance((str, PathLike), path=path))
     require_instance((list, tuple), ignore=ignore)
-    config = _loaded(where)
-    family = str(config.get("model_type"))
-    if family not in _FAMILIES:
-        raise ValueError(f"path must hold a model of {', '.join(sorted(_FAMILIES))}, got {family} in {where}")
-    unknown = sorted(k for k in config if k not in _READ and k not in ignore and not _HARMLESS.fullmatch(k))
+    asked = None if sequence is None else require_int(sequence=sequence, at_least=1)
+    config, notes = _opened(_loaded(where))
+    family, said = _family(config, where)
+    fields = Fields(_renamed(config, family), family)
+    try:
+        sizes = _sizes(fields, notes)
+        length, source = _length(fields, sizes, asked)
+        notes += [*said, f"sequences of {length} tokens, {source}"]
+        latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
+        model = Transformer(**sizes | {"sequence": length}, latent=latent)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError) as error:
+        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"path must hold the sizes of a model, got {where}: {why}") from None
+    harmless = {*ignore, *family.get("ignore", ())}
+    unknown = [name for name in fields.unread() if name not in harmless and not _HARMLESS.fullmatch(name)]
     if unknown:
         raise ValueError(
             f"path must hold fields whose effect is known, got {', '.join(unknown)} in {where}: "
             f"ignore=[...] takes those that change neither parameters nor operations"
         )
-    sizes = _sizes(config, where)
-    if sequence is not None:
-        sizes["sequence"] = require_int(sequence=sequence, at_least=1)
-    try:
-        notes = _refused_or_noted(config)
-        if family in _SPECIAL:
-            notes.append(_SPECIAL[family](config, sizes))
-        if "sequence" not in sizes:
-            sizes["sequence"], said = _length(config)
-            notes.append(f"sequences of {sizes['sequence']} tokens, {said} in the file")
-        for name in ("layers", "hidden", "heads", "vocabulary"):
-            if name not in sizes:
-                raise ValueError(f"{' or '.join(_NAMES[name])} is missing")
-        latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
-        model = Transformer(**sizes, latent=latent)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        said = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"path must hold the sizes of a model, got {where}: {said}") from None
-    return ModelConfig(name=where.stem, model=model, notes=tuple(notes))
+    active, counted = _active(model, family.get("card"))
+    notes += [counted] if model.mixture_layers else []
+    return ModelConfig(name=where.stem, model=model, active_parameters=active, notes=tuple(notes))
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -147,66 +134,214 @@ def _loaded(path: Path) -> dict[str, Any]:
     return config
 
 
-def _sizes(config: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Arguments of `Transformer` that the file states, those of the family among them."""
-    sizes: dict[str, Any] = dict(_FAMILIES[config["model_type"]])
-    for size, names in _NAMES.items():
-        found = [config[name] for name in names if config.get(name) is not None]
-        if any(other != found[0] for other in found):
-            raise ValueError(f"path must state {size} once, got {found!r:.80} in {path}")
-        sizes |= {size: found[0]} if found else {}
-    if config.get("tie_word_embeddings") is not None:
-        sizes["tied"] = bool(config["tie_word_embeddings"])
-    if config.get("kv_lora_rank") is not None:
-        sizes["latent"] = {size: config.get(name) for size, name in _LATENT.items()}
-        sizes.pop("kv_heads", None)
-        sizes.pop("head_size", None)
+def _opened(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The language model inside a wrapper, and what was left out."""
+    outer, inner, notes = dict(config), dict(config), []
+    while found := next((inner[name] for name in _WRAPPERS if isinstance(inner.get(name), dict)), None):
+        inner = {"model_type": outer.get("model_type")} | found
+        if outer.get("tie_word_embeddings") is not None:
+            inner.setdefault("tie_word_embeddings", outer["tie_word_embeddings"])
+    towers = sorted({n for c in (outer, inner) for n in c if _TOWER.fullmatch(n) and isinstance(c[n], dict)})
+    if inner != outer or towers:
+        left = ", ".join(towers) or "what the wrapper adds"
+        notes.append(f"the language model only: {left} of {outer.get('model_type')} is left out")
+    return {name: value for name, value in inner.items() if name not in towers}, notes
+
+
+def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], list[str]]:
+    """Row of the table, and what was assumed; the type of a wrapper's text ends in ``_text``."""
+    rows = _layers.tables()["families"]
+    known = {name: row for family, row in rows.items() for name in (family, *row.get("aliases", ()))}
+    said = str(config.get("model_type"))
+    if (name := said.removesuffix("_text")) in known:
+        return {"name": name} | known[name], []
+    architectures = config.get("architectures")
+    if str(architectures).endswith("ForCausalLM']") and config.get("hidden_act") == "silu":
+        return {"name": name}, [
+            f"{said} is no known family: read as Llama's, as all its fields are understood"
+        ]
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ValueError(f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}")
+
+
+def _renamed(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields by the names that other families use."""
+    renames = family.get("rename", {})
+    return {renames.get(name, name): value for name, value in config.items()}
+
+
+def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
+    """Arguments of `Transformer`, without the length of a sequence."""
+    family = fields.family
+    sizes: dict[str, Any] = {"gated": True} | dict.fromkeys(_FLAGS[1:], False)
+    sizes |= {name: family[name] for name in _FLAGS if name in family}
+    sizes |= {name: _one(fields, name, notes) for name in ("layers", "hidden", "heads", "vocabulary")}
+    if fields("tie_word_embeddings") is not None:
+        sizes["tied"] = bool(fields("tie_word_embeddings"))
+    if family["name"] in _SPECIAL:
+        notes.append(_SPECIAL[family["name"]](fields, sizes))
+        return sizes
+    missing = [name for name in ("layers", "hidden", "heads", "vocabulary") if sizes[name] is None]
+    if missing:
+        raise ValueError(f"{' or '.join(_layers.tables()['fields'][missing[0]])} is missing")
+    layers, hidden, _ = require_int(at_least=1, **{n: sizes[n] for n in ("layers", "hidden", "heads")})
+    kinds = _layers.mixer_kinds(fields, layers)
+    own, mixers = _layers.mixers(fields, kinds, hidden)
+    sizes |= {**own, "mixers": mixers, "ffn": _one(fields, "ffn", notes)} | _latent(fields)
+    single = [] if {"dense", "experts"}.isdisjoint(kinds) else kinds
+    sizes |= _experts(fields, sizes, single, notes)
+    sizes["vectors"] = _vectors(fields, sizes, notes)
+    sizes["mtp_layers"] = _further(fields, sizes, notes)
+    if len(counted := Counter(kinds)) > 1:
+        said = ", ".join(f"{n} {kind}" for kind, n in counted.items())
+        notes.append(f"layers differ ({said}): times and bytes take the mean layer")
+    if sizes.get("window"):
+        notes.append(
+            f"queries look at {sizes['window']} tokens in {own.get('windowed_layers', 'all')} layers"
+        )
     return sizes
 
 
-def _refused_or_noted(config: Mapping[str, Any]) -> list[str]:
-    """What of the file is not modelled, in words; what would change the model by much is refused."""
-    for name, usual in (("moe_layer_freq", 1), ("decoder_sparse_step", 1), ("mlp_only_layers", [])):
-        if config.get(name, usual) != usual:
-            raise ValueError(f"{name} is modelled as {usual} only, got {config[name]!r:.80}")
-    notes = []
-    window = config.get("sliding_window")
-    if window and config.get("use_sliding_window", True):
-        notes.append(_WINDOW.format(window))
-    if config.get("num_nextn_predict_layers"):
-        notes.append("layers that predict further tokens are not counted")
-    if config["model_type"] in ("qwen2", "gpt_oss") or config.get("attention_bias"):
-        notes.append("biases of the attention, and of experts, are not counted")
-    return notes
+def _one(fields: Fields, size: str, notes: list[str]) -> Any:
+    """A size; the mean where the file lists it for every layer."""
+    found = fields.size(size)
+    if not isinstance(found, list):
+        return found
+    mean = round(sum(require_int(at_least=0, **{size: one}) for one in found) / len(found))
+    if len(set(found)) > 1:
+        notes.append(f"{size} differs among layers: priced as its mean, {mean}")
+    return mean
 
 
-def _length(config: Mapping[str, Any]) -> tuple[int, str]:
-    """Length of a sequence, and the field that says it."""
-    stretched = config.get("rope_scaling")
-    if isinstance(stretched, Mapping) and "original_max_position_embeddings" in stretched:
-        return stretched["original_max_position_embeddings"], "original_max_position_embeddings"
-    for name in _LENGTHS:
-        if config.get(name) is not None:
-            return config[name], name
-    raise ValueError(f"none of {', '.join(_LENGTHS)} is there: give sequence")
+def _latent(fields: Fields) -> dict[str, Any]:
+    """Latent attention, with an index where the family has one."""
+    if not fields("kv_lora_rank"):
+        return {}
+    latent = {size: fields(name) for size, name in _LATENT.items() if fields(name) is not None}
+    best = fields("index_topk") if "index_heads" in latent else None
+    looked = {} if best is None else {"window": best}
+    return {"latent": latent, "kv_heads": None, "head_size": None, **looked}
 
 
-def _mean_layer(config: Mapping[str, Any], sizes: dict[str, Any]) -> str:
+def _experts(
+    fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str], notes: list[str]
+) -> dict[str, Any]:
+    """Mixtures of experts; ``kinds`` are those of layers that have one block each."""
+    blocks = [kind == "experts" for kind in kinds if kind in ("dense", "experts")]
+    found: dict[str, Any] = {"ffn_layers": len(blocks)} if blocks else {}
+    experts = _one(fields, "experts", notes) or 0
+    if experts <= 1:
+        return found | ({"ffn": sizes["ffn"] or fields.size("shared_ffn")})
+    blocks = blocks or _layers.ffn_kinds(fields, sizes["layers"])
+    width = _one(fields, "expert_ffn", notes) or sizes["ffn"]
+    shared = _one(fields, "shared_experts", notes)
+    wide = fields.size("shared_ffn")
+    wide = (shared or 0) * width if wide is None else wide * (1 if shared is None else shared)
+    if fields("enable_moe_block"):  # the dense block stands beside the experts
+        wide = sizes["ffn"]
+    if latent := fields("moe_latent_size"):
+        notes.append(f"experts read {latent} of {sizes['hidden']} numbers: priced as narrower ones of all")
+        found["vectors"] = 2 * sum(blocks) * latent * sizes["hidden"]
+        width = width * latent // sizes["hidden"]
+    if wide % width:
+        raise ValueError(f"shared experts must be a multiple of experts {width} wide, got {wide}")
+    return found | {
+        "experts": experts, "active_experts": _one(fields, "active_experts", notes), "expert_ffn": width,
+        "shared_experts": wide // width, "dense_layers": blocks.count(False),
+    }  # fmt: skip
+
+
+def _vectors(fields: Fields, sizes: Mapping[str, Any], notes: list[str]) -> int:
+    """Parameters of no product: biases of queries, keys and values; tables of embeddings for every layer."""
+    layers, h = sizes["layers"], sizes["hidden"]
+    heads, kv, d, _ = _layers.shape(fields, "own", h)
+    found = sizes.get("vectors", 0)
+    biased = fields("attention_bias", "qkv_bias", "add_qkv_bias", default=fields.family.get("qkv_bias"))
+    if biased and not sizes["biases"] and "latent" not in sizes:
+        found += layers * (heads + 2 * kv) * d
+    if fields.family.get("expert_bias"):
+        found += layers * sizes["experts"] * (2 * sizes["expert_ffn"] + h)
+    others = ("mlp_bias", "use_bias", "bias", "lm_head_bias", "mamba_proj_bias", "add_bias_linear")
+    if any(list(map(fields, others))) and not sizes["biases"]:
+        notes.append("biases besides those of queries, keys and values are not counted")
+    if width := fields("hidden_size_per_layer_input"):
+        words = fields("vocab_size_per_layer_input", default=sizes["vocabulary"])
+        found += layers * (words * width + 3 * h * width + h)
+        found -= fields("num_kv_shared_layers", default=0) * 2 * h * kv * d
+        notes.append("embeddings of every layer are counted as parameters, and cost no operations")
+    if (beside := fields("word_embed_proj_dim", default=h)) != h:
+        raise ValueError(f"word_embed_proj_dim must be hidden_size, {h}, got {beside}")
+    return int(found)
+
+
+def _further(fields: Fields, model: Mapping[str, Any], notes: list[str]) -> int:
+    """Layers of multi-token prediction."""
+    modules, each = _one(fields, "mtp_layers", notes) or 0, fields("mtp_transformer_layers", default=1)
+    count = int(modules * each) if fields("use_mtp", default=True) else 0
+    if count:
+        notes.append(
+            f"{count} further layers predict more tokens: they cost time and memory, and are not among the "
+            "parameters; dataclasses.replace(model, mtp_layers=0) leaves them out"
+        )
+    return count
+
+
+def _active(model: Transformer, card: str | None) -> tuple[int, str]:
+    """Parameters that one token passes, as the model card counts them, and how that is."""
+    table, active = model.vocabulary * model.hidden, model.active_parameters
+    tables = (1 if model.tied else 2) * table
+    left = {None: 0, "output": table, "layers": tables}
+    if card in left:
+        said = {
+            None: "embeddings among them",
+            "output": "without the input embedding",
+            "layers": "without embeddings",
+        }
+        return active - left[card], f"{(active - left[card]) / 1e9:.4g}e9 active parameters, {said[card]}"
+    further = model.mtp_layers * model.mtp_weights
+    idle = model.mtp_layers * (model.experts - model.active_experts) * model.expert_weights
+    whole, active = model.parameters - tables + further, active - tables + further - idle
+    return active, (
+        f"its card counts {whole / 1e9:.4g}e9 parameters, {active / 1e9:.4g}e9 of them active: with "
+        "the layer that predicts more tokens, without embeddings"
+    )
+
+
+def _length(fields: Fields, sizes: dict[str, Any], asked: int | None) -> tuple[int, str]:
+    """Length of a sequence, and what says it."""
+    stretched = fields("rope_scaling", "rope_parameters", default={})
+    found = {name: fields(name) for name in _LENGTHS if fields(name) is not None}
+    if isinstance(stretched, Mapping) and _STRETCHED in stretched:
+        found = {_STRETCHED: stretched[_STRETCHED]} | found
+    own = sizes.pop("sequence", None)
+    if asked:
+        return asked, "as asked"
+    if own:
+        return own, "as the family has it"
+    if not found:
+        raise ValueError(f"none of {', '.join(_LENGTHS)} is there: give sequence")
+    name, length = next(iter(found.items()))
+    most = ", the most that it allows: give sequence to train on fewer"
+    return length, f"{name} in the file" + (most if name == _LENGTHS[-1] else "")
+
+
+def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
     """Encoder and decoder as one stack of layers of mean size."""
-    decoder = config.get("num_decoder_layers", sizes["layers"])
-    if decoder != sizes["layers"] or "gated" in str(config.get("feed_forward_proj", "")):
+    decoder = fields("num_decoder_layers", default=sizes["layers"])
+    if decoder != sizes["layers"] or "gated" in str(fields("feed_forward_proj", default="")):
         raise ValueError("only stacks of equal length without gates are modelled")
-    sizes["layers"] += decoder
-    sizes["head_size"] = 3 * sizes["head_size"] // 2
-    sizes.setdefault("sequence", 512)
+    sizes |= {"layers": 2 * decoder, "head_size": 3 * fields.need("d_kv") // 2, "ffn": fields.size("ffn")}
+    sizes["sequence"] = fields("n_positions", default=512)
     return f"encoder and decoder are priced as layers of mean size, on {sizes['sequence']} tokens each"
 
 
-def _patches(config: Mapping[str, Any], sizes: dict[str, Any]) -> str:
+def _patches(fields: Fields, sizes: dict[str, Any]) -> str:
     """Patches of an image and one token that is classified; patches and classes in the place of words."""
-    sizes["sequence"] = (config["image_size"] // config["patch_size"]) ** 2 + 1
-    pixels = config.get("num_channels", 3) * config["patch_size"] ** 2
-    sizes["vocabulary"] = (pixels + config.get("num_labels", 1000)) // 2
+    size = fields.need("patch_size")
+    sizes |= {"sequence": (fields.need("image_size") // size) ** 2 + 1, "ffn": fields.size("ffn")}
+    pixels = fields("num_channels", default=3) * size**2
+    sizes["vocabulary"] = (pixels + fields("num_labels", default=1000)) // 2
     return "patches and classes are priced as a vocabulary of their mean"
 
 
