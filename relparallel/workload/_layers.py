@@ -26,7 +26,8 @@ class Fields:
     """Fields of a file, which remember whether they were read; null is the same as absent."""
 
     def __init__(self, values: Mapping[str, Any], family: Mapping[str, Any]) -> None:
-        stated = {name: value for name, value in values.items() if value is not None}
+        renames = family.get("rename", {})
+        stated = {renames.get(name, name): value for name, value in values.items() if value is not None}
         self._values = dict(family.get("constants", {})) | stated
         self._unread, self.family = set(stated), family
 
@@ -56,9 +57,11 @@ class Fields:
 def mixer_kinds(fields: Fields, layers: int) -> list[str]:
     """How each layer mixes tokens, by the names in ``kinds`` of the table."""
     known = {word: kind for kind, words in tables()["kinds"].items() for word in words}
-    words = fields("hybrid_override_pattern", "layers_block_type", "layer_types")
-    if words is None:
-        words = _by_rule(fields, layers)
+    stated = fields("hybrid_override_pattern", "layers_block_type", "layer_types")
+    fields("full_attention_interval", "no_rope_layers", "hybrid_layer_pattern")  # may say the same again
+    words = _by_rule(fields, layers) if stated is None else stated
+    further = fields.size("mtp_layers") or 0
+    words = words[:layers] if len(words) == layers + further else words
     unknown = sorted({str(word) for word in words} - set(known))
     if unknown or len(words) != layers:
         said = f"{len(words)} of them" if not unknown else ", ".join(unknown)
@@ -70,13 +73,9 @@ def _by_rule(fields: Fields, layers: int) -> list[str]:
     """Kinds of layers where the file does not list them."""
     every = range(layers)
     if (ratios := fields("compress_ratios")) is not None:
-        named = {
-            0: "local",
-            1: "local",
-            4: "compressed_sparse_attention",
-            128: "heavily_compressed_attention",
-        }
-        return [named.get(ratio, str(ratio)) for ratio in ratios[:layers]]
+        return [f"ratio {ratio}" for ratio in ratios[:layers]]
+    if fields("o_lora_rank"):
+        raise ValueError("compress_ratios or layer_types is missing")
     if (full := fields("attn_type_list")) is not None:
         return ["attention" if one else "linear_attention" for one in full]
     if fields.family.get("state") == "kimi_delta":
@@ -108,6 +107,10 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     every = range(layers)
     listed = fields("mlp_layer_types")
     frequency = fields("moe_layer_freq", "moe_layer_interval", default=1)
+    first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
+    last = fields("moe_layer_end_index", default=layers - 1) % layers
+    step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
+    plain = set(fields("mlp_only_layers", default=[]))
     if listed is None and isinstance(frequency, list):
         listed = frequency
     if listed is not None:
@@ -117,10 +120,6 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     if chosen := fields("moe_layers", "moe_layers_enum"):
         chosen = [int(i) for i in (chosen.split(",") if isinstance(chosen, str) else chosen)]
         return [i in chosen for i in every]
-    first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
-    last = fields("moe_layer_end_index", default=layers - 1) % layers
-    step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
-    plain = set(fields("mlp_only_layers", default=[]))
     return [
         first <= i <= last and (i + 1) % step == 0 and i % frequency == 0 and i not in plain for i in every
     ]
@@ -162,6 +161,8 @@ def attention(fields: Fields, kind: str, layers: int, hidden: int, gate: str | N
 
 def state(fields: Fields, layers: int, hidden: int) -> Mixer:
     """Linear attention or a state space, by its row in ``states``."""
+    if "state" not in fields.family:
+        raise ValueError(f"linear attention of {fields.family['name']} is not known")
     row = tables()["states"][fields.family["state"]]
     nested = fields("linear_attn_config", default={})
     named = ("key_heads", "key", "value_heads", "value", "kernel", "rank")
@@ -189,11 +190,11 @@ def compressed(fields: Fields, kind: str, layers: int, hidden: int) -> Mixer:
         more = ((hidden, 2 * d),)
     mixing = (streams * hidden, 2 * (2 + streams) * streams)  # of its residual streams
     rows = ((hidden, rank + d), (rank, heads * d), *more, mixing, (heads * d // groups, groups * out))
-    looked: dict[str, Any] = {"sparse": {"stride": 4, "top": fields("index_topk"), "index": scored * size}}
-    looked["heavy"] = {"stride": 128}
+    looked: dict[str, Any] = {"heavy": {"stride": 128}, "sliding": {}}
+    looked["sparse"] = {"stride": 4, "top": fields("index_topk"), "index": scored * size}
     return Mixer(
         layers=layers, products=(*rows, (groups * out, hidden)), heads=heads, head_size=d,
-        window=window(fields), **looked.get(kind, {}),
+        window=window(fields), **looked[kind],
     )  # fmt: skip
 
 
@@ -209,6 +210,8 @@ def mixers(fields: Fields, kinds: list[str], hidden: int) -> tuple[dict[str, Any
     own = {"kv_heads": kv, "head_size": d}
     d = hidden // heads if d is None else d
     plain, made = (heads, heads if kv is None else kv, d, d), []
+    if counted["sliding"] and not window(fields) and fields("use_sliding_window", default=True):
+        raise ValueError("layers with a window need sliding_window")
     for kind, n in counted.items():
         if kind == "state":
             made.append(state(fields, n, hidden))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -28,27 +29,11 @@ _FLAGS: Final = ("gated", "biases", "learned_positions", "tied", "qk_norm")
 _WRAPPERS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 _LENGTHS: Final = (
     "initial_context_length", "original_max_position_embeddings", "seq_length", "n_positions",
-    "max_sequence_length", "model_max_length", "max_position_embeddings",
+    "max_sequence_length", "max_seq_len", "model_max_length", "max_position_embedding",
+    "max_position_embeddings",
 )  # fmt: skip
 _STRETCHED: Final = "original_max_position_embeddings"
 _TOWER: Final = re.compile(r"(vision|visual|audio|image|video|img|speech|mm)_.*|vision|visual|embd_layer")
-_HARMLESS: Final = re.compile(
-    r"_.*|.*_token_ids?|.*_token|.*_token_index|.*dropout.*|.*_pdrop|output_.*|.*init.*|.*_eps(ilon)?|architectures"
-    r"|rope_.*|.*_rope|.*_theta|(partial_)?rotary_.*|rotary|partial_rotary_factors?|mrope_.*|model_type|auto_map"
-    r"|transcribed|transformers_version|(torch_)?dtype|.*_dtype|.*_fp32|use_cache|cache_.*|pretraining_tp"
-    r"|max_window_layers|layer_types|.*sliding_window_pattern|use_(qk_norm|routing_bias|mamba_kernels|bfloat16"
-    r"|mrope|conv_bias|moe_router_bias)|qk_norm_type|.*_act|hidden_activation|activation_function|head_dim"
-    r"|swiglu_.*|relative_attention_.*|quantization(_config)?|compression_config|n_group|topk_.*|norm_topk_prob"
-    r"|norm_expert_weight|.*softcap.*|.*_multiplier|.*_scal(e|ing)(_factor)?|logit_scale|query_pre_attn_scalar"
-    r"|.*scoring_func|.*_score_func|ep_size|.*router_.*|aux_loss_.*|seq_aux|id2label|label2id|problem_type"
-    r"|task_specific_params|pad_.*|position_embedding_type|gradient_checkpointing|attn(_config|_implementation)?"
-    r"|n_ctx|is_.*decoder|tokenizer_class|return_.*|early_stopping|length_penalty|max_length|num_return_sequences"
-    r"|repetition_penalty|temperature|top_[kp]|typical_p|num_beams|num_beam_groups|layer_norm_.*|norm_.*|rmsnorm"
-    r"|residual_.*|rescale_.*|time_step_.*|chunk_size|expand|mamba_(expand|chunk_size|proj_bias|conv_bias)"
-    r"|num_logits_to_keep|logits_to_keep|layernorm_.*|postnorm|shared_moe_mode|use_parallel_residual|parallel_attn"
-    r"|alibi|rms_norm|apply_.*|scale_.*|attention_softmax_.*|.*bidirectional.*|bos|eos|add_.*_bias|.*_loss_.*"
-    r"|hc_.*|compress_.*|scoring|mtp_.*|num_hash_layers|moe_router_.*|expert_dtype|vocab_size_per_layer_input"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +87,7 @@ def read_config(
     asked = None if sequence is None else require_int(sequence=sequence, at_least=1)
     config, notes = _opened(_loaded(where))
     family, said = _family(config, where)
-    fields = Fields(_renamed(config, family), family)
+    fields = Fields(config, family)
     try:
         sizes = _sizes(fields, notes)
         length, source = _length(fields, sizes, asked)
@@ -113,7 +98,7 @@ def read_config(
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"path must hold the sizes of a model, got {where}: {why}") from None
     harmless = {*ignore, *family.get("ignore", ())}
-    unknown = [name for name in fields.unread() if name not in harmless and not _HARMLESS.fullmatch(name)]
+    unknown = [name for name in fields.unread() if name not in harmless and not _harmless().fullmatch(name)]
     if unknown:
         raise ValueError(
             f"path must hold fields whose effect is known, got {', '.join(unknown)} in {where}: "
@@ -158,17 +143,17 @@ def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], l
     architectures = config.get("architectures")
     if str(architectures).endswith("ForCausalLM']") and config.get("hidden_act") == "silu":
         return {"name": name}, [
-            f"{said} is no known family: read as Llama's, as all its fields are understood"
+            f"{said} is no known family: read as a Llama, all its fields being understood"
         ]
     near = get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ValueError(f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}")
 
 
-def _renamed(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields by the names that other families use."""
-    renames = family.get("rename", {})
-    return {renames.get(name, name): value for name, value in config.items()}
+@cache
+def _harmless() -> re.Pattern[str]:
+    """Names of fields that change no size."""
+    return re.compile("|".join(_layers.tables()["harmless"]))
 
 
 def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
@@ -177,6 +162,7 @@ def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
     sizes: dict[str, Any] = {"gated": True} | dict.fromkeys(_FLAGS[1:], False)
     sizes |= {name: family[name] for name in _FLAGS if name in family}
     sizes |= {name: _one(fields, name, notes) for name in ("layers", "hidden", "heads", "vocabulary")}
+    sizes["layers"] = sizes["layers"] or len(fields("layers_block_type", default=())) or None
     if fields("tie_word_embeddings") is not None:
         sizes["tied"] = bool(fields("tie_word_embeddings"))
     if family["name"] in _SPECIAL:
@@ -189,6 +175,8 @@ def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
     kinds = _layers.mixer_kinds(fields, layers)
     own, mixers = _layers.mixers(fields, kinds, hidden)
     sizes |= {**own, "mixers": mixers, "ffn": _one(fields, "ffn", notes)} | _latent(fields)
+    if fields("use_double_wide_mlp"):  # in the layers that make no keys and values
+        sizes["ffn"] += round(sizes["ffn"] * fields.need("num_kv_shared_layers") / layers)
     single = [] if {"dense", "experts"}.isdisjoint(kinds) else kinds
     sizes |= _experts(fields, sizes, single, notes)
     sizes["vectors"] = _vectors(fields, sizes, notes)
@@ -197,9 +185,8 @@ def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
         said = ", ".join(f"{n} {kind}" for kind, n in counted.items())
         notes.append(f"layers differ ({said}): times and bytes take the mean layer")
     if sizes.get("window"):
-        notes.append(
-            f"queries look at {sizes['window']} tokens in {own.get('windowed_layers', 'all')} layers"
-        )
+        which = own.get("windowed_layers", "all")
+        notes.append(f"queries look at {sizes['window']} tokens, chunks count as windows, in {which} layers")
     return sizes
 
 
@@ -281,8 +268,8 @@ def _further(fields: Fields, model: Mapping[str, Any], notes: list[str]) -> int:
     count = int(modules * each) if fields("use_mtp", default=True) else 0
     if count:
         notes.append(
-            f"{count} further layers predict more tokens: they cost time and memory, and are not among the "
-            "parameters; dataclasses.replace(model, mtp_layers=0) leaves them out"
+            f"multi-token prediction, {count} layer(s): costs time and memory, is not among the parameters; "
+            "dataclasses.replace(model, mtp_layers=0) leaves it out"
         )
     return count
 
@@ -341,6 +328,7 @@ def _patches(fields: Fields, sizes: dict[str, Any]) -> str:
     size = fields.need("patch_size")
     sizes |= {"sequence": (fields.need("image_size") // size) ** 2 + 1, "ffn": fields.size("ffn")}
     pixels = fields("num_channels", default=3) * size**2
+    fields("qkv_bias")  # as all matrices of the family
     sizes["vocabulary"] = (pixels + fields("num_labels", default=1000)) // 2
     return "patches and classes are priced as a vocabulary of their mean"
 

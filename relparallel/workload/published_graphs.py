@@ -278,7 +278,8 @@ def transformer_graph(model: Transformer, *, element_bytes: float = 2) -> LayerG
     A layer is what one layer more adds to the counts of the model, so that both agree by construction and the
     sums are the model's own, exactly. Layers without a mixture of experts come first.
     """
-    require_instance(Transformer, model=model)
+    if require_instance(Transformer, model=model).mixers or model.windowed or model.ffn_layers is not None:
+        raise ValueError(f"model must have layers that differ in experts only, got {model}")
     net, rows = Builder(), model.sequence * model.hidden
     dense, mixture = _layer(model, mixture=False), _layer(model, mixture=True)
     plain = model.layers - model.mixture_layers

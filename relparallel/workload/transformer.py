@@ -331,6 +331,8 @@ def transformer(name: str) -> Transformer:
     >>> round(transformer("gpt3-175b").parameters / 1e9, 1)
     174.6
     """
+    if isinstance(name, str) and name.endswith(".json"):
+        raise ValueError(f"name must be one of `transformers`, got {name!r}: `read_config` reads files")
     sizes = dict(_rows()[require_choice(transformers(), name=name)])
     latent = {key: sizes.pop(key) for key in _LATENT if key in sizes}
     return Transformer(**sizes, latent=LatentAttention(**latent) if latent else None)  # type: ignore[arg-type]
