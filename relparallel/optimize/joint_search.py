@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
 from itertools import product, repeat
 from typing import Any, Final
 
@@ -76,33 +76,54 @@ class JointSearch:
         policies: tuple[str, ...] = (),
         checkpoints: tuple[str, ...] = (),
     ) -> Choice | None:
-        """Best of all choices with certain rows, policies and checkpoints; None where there are none.
+        """Best of all choices with certain rows, policies and checkpoints; None where there are none."""
+        return next(iter(self.ranked(1, row, policies, checkpoints)), None)
 
-        Best first: rows are asked by an upper bound on their score, throughput times `ceilings`, until no
-        bound is above the best score found. On a network the score without failures of its parts is a second
-        bound (`_reach`), and the parts are asked last; a slower row of a kind comes after the one before it,
-        which shows what is left of all of them: if no part ever failed they would lose the same.
+    def ranked(
+        self,
+        count: int,
+        row: Callable[[Site, int], bool] = lambda site, row: True,
+        policies: tuple[str, ...] = (),
+        checkpoints: tuple[str, ...] = (),
+    ) -> list[Choice]:
+        """Best choices of so many kinds of strategy, one for each kind, the best first; fewer if no more.
+
+        Kinds are what failures can tell apart: degrees, copies of the state, nodes that are left; each
+        measured strategy is one of its own. Best first: rows are asked by an upper bound on their score,
+        throughput times `ceilings`, until no bound is above the last score wanted. On a network the score
+        without failures of its parts is a second bound (`_reach`), and the parts are asked last; a slower row
+        of a kind comes after the one before it, which shows what is left of all of them: if no part ever
+        failed they would lose the same. It is not asked once its bound is below the best of its kind.
         """
         policies, checkpoints = policies or tuple(self.recoveries), checkpoints or tuple(self.checkpoints)
         pairs = tuple(product(policies, checkpoints))
-        best: Choice | None = None
+        found: dict[Any, Choice] = {}
+        least = -np.inf  # the last score wanted; of equal ones the first that was found stays
         heap = [(-bound, True, place, number) for bound, place, number in self.bounds(policies, checkpoints)]
-        while heap and (best is None or -heap[0][0] >= best.score):
+        while heap and -heap[0][0] >= least:
             bound, fresh, place, number = heappop(heap)
             site = self.sites[place]
+            kind = (place, int(site.fastest.measured[number]), *site.fastest.kinds[number].tolist())
+            if kind in found and -bound < found[kind].score:
+                continue
             if fresh and site.wiring is not None:
                 heappush(heap, (-self._reach(place, number, pairs), False, place, number))
                 continue
             if row(site, number):
                 every = [x for pair in pairs if (x := self.choice(place, number, *pair))]
-                best = max([best, *every] if best else every, key=lambda choice: choice.score, default=None)
+                top = max(every, key=lambda choice: choice.score, default=None)
+                if top is not None and (kind not in found or top.score > found[kind].score):
+                    found.pop(kind, None)
+                    found[kind] = top
+                    if len(found) >= count and top.score > least:
+                        least = nlargest(count, (one.score for one in found.values()))[-1]
                 most = max((x.score / float(x.state.degraded_parts) for x in every), default=0.0)
                 bound = max(bound, -most * (1 + 1e-12))
             after = int(site.fastest.later[number])
             if after >= 0:
                 slower = float(site.fastest.time[number] / site.fastest.time[after])
                 heappush(heap, (bound * slower, False, place, after))
-        return best
+        return sorted(found.values(), key=lambda choice: -choice.score)[:count]
 
     def _reach(self, place: int, row: int, pairs: tuple[tuple[str, str], ...]) -> float:
         """Upper bound on the score of a row on a network whose parts never fail."""

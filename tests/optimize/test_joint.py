@@ -283,3 +283,26 @@ def test_other_rates_and_repairs_are_those_of_a_new_question():
         plan.fastest_with(copies=10**6)
     with pytest.raises(ValueError, match="scale"):
         plan.at(scale=-1.0)
+
+
+@pytest.mark.parametrize("wired", [False, True])
+@pytest.mark.parametrize("count", [1, 4, 30, 10**4])
+def test_the_best_of_so_many_kinds_are_those_of_a_search_of_every_row(wired, count):
+    """Also on a network, where a slower row of a kind may lose less than the fastest."""
+    fabric = redundant_fabric(servers=4, gpus=2, servers_per_leaf=2, spines=2) if wired else None
+    limits = {**PLAIN, "schedule": "1f1b", "virtual_stages": 1, "context": 1}
+    search = joint(
+        GPT, hall(4, 2, 1), global_batch=BATCH, limits=limits, network=fabric, spares=(0, 1)
+    ).search
+    best = {}
+    for place, site in enumerate(search.sites):
+        for row, kind in enumerate(site.fastest.kinds.tolist()):
+            for policy in search.recoveries:
+                one = search.choice(place, row, policy, "storage")
+                if one is not None:
+                    best[place, *kind] = max(best.get((place, *kind), 0.0), one.score)
+    found = search.ranked(count)
+    kinds = [(one.site, *search.sites[one.site].fastest.kinds[one.row].tolist()) for one in found]
+    assert len(set(kinds)) == len(kinds) == min(count, len(best))
+    assert [one.score for one in found] == sorted(best.values(), reverse=True)[:count]
+    assert all(one.score == best[kind] for one, kind in zip(found, kinds, strict=True))
