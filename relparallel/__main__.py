@@ -1,27 +1,31 @@
-"""The command line: ``python -m relparallel plan``, ``figures``, ``ledger``, ``warm`` and the others."""
+"""The command line: ``relparallel plan``, ``figures``, ``ledger``, ``warm`` and the others."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from relparallel import __version__
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
-  python -m relparallel plan config.json h100-80gb-dgx --gpus 512
+  relparallel plan config.json h100-80gb-dgx --gpus 512
                                                 the best strategies of a model on a cluster
-  python -m relparallel figures                 run every notebook that is out of date and draw its figures
-  python -m relparallel figures 42              the same for one notebook
-  python -m relparallel figures 42 -p mttr_hours=24 --output-dir OUT
+  relparallel models                            what can be asked about by name; also clusters, software
+  relparallel figures                           run every notebook that is out of date and draw its figures
+  relparallel figures 42                        the same for one notebook
+  relparallel figures 42 -p mttr_hours=24 --output-dir OUT
                                                 run it with another value and write to OUT instead
-  python -m relparallel ledger --csv ledger.csv
-                                                every claim beside the number it is held against
-  python -m relparallel warm                    compile ahead what the main functions need
-  python -m relparallel notebook 44_my_question a new notebook that runs as it is
-  RELPARALLEL_DATA=FOLDER python -m relparallel derive
-                                                results on large data anew, into data/derived/
+  relparallel ledger --csv ledger.csv           every claim beside the number it is held against
+  relparallel warm                              compile ahead what the main functions need
+  relparallel notebook 44_my_question           a new notebook that runs as it is
+  RELPARALLEL_DATA=FOLDER relparallel derive    results on large data anew, into data/derived/
+
+`python -m relparallel` is the same. exit status: 0 done; 1 a notebook failed or is out of date, or a claim is
+out of tolerance; 2 the command or a file was wrong; 130 interrupted
 """
 _FIGURES = """Execute notebooks through papermill, in place, and regenerate figures/.
 
@@ -32,12 +36,12 @@ may be stopped, or killed, at any moment and the next one goes on from there. A 
 reported with the failing cell and kept for inspection; the others still run. Results are the same bytes on
 every run, however many workers there are."""
 _FIGURES_EXAMPLES = """examples:
-  python -m relparallel figures --jobs 2
-  python -m relparallel figures --stale --dry-run
-  python -m relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
-  python -m relparallel figures --quick --output-dir OUT
-  python -m relparallel figures 42 -p mttr_hours=24 -p nodes=2048 --output-dir OUT
-  python -m relparallel figures --executor tcp://HOST:8786
+  relparallel figures --jobs 2
+  relparallel figures --stale --dry-run
+  relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
+  relparallel figures --quick --output-dir OUT
+  relparallel figures 42 -p mttr_hours=24 -p nodes=2048 --output-dir OUT
+  relparallel figures --executor tcp://HOST:8786
 
 exit status: 0 when every chosen notebook is up to date, 1 when one failed (with --dry-run: is not),
 2 when the command was wrong, 130 when interrupted"""
@@ -46,9 +50,10 @@ _PLAN = """Find the best parallel strategies of a model on one cluster or severa
 MODEL is a published name or a config.json of Hugging Face; CLUSTER a published name (with --gpus) or a CSV,
 JSON or YAML file with the fields accelerator, gpus, gpus_per_node, network_gbit."""
 _PLAN_EXAMPLES = """examples:
-  python -m relparallel plan llama3-405b h100-80gb-dgx --gpus 16384 --batch 2048 --why-not "TP8 PP16 DP128"
-  python -m relparallel plan config.json h100-80gb-dgx b200-180gb-dgx --gpus 512 256 --price 2.5
-  python -m relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json"""
+  relparallel plan llama3-405b h100-80gb-dgx --gpus 16384 --batch 2048 --why-not "TP8 PP16 DP128"
+  relparallel plan config.json h100-80gb-dgx b200-180gb-dgx --gpus 512 256 --price 2.5 4
+  relparallel plan config.json mine.csv --network topology.conf --failures log.csv --watched 64
+  relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json"""
 _COMMANDS = {
     "ledger": (
         "compute every claim beside the number it is held against",
@@ -70,6 +75,15 @@ _COMMANDS = {
         "the collection as static pages",
         "Write every notebook, every claim and every public name as pages that need no network.",
     ),
+    "models": ("models that have a name", "List the published models: sizes, parameters, sequence."),
+    "clusters": (
+        "clusters and accelerators that have a name",
+        "List the published clusters, and the accelerators that a file of your own cluster may name.",
+    ),
+    "software": (
+        "training software that has a name",
+        "List the generations of software, and the accelerators on which runs of each were measured.",
+    ),
     "notebook": (
         "begin a notebook of your own",
         "Write notebooks/NAME.ipynb with the cells that all notebooks have; it runs as it is.",
@@ -79,22 +93,42 @@ _COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    options = _parser().parse_args(arguments)
-    refused = (ValueError, OSError) if options.command in ("plan", "derive", "site") else (NotebookError,)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        from relparallel._checks import meant
+
+        close = meant([name for name in options.parser._option_string_actions if len(name) > 2], unknown[0])
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{close}")
+    refused = NotebookError if options.command in ("figures", "notebook") else (ValueError, OSError)
     try:
-        return int(options.run(options) or 0)
-    except (RunnerBusyError, *refused) as error:
-        print(f"relparallel {options.command}: {error}", file=sys.stderr)
-        return 1 if isinstance(error, RunnerBusyError) else 2
+        status = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RunnerBusyError as error:
+        return _said(options, error, 1)
+    except refused as error:
+        return _said(options, error, 2)
+    except RuntimeError as error:  # of numba, where package and home are both read-only
+        if "cannot cache function" not in str(error):
+            raise
+        return _said(options, "compiled code finds no folder to stay in; let NUMBA_CACHE_DIR name one", 2)
     except KeyboardInterrupt:
         print("\ninterrupted; what was finished is kept and the next run goes on from there", file=sys.stderr)
         return 130
 
 
+def _said(options: argparse.Namespace, error: object, status: int) -> int:
+    print(f"relparallel {options.command}: {error}", file=sys.stderr)
+    return status
+
+
 def _parser() -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="python -m relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
+        prog="relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
     )
     parser.add_argument("--version", action="version", version=f"relparallel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -106,16 +140,16 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=plain,
     )
     _add_figures_options(figures)
-    figures.set_defaults(run=_figures)
+    figures.set_defaults(run=_figures, parser=figures)
     plan = commands.add_parser(
         "plan", help="the best strategies of a model on a cluster", description=_PLAN, epilog=_PLAN_EXAMPLES,
         formatter_class=plain,
     )  # fmt: skip
     _add_plan_options(plan)
-    plan.set_defaults(run=_plan)
+    plan.set_defaults(run=_plan, parser=plan)
     for name, (short, long) in _COMMANDS.items():
         command = commands.add_parser(name, help=short, description=long)
-        command.set_defaults(run=globals()[f"_{name}"])
+        command.set_defaults(run=globals().get(f"_{name}", _listed), parser=command)
         if name in ("ledger", "scoreboard"):
             command.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
         if name == "site":
@@ -171,12 +205,22 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     add("--gpus", type=int, nargs="+", metavar="N", help="GPUs of each cluster that is given by name")
     add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
     add("--sequence", type=int, metavar="N", help="tokens of a sequence; default that of the model")
-    add("--price", type=float, metavar="X", help="of a GPU-hour")
-    add("--fabric", metavar="NAME", help="a network whose parts fail too, such as rail-optimised")
+    add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each cluster")
+    add("--strategies", type=int, metavar="N", default=5, help="rows for each cluster; default 5")
+    add("--network", metavar="NAME", help="whose parts fail too: a file, or a name such as rail-optimised")
     add("--software", metavar="NAME", help="default the newest that was measured on the accelerator")
+    add("--precision", metavar="FORMAT", help="of products with weights: bf16 (default), fp8 or fp4")
+    add("--measured", type=Path, metavar="FILE", help="choose among these strategies only: a CSV file with "
+        "the columns strategy and tokens/s")  # fmt: skip
     add("--failures", metavar="FILE", type=Path, help="own failure log, a CSV file with one row per failure")
     add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
+    add("--clock", default="iso", metavar="UNIT", help="of the log: iso (default), s, min, h, d, or a format")
+    add("--overlaps", default="refuse", metavar="HOW", help="of one node in the log: refuse "
+        "(default), merge or keep")  # fmt: skip
+    add("--ignore", nargs="+", default=[], metavar="NAME", help="fields of config.json and columns of the "
+        "log that change nothing")  # fmt: skip
     add("--why-not", metavar="STRATEGY", help="why this strategy is not the best, such as 'TP8 PP16 DP128'")
+    add("--wide", action="store_true", help="all strategies beside each other, however wide the terminal")
     add("--save", type=Path, action="append", default=[], metavar="FILE",
         help="the table as .csv, .json or .tex, or drawn as .svg, .pdf or .png")  # fmt: skip
     add("--trace", type=Path, metavar="FILE", help="one step, for chrome://tracing or Perfetto")
@@ -196,32 +240,55 @@ def _figures(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> None:
+    from relparallel.parallel import read_strategy
     from relparallel.planning import plan
+    from relparallel.planning.table import ENDINGS
+    from relparallel.topology.formats._text import require_target
 
-    sizes = options.gpus[0] if options.gpus and len(options.gpus) == 1 else options.gpus
+    for path in options.save:  # what is asked for afterwards is checked before the search
+        require_target(path=path, endings=ENDINGS)
+    if options.trace:
+        require_target(path=options.trace)
+    asked = read_strategy(options.why_not) if options.why_not else None
+    names = ("sequence", "network", "software", "precision", "measured")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    given |= {"ignore": options.ignore} if Path(options.model).suffix == ".json" else {}
     found = plan(
-        options.model, options.clusters, gpus=sizes, global_batch=options.batch,
-        sequence=options.sequence, price=options.price, fabric=options.fabric,
-        rates=_own_rates(options.failures, options.watched), software=options.software,
+        options.model, options.clusters, gpus=_one(options.gpus), global_batch=options.batch,
+        price=_one(options.price), strategies=options.strategies, rates=_own_rates(options), **given,
     )  # fmt: skip
-    print(found)
-    if options.why_not:
-        print(f"\n{found.why_not(options.why_not)}")
+    print(found.to_text(10**4) if options.wide else found)
+    if asked:
+        print(f"\n{found.why_not(asked)}")
     for path in options.save:
         found.save(path)
     if options.trace:
         found.save_trace(options.trace)
 
 
-def _own_rates(path: Path | None, watched: int | None) -> object:
+def _one(values: list[Any] | None) -> Any:
+    """The only one of several values, else all."""
+    return values[0] if values and len(values) == 1 else values
+
+
+def _own_rates(options: argparse.Namespace) -> object:
     """What fails, from a failure log; the table of a published run where none is given."""
-    if path is None:
+    if options.failures is None:
         return "llama3"
-    if watched is None:
+    if options.watched is None:
         raise ValueError("--watched must say how many nodes the failure log covers, got none")
     from relparallel.training import read_failure_log
 
-    return read_failure_log(path, population=watched, clock="iso")
+    return read_failure_log(
+        options.failures, population=options.watched, clock=options.clock, overlaps=options.overlaps,
+        ignore=options.ignore,
+    )  # fmt: skip
+
+
+def _listed(options: argparse.Namespace) -> None:
+    from relparallel.planning.listed import LISTS
+
+    print(LISTS[options.command]())
 
 
 def _ledger(options: argparse.Namespace) -> int:
@@ -232,7 +299,10 @@ def _ledger(options: argparse.Namespace) -> int:
 
 def _scoreboard(options: argparse.Namespace) -> None:
     from relparallel.claims.scoreboard import report, scoreboard
+    from relparallel.topology.formats._text import require_target
 
+    if options.csv:
+        require_target(path=options.csv)
     print(report())
     if options.csv:
         scoreboard().to_csv(options.csv, index=False, float_format="%.4g")
@@ -245,9 +315,11 @@ def _derive(options: argparse.Namespace) -> None:
 
 
 def _site(options: argparse.Namespace) -> None:
+    from relparallel.reproduce.record import whole_checkout
+
+    root = whole_checkout(options.root)
     from relparallel.reproduce.site import build_site
 
-    root = options.root or Path(__file__).resolve().parents[1]
     print("\n".join(map(str, build_site(options.output_dir, root))))
 
 
@@ -261,7 +333,7 @@ def _notebook(options: argparse.Namespace) -> None:
     from relparallel.reproduce.template import new_notebook
 
     path = new_notebook(options.name, options.root)
-    print(f"{path}\nnext: edit it, then python -m relparallel figures {path.stem.partition('_')[0]}")
+    print(f"{path}\nnext: edit it, then relparallel figures {path.stem.partition('_')[0]}")
 
 
 if __name__ == "__main__":

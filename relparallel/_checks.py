@@ -1,11 +1,10 @@
 """Argument checks: every refusal names the argument, the value and what is allowed.
 
 Each function takes the arguments to check as keywords, so the name in the message is the name in the
-caller's signature, and returns the checked value (a tuple of them when several are given)::
+caller's signature, and returns the checked value (a tuple of them when several are given); arrays are checked
+element by element and come back as float64 (or int64) arrays::
 
     stages = require_int(stages=stages, at_least=1)
-
-Arrays are checked element by element and come back as float64 (or int64) arrays.
 
 What users build is a `record`: a frozen keyword-only dataclass whose fields carry their range::
 
@@ -26,6 +25,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Collection
+from difflib import get_close_matches
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, dataclass_transform
@@ -37,6 +37,7 @@ from relparallel._latex import latex_table
 
 MOST_BYTES: Final = 1024.0  # of one number, in any format
 MOST_DEVICES: Final = 2**24  # more than any cluster has
+_MANY, _LONGEST = 24, 280  # names that a message lists, characters of the line of a result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,14 +49,9 @@ def require_int(*, at_least: int | None = None, at_most: int | None = None, **na
 
 
 def require_real(
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-    below: float | None = None,
-    at_most: float | None = None,
-    infinite: bool = False,
-    **named: Any,
-) -> Any:
+    *, above: float | None = None, at_least: float | None = None, below: float | None = None,
+    at_most: float | None = None, infinite: bool = False, **named: Any,
+) -> Any:  # fmt: skip
     """Return the named arguments as floats (arrays as float64 arrays) inside the given bounds.
 
     NaN is always refused; infinity only passes with ``infinite=True``.
@@ -156,13 +152,27 @@ def _choice(name: str, value: Any, allowed: Collection[Any]) -> Any:
     for option in allowed:
         if value is option or (type(value) is type(option) and value == option):
             return value
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
+    raise ValueError(f"{name} must be {among(allowed, value)}")
+
+
+def among(allowed: Collection[Any], value: Any) -> str:
+    """Say what is allowed, what was given and what may have been meant; of many names only the first."""
+    every = ", ".join([*map(repr, list(allowed)[:_MANY]), *["..."] * (len(allowed) > _MANY)])
+    return f"one of {every}, got {_shown(value)}{meant(allowed, value)}"
+
+
+def meant(allowed: Collection[Any], value: Any) -> str:
+    """Names that hold what was given, else the closest to it, as a question; empty where none is close."""
+    names, text = {str(one).lower(): one for one in allowed}, str(value).lower()
+    close = [name for name in names if text in name] if len(text) > 2 else []
+    close = [repr(names[name]) for name in (close or get_close_matches(text, names))[:3]]
+    return f"; did you mean {' or '.join(close)}?" if close and isinstance(value, str) else ""
 
 
 def _generator(name: str, value: Any) -> np.random.Generator:
-    if not isinstance(value, np.random.Generator):
-        raise TypeError(f"{name} must be Generator from numpy.random.default_rng(seed), got {_shown(value)}")
-    return value
+    if isinstance(value, np.random.Generator):
+        return value
+    raise TypeError(f"{name} must be Generator from numpy.random.default_rng(seed), got {_shown(value)}")
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -232,19 +242,15 @@ def _inside(
     """Whether a number is finite and keeps the bounds."""
     return (
         -math.inf < value < math.inf
-        and (above is None or value > above)
-        and (at_least is None or value >= at_least)
-        and (below is None or value < below)
-        and (at_most is None or value <= at_most)
-    )
+        and (above is None or value > above) and (at_least is None or value >= at_least)
+        and (below is None or value < below) and (at_most is None or value <= at_most)
+    )  # fmt: skip
 
 
-def _range(at_least: float | None, at_most: float | None) -> str:
-    if at_least is not None and at_most is not None:
-        return f" in [{at_least}, {at_most}]"
-    if at_least is not None:
-        return f" >= {at_least}"
-    return f" <= {at_most}" if at_most is not None else ""
+def _range(at_least: int | None, at_most: int | None) -> str:
+    if at_least is None:
+        return "" if at_most is None else f" <= {at_most}"
+    return f" >= {at_least}" if at_most is None else f" in [{at_least}, {at_most}]"
 
 
 def _shown(value: Any) -> str:
@@ -256,11 +262,9 @@ def _field(check: Callable[..., Any], default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"check": check})
 
 
-def whole(
-    *, default: Any = dataclasses.MISSING, at_least: int | None = None, at_most: int | None = None
-) -> Any:
-    """Field of a `record`: an integer inside [at_least, at_most]."""
-    return _field(partial(require_int, at_least=at_least, at_most=at_most), default)
+def whole(*, default: Any = dataclasses.MISSING, **bounds: int | None) -> Any:
+    """Field of a `record`: an integer inside the bounds of `require_int`."""
+    return _field(partial(require_int, **bounds), default)
 
 
 def real(*, default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
@@ -294,10 +298,9 @@ def each(kind: type | tuple[type, ...], *, default: Any = dataclasses.MISSING) -
 
 
 @dataclass_transform(
-    frozen_default=True,
-    kw_only_default=True,
+    frozen_default=True, kw_only_default=True,
     field_specifiers=(whole, real, reals, choice, flag, instance, each),
-)
+)  # fmt: skip
 def record(cls: Any = None, /, *, eq: bool = True, slots: bool = True) -> Any:
     """Make a frozen keyword-only dataclass that checks the fields that carry a range.
 
@@ -373,9 +376,6 @@ class Result:
     def _repr_html_(self) -> str:
         table = self.to_frame().to_html(float_format="{:.6g}".format, max_rows=20)
         return f"<p>{escape(repr(self))}</p>{table}"
-
-
-_LONGEST: Final = 280  # characters of a line
 
 
 def _line(self: Any) -> str:

@@ -1,6 +1,9 @@
-"""Texts and tables of a notebook as LaTeX. Only the standard library is imported."""
+"""Texts and tables of a notebook as LaTeX, and tables for a terminal. Importing it loads no other library."""
 
+import io
 import re
+import shutil
+from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
 from typing import Final
 
@@ -84,8 +87,11 @@ def latex_table(shown: str) -> str:
         widths.append(0.0 if long[-1] else _CHARACTER * max(most, *map(len, head.split() or [""]), 1) + 0.004)
         numeric = all(re.fullmatch(r"[-+−\d.,e%× ]*", cell) for cell in body)
         sides.append("left" if numeric else "right")
-    room = 1 - 0.012 * len(widths) - sum(widths)
-    widths = [width or room * most / sum(long) for width, most in zip(widths, long, strict=True)]
+    line = max(1 - 0.012 * len(widths), 0.2)
+    least = min(0.1 * sum(map(bool, long)), line / 2)  # what long texts get even among many numbers
+    narrow = min(1.0, (line - least) / sum(widths)) if sum(widths) else 1.0
+    room = line - narrow * sum(widths)
+    widths = [narrow * width or room * most / sum(long) for width, most in zip(widths, long, strict=True)]
     kinds = "".join(
         rf">{{\ragged{side}\arraybackslash}}p{{{width:.3f}\linewidth}}"
         for side, width in zip(sides, widths, strict=True)
@@ -99,3 +105,27 @@ def latex_table(shown: str) -> str:
         r"\bottomrule",
     ]
     return "\n".join([rf"{{\scriptsize\begin{{longtable}}{{{kinds}}}", *lines, r"\end{longtable}}", ""])
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; where nobody looks, as many as a wide one has."""
+    return shutil.get_terminal_size((120, 24)).columns
+
+
+def text_table(heads: Iterable[object], rows: Iterable[Sequence[object]], width: int | None = None) -> str:
+    """Rows under their heads inside a width, that of the terminal where omitted; long cells go on below."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for place, head in enumerate(heads):
+        numeric = all(re.fullmatch(r"[-+\d.,e]*", row[place]) for row in cells)
+        table.add_column(Text(str(head)), justify="right" if numeric else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    shown = io.StringIO()
+    Console(width=width or terminal_width(), file=shown, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in shown.getvalue().splitlines())

@@ -5,17 +5,21 @@ stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* 
 Its origin says whose number it is: only *printed* and *artefact* (authors' code or data) are published.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Final, get_args
 
 import pandas as pd
 
 from relparallel._checks import require_instance
+from relparallel._latex import terminal_width, text_table
 from relparallel.claims.registry import Claim, Theorem, compute, find_claim, theorems
 from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
+from relparallel.topology.formats._text import require_target
 
 __all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]
 
@@ -243,15 +247,23 @@ def belongs(row: str, system: str, names: str) -> bool:
 
 
 def print_ledger(*, csv: Path | None = None) -> int:
-    """Print the rows that are computed, write all to a file on request; return 1 if one failed, else 0."""
-    frame = ledger()
-    for line in _lines(frame[frame["status"] != "open"]):
+    """Print counts and the rows that are computed, write all on request; return 1 if one failed, else 0."""
+    if csv is not None:
+        require_target(path=csv)
+    if sys.stderr.isatty():
+        print("computing every claim, about a minute", file=sys.stderr)  # noqa: T201
+    frame, room = ledger(), terminal_width()
+    print(f"{fill(in_words(frame), room)}\n\n{_table(summary(frame).reset_index())}\n")  # noqa: T201
+    for line in _lines(frame[frame["status"] != "open"], room):
         print(line)  # noqa: T201
-    print(f"\n{summary(frame).to_string()}\n\n{in_words(frame)}")  # noqa: T201
     if csv is not None:
         frame.to_csv(csv, index=False, lineterminator="\n")
         print(f"\n{len(frame)} rows written to {csv}")  # noqa: T201
     return int((frame["status"] == "failed").any())
+
+
+def _table(frame: pd.DataFrame) -> str:
+    return text_table(frame.columns, frame.to_numpy().tolist())
 
 
 def in_words(frame: pd.DataFrame) -> str:
@@ -267,17 +279,18 @@ def in_words(frame: pd.DataFrame) -> str:
     )
 
 
-def _lines(frame: pd.DataFrame) -> Iterator[str]:
-    """A terminal table: one line a row, the reason below where the status calls for one."""
-    line = "{:28} {:26} {:12} {:>18} {:>18} {:>8}  {:14} {}".format
-    yield line("id", "system", "origin", "value", "computed", "error", "tolerance", "status")
+def _lines(frame: pd.DataFrame, room: int) -> Iterator[str]:
+    """A terminal table: one line a row, fewer columns where it is narrow; below it why a row is off."""
+    widths = {"id": 26, "value": 14, "computed": 14, "error": 8, "status": 11}
+    if room >= 140:
+        widths = {"id": 28, "system": 24, "origin": 12, "value": 18, "computed": 18, "error": 8,
+                  "tolerance": 12, "status": 11}  # fmt: skip
+    yield " ".join(name.ljust(width) for name, width in widths.items())
     for row in frame.to_dict("records"):
-        error = "" if pd.isna(row["error"]) else f"{row['error']:.1e}"
-        name, system, tolerance = _cut(row["id"], 28), _cut(row["system"], 26), _cut(row["tolerance"], 14)
-        sides = _cut(row["value"], 18), _cut(row["computed"], 18)
-        yield line(name, system, row["origin"], *sides, error, tolerance, row["status"])
+        shown = {**row, "error": "" if pd.isna(row["error"]) else f"{row['error']:.1e}"}
+        yield " ".join(_cut(shown[name], width).ljust(width) for name, width in widths.items()).rstrip()
         if row["status"] in ("discrepancy", "failed"):
-            yield f"{'':28} {row['reason']}"
+            yield fill(row["reason"], room, initial_indent="    ", subsequent_indent="    ")
 
 
 def _text(values: Sequence[Number | None]) -> str:

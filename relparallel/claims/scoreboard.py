@@ -4,11 +4,13 @@ Errors come from ``data/derived/``, where ``python -m relparallel derive`` write
 whole source or software left out, and blind, recorded before any of a source's rows was fitted.
 """
 
+from textwrap import fill
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from relparallel._latex import terminal_width, text_table
 from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
@@ -149,18 +151,24 @@ def notes() -> list[str]:
 
 
 def report() -> str:
-    """The tables and the notes."""
-    parts = []
-    for family, own in scoreboard().groupby("family"):
-        table = own.drop(columns="family").sort_values(["source", "used"]).set_index("source")
-        parts.append(f"{family}: absolute errors of step times / %\n{_shown(table)}")
-    for check, own in checks().groupby("check"):
-        parts.append(f"{check} / %\n{_shown(own.drop(columns='check').set_index('source'))}")
-    parts.append(
-        f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(memory_scoreboard())}"
+    """The errors in a sentence, the tables and the notes, as wide as the terminal."""
+    table = scoreboard()
+    left = table[(table["used"] == "source left out") & (table["source"] == "all")]
+    said = "; ".join(
+        f"{row.family} {row.mean:.1f} % of {row.rows} runs, {row.inside:.0f} % inside the 90 % interval"
+        for row in left.itertuples()
     )
-    return "\n\n".join([*parts, "\n".join(notes())])
+    parts = [f"Mean absolute errors of step times, a whole source left out: {said}."]
+    for family, own in table.groupby("family"):
+        own = own.drop(columns="family").sort_values(["source", "used"])
+        parts.append(f"{family}: absolute errors of step times / %\n{_shown(own)}")
+    for check, own in checks().groupby("check"):
+        parts.append(f"{check} / %\n{_shown(own.drop(columns='check'))}")
+    kept = memory_scoreboard().reset_index()
+    parts.append(f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(kept)}")
+    parts[0] = fill(parts[0], terminal_width())
+    return "\n\n".join([*parts, "\n".join(fill(note, terminal_width()) for note in notes())])
 
 
 def _shown(table: pd.DataFrame) -> str:
-    return table.to_string(float_format="{:.1f}".format, na_rep="")
+    return text_table(table.columns, table.astype(object).where(table.notna(), "").to_numpy().tolist())

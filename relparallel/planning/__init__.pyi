@@ -1,2 +1,3 @@
 from .inputs import FABRICS as FABRICS, read_cluster as read_cluster
-from .plans import plan as plan, sliders as sliders
+from .plans import plan as plan
+from .widgets import sliders as sliders

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import among, require_instance, require_int
 from relparallel.hardware import Cluster, accelerator, cluster as named_cluster, clusters
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
@@ -20,6 +21,9 @@ from relparallel.workload import Transformer, read_config, transformer, transfor
 
 FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 """Networks by name: leaves for whole servers; a leaf for each rail; two planes of those; rails alone."""
+
+USUAL: Final = 8192
+"""Tokens of a sequence where a file says what a model can read: as Llama 3 was trained on, section 3.4."""
 
 
 def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
@@ -100,21 +104,30 @@ def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
         raise ValueError(f"path must hold whole clusters, got {path}, cluster {number}: {said}") from None
 
 
-def model_of(model: Any, sequence: int | None) -> tuple[str, Transformer, list[str]]:
+def model_of(
+    model: Any, sequence: int | None, ignore: Sequence[str] = ()
+) -> tuple[str, Transformer, list[str]]:
     """Name, sizes, and what was assumed of a model."""
     notes: list[str] = []
+    file = isinstance(model, (str, PathLike)) and Path(model).suffix == ".json"
+    if ignore and not file:
+        raise ValueError(f"ignore must be left out unless model is a config.json, got {ignore!r:.80}")
     if isinstance(model, Transformer):
         found, name = model, "own model"
     elif model in transformers():
         found, name = transformer(model), model
-    elif isinstance(model, (str, PathLike)) and Path(model).suffix == ".json":
-        read = read_config(model, sequence=sequence)
+        if sequence is None:
+            notes = [f"sequences of {found.sequence:,} tokens, with which the model was published"]
+    elif file:
+        read = read_config(model, sequence=sequence, ignore=ignore)
+        if sequence is None and read.model.sequence > USUAL:  # what a model can read is not what it trains on
+            said = f"sequences of {USUAL:,} tokens are taken; the file allows {read.model.sequence:,}"
+            read = read_config(model, sequence=USUAL, ignore=ignore)
+            read = replace(read, notes=(*read.notes, said))
         found, name, notes = read.model, read.name, list(read.notes)
     else:
         require_instance((str, PathLike), model=model)
-        raise ValueError(
-            f"model must be a config.json, or one of {', '.join(transformers())}, got {str(model)!r:.80}"
-        )
+        raise ValueError(f"model must be a config.json, or {among(transformers(), str(model))}")
     if sequence is not None:
         found = replace(found, sequence=require_int(sequence=sequence, at_least=1))
     return name, found, notes
@@ -128,8 +141,6 @@ def clusters_of(cluster: Any, gpus: Any) -> tuple[Cluster, ...]:
         raise ValueError(f"cluster must be at least one cluster, got {cluster!r}")
     if len(sizes) != len(several):
         raise ValueError(f"gpus must be one number for each of {len(several)} clusters, got {gpus!r:.80}")
-    if gpus is not None and not any(isinstance(one, str) and one in clusters() for one in several):
-        raise ValueError(f"gpus must be left out unless a cluster is given by name, got {gpus!r:.80}")
     found: list[Cluster] = []
     for one, size in zip(several, sizes, strict=True):
         if isinstance(one, Cluster):
@@ -142,10 +153,9 @@ def clusters_of(cluster: Any, gpus: Any) -> tuple[Cluster, ...]:
             found += read_cluster(one)
         else:
             require_instance((str, PathLike, Cluster), cluster=one)
-            raise ValueError(
-                f"cluster must be a CSV, JSON or YAML file, or one of {', '.join(clusters())}, "
-                f"got {str(one)!r:.80}"
-            )
+            raise ValueError(f"cluster must be a CSV, JSON or YAML file, or {among(clusters(), str(one))}")
+    if gpus is not None and not any(isinstance(one, str) and one in clusters() for one in several):
+        raise ValueError(f"gpus must be left out unless a cluster is given by name, got {gpus!r:.80}")
     for one in found:
         if one.accelerator is None or one.network_bandwidth is None:
             raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {one!r:.200}")

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
+from inspect import signature
 from io import BytesIO
 from os import PathLike
-from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import Result, require_instance, require_int, require_real
+from relparallel._checks import Result, meant, require_column, require_instance, require_int
+from relparallel._latex import latex_table, terminal_width
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
+from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.memory import PRECISIONS, StageMemory
 from relparallel.parallel.step_time import StepTime, step_timeline
 from relparallel.planning.inputs import (
@@ -32,9 +34,11 @@ from relparallel.planning.inputs import (
     network_of,
     usual_batch,
 )
-from relparallel.topology.formats._text import write
+from relparallel.planning.table import ENDINGS, as_text, compared, read_measured
+from relparallel.topology import Topology
+from relparallel.topology.formats._text import require_target, write
 from relparallel.training.failure_logs import FailureLog
-from relparallel.units import DAY, GB, HOUR, MINUTE
+from relparallel.units import DAY, GB, MINUTE
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
@@ -53,7 +57,7 @@ class Plan(Result):
     model: Transformer
     global_batch: int  # sequences of a step
     found: tuple[JointPlan, ...]  # the joint optimum on each cluster, in the order in which they were given
-    price: float | None  # of a GPU-hour, in any currency
+    price: tuple[float, ...] | None  # of a GPU-hour of each cluster, in any currency
     strategies: int  # rows of the table for each cluster
     notes: tuple[str, ...]  # what was assumed
     question: Mapping[str, Any] = field(repr=False)  # arguments of `joint`, for what is asked later
@@ -63,7 +67,8 @@ class Plan(Result):
         """The joint optimum on the cluster where it gives most tokens that count, for each unit of money."""
         if self.price is None:
             return max(self.found, key=lambda one: one.goodput)
-        return max(self.found, key=lambda one: one.goodput / one.cluster.gpus)
+        each = zip(self.found, self.price, strict=True)
+        return max(each, key=lambda pair: pair[0].goodput / (pair[0].cluster.gpus * pair[1]))[0]
 
     @property
     def strategy(self) -> Strategy:
@@ -72,7 +77,7 @@ class Plan(Result):
 
     def stages(self) -> StageMemory:
         """Bytes on a GPU of every pipeline stage of the best strategy."""
-        machine = _costs(self.best, self.best.choice).machine
+        machine = self._costs(self.best, self.best.choice).machine
         return memory(
             self.model, self.strategy, self.global_batch, software=machine.software.name,
             precision=self.question.get("storage") or machine.precision,
@@ -80,31 +85,33 @@ class Plan(Result):
         )  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each strategy, the best of each cluster first; the units stand in the names."""
-        rows = [row for one in self.found for row in self._rows(one)]
+        """One row for each strategy, the best of each cluster first; the units stand in the names.
+
+        Of strategies with the same degrees, copies of the state and nodes, which fail alike, the best stands
+        for all; each with its best recovery (`JointSearch.ranked`). A measured speed has no interval.
+        """
+        prices = self.price or (math.nan,) * len(self.found)
+        rows = [
+            self._row(one, choice, price)
+            for one, price in zip(self.found, prices, strict=True)
+            for choice in one.search.ranked(self.strategies)
+        ]
         table = pd.DataFrame(rows)
-        return table if self.price is not None else table.drop(columns="cost of 1e9 tokens")
+        costs = ["cost of 1e9 tokens", "cost from", "cost to"]
+        return table if self.price is not None else table.drop(columns=costs)
 
-    def _rows(self, one: JointPlan) -> Iterator[dict[str, Any]]:
-        """Best choices on one cluster, each strategy once."""
-        one.alternatives()  # evaluates what is best with another value of every axis
-        ranked = sorted(one.search.evaluated.values(), key=lambda choice: -choice.score)
-        seen: dict[Any, Choice] = {}
-        for choice in ranked:
-            seen.setdefault((choice.site, choice.row), choice)
-        for choice in list(seen.values())[: self.strategies]:
-            yield self._row(one, choice)
-
-    def _row(self, one: JointPlan, choice: Choice) -> dict[str, Any]:
+    def _row(self, one: JointPlan, choice: Choice, price: float) -> dict[str, Any]:
         """One choice in the units of an engineer, with 90 % intervals."""
         search = one.search
         site, step = search.sites[choice.site], search.step(choice)
-        assert step is not None  # no speed was measured
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
         spread = _NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
         low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
-        tokens = row["goodput"] * DAY / 1e9
-        costs = _costs(one, choice)
+        seconds, tokens = search.tokens / choice.throughput, row["goodput"] * DAY / 1e9
+        quick, slow = (seconds, seconds) if step is None else step.interval()
+        fewest, most = (search.tokens * share * DAY / 1e9 for share in (low / slow, high / quick))
+        paid = price * site.cluster.gpus * 24
+        costs = self._costs(one, choice)
         held = costs.peak(costs.rows(site.fastest.grid.choices[[choice.row]]))
         loses = 1 - choice.score / one.choice.score
         return {
@@ -113,13 +120,19 @@ class Plan(Result):
             "spare nodes": site.spares, "checkpoint every [min]": choice.state.interval / MINUTE,
             "memory [GB]": float(held[0]) / GB,
             "of [GB]": costs.available / GB,
-            "step [s]": step.total, "step from": step.interval()[0], "step to": step.interval()[1],
-            "MFU": step.mfu, "relative goodput": choice.state.share, "goodput from": low, "goodput to": high,
-            "1e9 tokens a day": tokens,
-            "tokens from": row["from"] * low * DAY / 1e9, "tokens to": row["to"] * high * DAY / 1e9,
-            "cost of 1e9 tokens": (self.price or 0.0) * site.cluster.gpus * 24 / tokens,
+            "step [s]": seconds, "step from": quick, "step to": slow,
+            "MFU": math.nan if step is None else step.mfu,
+            "relative goodput": choice.state.share, "goodput from": low, "goodput to": high,
+            "1e9 tokens a day": tokens, "tokens from": fewest, "tokens to": most,
+            "cost of 1e9 tokens": paid / tokens, "cost from": paid / most,
+            "cost to": paid / fewest if fewest else math.inf,
             "reason": "best" if loses <= 0 else f"loses {loses:.2%}",
         }  # fmt: skip
+
+    def _costs(self, one: JointPlan, choice: Choice) -> Any:
+        """What prices the strategies of a choice; for measured ones what is asked where no speed is known."""
+        site = one.search.sites[choice.site]
+        return site.fastest.costs or pricing(self.model, site.job, self.global_batch)
 
     def why_not(self, strategy: Strategy | str, cluster: int = 0) -> str:
         """Say why a strategy is not the answer: the rule it breaks, the bytes that lack, or what it loses.
@@ -206,8 +219,7 @@ class Plan(Result):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, as the ending says."""
-        where = Path(require_instance((str, PathLike), path=path))
-        table = self.to_frame()
+        where = require_target(path=path, endings=ENDINGS)
         if where.suffix in (".svg", ".pdf", ".png"):
             held = BytesIO()
             figure = self.plot().get_figure(root=True)
@@ -215,23 +227,29 @@ class Plan(Result):
             figure.savefig(held, format=where.suffix[1:])
             write(where, held.getvalue())
         elif where.suffix == ".csv":
-            write(where, table.to_csv(index=False, lineterminator="\n"))
+            write(where, self.to_frame().to_csv(index=False, lineterminator="\n"))
         elif where.suffix == ".json":
-            write(where, json.dumps({"notes": self.notes, "rows": table.to_dict("records")}, indent=1))
-        elif where.suffix == ".tex":
-            write(where, table.to_latex(index=False, float_format="%.4g", escape=True))
+            rows = self.to_frame().to_dict("records")
+            write(where, json.dumps({"notes": self.notes, "rows": rows}, indent=1))
         else:
-            raise ValueError(f"path must end in .csv, .json, .tex, .svg, .pdf or .png, got {where}")
+            write(where, self.to_latex())
 
-    def __str__(self) -> str:
-        """The table turned, one column for each strategy, under what was assumed."""
+    def to_latex(self) -> str:
+        """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside their numbers."""
+        return latex_table(compared(self.to_frame()).to_html())
+
+    def to_text(self, width: int | None = None) -> str:
+        """The table turned, under what was assumed, in blocks that fit a width; the terminal's if omitted."""
         head = f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch {self.global_batch:,}"
-        table = self.to_frame().T.to_string(header=False, float_format="{:.4g}".format)
-        return "\n".join([head, *self.notes, "", table])
+        room = terminal_width() if width is None else width
+        lines = [line for said in (head, *self.notes) for line in wrap(said, room, subsequent_indent="  ")]
+        return "\n".join([*lines, "", as_text(self.to_frame(), room)])
+
+    __str__ = to_text
 
     def _repr_html_(self) -> str:
         said = "<br>".join([f"{self.name}, batch {self.global_batch:,}", *self.notes])
-        return f"<p>{said}</p>{self.to_frame().T.to_html(float_format='{:.4g}'.format)}"
+        return f"<p>{said}</p>{compared(self.to_frame()).to_html()}"
 
     def __repr__(self) -> str:
         best = self.best
@@ -249,10 +267,12 @@ def plan(
     global_batch: int | None = None,
     sequence: int | None = None,
     rates: Any = "llama3",
-    price: float | None = None,
-    fabric: str | None = None,
+    price: float | Sequence[float] | None = None,
+    network: Any = None,
+    measured: str | PathLike[str] | Mapping[Strategy, float] | None = None,
     strategies: int = 5,
     limits: Mapping[str, Any] | None = None,
+    ignore: Sequence[str] = (),
     **options: Any,
 ) -> Plan:
     """Find the best strategies of a model on a cluster, with speed, memory, reliability and cost.
@@ -269,18 +289,24 @@ def plan(
         Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as a power
         of two; the notes say so.
     sequence : int, optional
-        Tokens of a sequence; what the model was published with, or its file says, where omitted.
+        Tokens of a sequence. Where omitted, what the model was published with; of a file what it says, at
+        most 8,192, since it says what can be read. The notes say which.
     rates : str, ComponentRates or tuple of ComponentClass
         What fails, as in `failure_model`: "llama3" is the failure table of Meta's run on 16,384 H100.
-    price : float, optional
-        Of a GPU-hour. Without it no cost is shown.
-    fabric : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, optional
+    price : float or sequence of float, optional
+        Of a GPU-hour, one for all or one for each cluster. Without it no cost is shown.
+    network : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, path or Topology, optional
         A network whose parts fail too; without it, the two levels of links of the cluster.
+    measured : Mapping or path, optional
+        Strategies to choose from in place of all, with their speed on the cluster [tokens/s]: a mapping, or a
+        CSV file with the columns "strategy" and "tokens/s".
     strategies : int
-        Rows of the table for each cluster.
+        Rows of the table for each cluster: so many, or all that there are.
     limits : Mapping, optional
         Values of axes of `StrategyGrid` besides the schedules that frameworks have, 1F1B and interleaved
         1F1B; ``{"schedule": SCHEDULES}`` asks for all.
+    ignore : sequence of str
+        Fields of a ``config.json`` that change nothing, as in `read_config`.
     **options
         Of `optimize.joint`: policies, checkpoints, spares, repair, restart, pause, horizon, software,
         precision.
@@ -303,12 +329,15 @@ def plan(
     >>> print(found.why_not("TP1 PP1 DP64"))  # doctest: +ELLIPSIS
     TP1 PP1 DP64: ... does not fit: stage 0 needs ...
     """
-    name, sizes, notes = model_of(model, sequence)
-    machines = clusters_of(cluster, gpus)
+    known = {*signature(plan).parameters, *signature(joint).parameters, *signature(pricing).parameters}
+    for name in options:
+        if name not in known - {"model", "options", "workload"}:
+            raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")
     require_int(strategies=strategies, at_least=1)
     require_instance((Mapping, type(None)), limits=limits)
-    if price is not None:
-        require_real(price=price, above=0, at_most=1e9)
+    name, sizes, notes = model_of(model, sequence, ignore)
+    machines = clusters_of(cluster, gpus)
+    prices = None if price is None else tuple(require_column("price", price, len(machines), above=0).tolist())
     if global_batch is None:
         global_batch = usual_batch(sizes, max(one.gpus for one in machines))
         notes.append(f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens")
@@ -318,14 +347,25 @@ def plan(
         notes += [note for note in rates.notes if note != rates.reading] + [rates.reading]
     for one in machines:
         _require_room(name, sizes, one)
-    question = {"rates": rates, "limits": {**FRAMEWORKS, **(limits or {})}, **options}
+    question = {"rates": rates, **options}
+    if measured is None:
+        question["limits"] = {**FRAMEWORKS, **(limits or {})}
+    else:
+        speeds = measured if isinstance(measured, Mapping) else read_measured(measured)
+        question |= {"limits": limits, "measured": speeds}
     found = tuple(
-        joint(sizes, one, global_batch=global_batch, network=network_of(fabric, one), **question)
+        joint(
+            sizes,
+            one,
+            global_batch=global_batch,
+            **question,
+            network=network if isinstance(network, Topology) else network_of(network, one),
+        )
         for one in machines
     )
     assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
     return Plan(
-        name=name, model=sizes, global_batch=global_batch, found=found, price=price, strategies=strategies,
+        name=name, model=sizes, global_batch=global_batch, found=found, price=prices, strategies=strategies,
         notes=(*notes, *assumed), question=question,
     )  # fmt: skip
 
@@ -348,46 +388,3 @@ def _speed(step: StepTime) -> str:
     """A step in words, with its interval and use of the peak."""
     low, high = step.interval()
     return f"{step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
-
-
-def _costs(one: JointPlan, choice: Choice) -> Any:
-    """What prices the strategies of a choice."""
-    costs = one.search.sites[choice.site].fastest.costs
-    assert costs is not None  # no speed was measured
-    return costs
-
-
-def sliders(plan: Plan) -> Any:
-    """Show sliders over the failure rate and the repair time of a plan, and a sentence that follows them.
-
-    Parameters
-    ----------
-    plan : Plan
-        What `plan` found.
-
-    Returns
-    -------
-    ipywidgets.Widget or str
-        The sliders; how to install them where ipywidgets is missing.
-
-    Examples
-    --------
-    >>> shown = sliders(plan)  # doctest: +SKIP
-    """
-    require_instance(Plan, plan=plan)
-    try:
-        widgets = import_module("ipywidgets")
-    except ImportError:
-        return "pip install 'relparallel[sliders]' shows sliders here"
-
-    def told(scale: float, hours: float) -> str:
-        """Say the best choice at other failure rates and another repair time."""
-        best = plan.best.at(scale=scale, repair=hours * HOUR)
-        return (
-            f"{best.goodput * DAY / 1e9:.4g}e9 tokens a day, relative goodput {best.share:.2%}: "
-            f"{best.policy}, checkpoint every {best.interval / MINUTE:.1f} min, {best.spares} spare nodes"
-        )
-
-    rate = widgets.FloatLogSlider(value=1.0, base=10, min=-1, max=1.5, description="failures x")
-    repair = widgets.FloatLogSlider(value=24.0, base=10, min=-1, max=2.5, description="repair [h]")
-    return widgets.interactive(told, scale=rate, hours=repair)

@@ -51,6 +51,16 @@ def checkout(root: Path | None = None) -> Path:
     return Path(root).resolve() if root is not None else checkout_of_package() or Path.cwd()
 
 
+def whole_checkout(root: Path | None) -> Path:
+    """Return the checkout, which must hold the notebooks: an installed package comes without them."""
+    found = checkout(root)
+    if not (found / "notebooks").is_dir():
+        raise NotebookError(
+            f"root must be a checkout with a folder notebooks, got {found}; name it with --root"
+        )
+    return found
+
+
 class RunnerBusyError(RuntimeError):
     """Another runner works on the same checkout."""
 

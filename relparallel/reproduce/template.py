@@ -5,12 +5,12 @@ from pathlib import Path
 
 from .notebook import NotebookError
 from .page import PARTS
-from .record import checkout
+from .record import whole_checkout
 
 
 def new_notebook(name: str, root: Path | None) -> Path:
     """Write ``notebooks/NAME.ipynb``, which runs as it is; refuse a number that is taken."""
-    folder = checkout(root) / "notebooks"
+    folder = whole_checkout(root) / "notebooks"
     if not re.fullmatch(r"\d\d_[a-z0-9]+(_[a-z0-9]+)*", name):
         raise NotebookError(f"NAME must be two digits and words, such as 44_my_question, got {name!r}")
     if taken := sorted(path.stem for path in folder.glob(f"{name[:2]}_*.ipynb")):

@@ -37,4 +37,4 @@ def test_a_number_is_given_once(toy, capsys):
     assert main(["notebook", "44_second", "--root", str(toy.root)]) == 2
     assert "NAME must begin with a free number, got '44_second' beside 44_first" in capsys.readouterr().err
     assert main(["notebook", "45_second", "--root", str(toy.root)]) == 0
-    assert "python -m relparallel figures 45" in capsys.readouterr().out
+    assert "relparallel figures 45" in capsys.readouterr().out

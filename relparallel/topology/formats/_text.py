@@ -23,9 +23,19 @@ def require_path(*, path: str | os.PathLike[str]) -> Path:
     return given
 
 
-def write(path: str | os.PathLike[str], text: str | bytes) -> None:
-    """Write beside the file and move into place, so that nobody sees half of it."""
+def require_target(*, path: str | os.PathLike[str], endings: tuple[str, ...] = ()) -> Path:
+    """Return the path of a file that can be written: with one of the endings, in a folder that exists."""
     target = require_path(path=path)
+    if endings and target.suffix not in endings:
+        raise ValueError(f"path must end in {', '.join(endings[:-1])} or {endings[-1]}, got {target}")
+    if not target.parent.is_dir():
+        raise ValueError(f"path must lie in a folder that exists, got {target}")
+    return target
+
+
+def write(path: str | os.PathLike[str], text: str | bytes) -> None:
+    """Write beside the file and move into place, so that nobody sees half of it; links stay links."""
+    target = require_target(path=path).resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         part.write_bytes(text.encode() if isinstance(text, str) else text)
