@@ -59,8 +59,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.notation": lambda: {"strategy": rp.parallel.Strategy()},
     "planning.plan": lambda: {
         "model": model(), "cluster": machine(), "gpus": None, "global_batch": 8, "sequence": 32,
-        "rates": "llama3", "price": 1.0, "network": None, "measured": None, "strategies": 1, "limits": {"tensor": 8},
-        "ignore": (),
+        "rates": "llama3", "price": 1.0, "network": None, "measured": None, "strategies": 1,
+        "limits": {"tensor": 8}, "ignore": (),
     },
     "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
     "planning.read_cluster": lambda: {"path": machine()},

@@ -358,7 +358,8 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     # Layers are dealt out as `counted_ends` says; the stage of the output layer may have fewer.
     folded = s.schedule in _FOLDED
     layers, stages, chunks = np.int64(model.layers), np.int64(p), np.int64(v)
-    embedding, loss = counted_ends(layers, stages, chunks, folded, np.int64(s.ends_as_layers))
+    mtp, said = np.int64(model.mtp), np.int64(s.ends_as_layers)
+    embedding, loss = counted_ends(layers, mtp, stages, chunks, folded, said)
     held = 1.0 * most_layers(layers, stages, chunks, folded, embedding, loss)
     place = 0 if folded else stages - 1
     short = held - stage_layers(layers, stages, chunks, folded, embedding, loss, place)

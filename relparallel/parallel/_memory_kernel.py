@@ -113,17 +113,21 @@ def most_layers(layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: 
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def counted_ends(layers: Any, p: Any, v: Any, folded: Any, said: Any) -> Any:
-    """Layers that embedding and loss count as: as said, or those that fill chunks and let no stage grow."""
+def counted_ends(layers: Any, mtp: Any, p: Any, v: Any, folded: Any, said: Any) -> Any:
+    """Layers that embedding and loss count as: as said, or those that fill chunks and let no stage grow.
+
+    Each of the ``mtp`` layers behind the last one counts as a layer and a loss. The loss comes first: its
+    stage is the slowest; the embedding only takes memory.
+    """
     if p == 1:
         return 0, 0
     if said > 0:
         return said & 1, said >> 1
-    chunks = p * v
-    if layers % chunks == chunks - 1:  # the last chunk has a layer less
-        return 0, 1
-    grows = most_layers(layers, p, v, folded, 1, 1) > most_layers(layers, p, v, folded, 0, 0)
-    return (0, 0) if grows or layers % chunks == 0 else (1, 1)
+    free = -layers % (p * v)
+    loss = min(free, 1 + 2 * mtp, max(layers // (p * v), 1))
+    embedding = min(free - loss, 1)
+    most = most_layers(layers, p, v, folded, embedding, loss)
+    return (0, 0) if most > most_layers(layers, p, v, folded, 0, 0) else (embedding, loss)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -309,7 +313,7 @@ def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
     """Layers of a stage and its mirror where they are dealt out."""
     p, v, folded = np.int64(s.pipeline), np.int64(s.virtual_stages), rule >= _FOLDED
     layers = np.int64(model.layers)
-    first, last = counted_ends(layers, p, v, folded, np.int64(s.ends_as_layers))
+    first, last = counted_ends(layers, np.int64(model.mtp), p, v, folded, np.int64(s.ends_as_layers))
     own = stage_layers(layers, p, v, folded, first, last, i)
     mirrored = stage_layers(layers, p, v, folded, first, last, p - 1 - i)
     flown = -1.0

@@ -54,8 +54,8 @@ _FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, sequence: Any, experts: Any,
-            batch: Any, gpus: Any, node: Any, choices: Any, out: Any) -> None:  # fmt: skip
+def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, mtp: Any, sequence: Any,
+            experts: Any, batch: Any, gpus: Any, node: Any, choices: Any, out: Any) -> None:  # fmt: skip
     """Bits of the rules that every strategy breaks, the first rule lowest; no rule about the GPUs if 0."""
     for i in range(choices.size):
         s = choices[i]
@@ -63,7 +63,7 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
         d, c, split = np.int64(s["data"]), np.int64(s.context), s.sequence_parallel > 0
         chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
         whole = s.experts_over_tensor > 0
-        places = layers + sum(counted_ends(layers, p, v, folded, np.int64(s.ends_as_layers)))
+        places = layers + sum(counted_ends(layers, mtp, p, v, folded, np.int64(s.ends_as_layers)))
         broken = (
             gpus > 0 and t * p * d * c > gpus,
             heads % t != 0,
@@ -97,7 +97,7 @@ def broken_rules(
     out = np.empty(choices.size, dtype=np.int32)
     _broken(
         model.heads, model.key_value_heads, model.ffn_hidden, model.expert_hidden, model.layers,
-        model.sequence, model.experts, global_batch, gpus, node, choices, out,
+        model.mtp_layers, model.sequence, model.experts, global_batch, gpus, node, choices, out,
     )  # fmt: skip
     return out
 

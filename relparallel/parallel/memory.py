@@ -305,7 +305,7 @@ def layers_on_stages(
 ) -> NDArray[np.float64]:
     """Layers of every stage, as said or as they are dealt out."""
     if stage_layers is None:
-        return stage_sums(strategy, dealt_layers(model.layers, strategy))
+        return stage_sums(strategy, dealt_layers(model, strategy))
     return stage_sums(strategy, require_stage_layers(model, strategy, stage_layers))
 
 

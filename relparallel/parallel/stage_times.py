@@ -57,15 +57,15 @@ def require_stage_layers(model: Transformer, strategy: Strategy, stage_layers: A
     return layers
 
 
-def dealt_layers(layers: int, strategy: Strategy) -> NDArray[np.int64]:
+def dealt_layers(model: Transformer, strategy: Strategy) -> NDArray[np.int64]:
     """Layers of every chunk where nothing is said, [p v].
 
     Equal; else the first chunks have one more, and embedding and loss take places as ``ends_as_layers`` says.
     """
     p, v, folded = strategy.pipeline, strategy.virtual_stages, strategy.schedule in V_SHAPED
     said = ENDS.index(strategy.ends_as_layers)
-    ends = np.array(counted_ends(layers, p, v, folded, said))
-    dealt = even_chunks(layers + int(ends.sum()), p * v)[::-1].copy()
+    ends = np.array(counted_ends(model.layers, model.mtp_layers, p, v, folded, said))
+    dealt = even_chunks(model.layers + int(ends.sum()), p * v)[::-1].copy()
     np.subtract.at(dealt, [0, -1], ends)
     return dealt
 

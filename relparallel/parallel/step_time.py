@@ -318,9 +318,7 @@ def step_timeline(
     With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed form.
     """
     _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
-    return simulated_passes(
-        rows, strategy, dealt_layers(model.layers, strategy) if layers is None else layers
-    )
+    return simulated_passes(rows, strategy, dealt_layers(model, strategy) if layers is None else layers)
 
 
 def slowed_step(

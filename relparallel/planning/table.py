@@ -10,7 +10,7 @@ import pandas as pd
 from relparallel._checks import require_real
 from relparallel._latex import terminal_width, text_table
 from relparallel.parallel import Strategy, notation, read_strategy
-from relparallel.training.failure_readers import read_table
+from relparallel.training.log_files import read_table
 
 ENDINGS: Final = (".csv", ".json", ".tex", ".svg", ".pdf", ".png")
 """Files that `Plan.save` writes."""

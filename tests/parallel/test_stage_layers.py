@@ -208,7 +208,7 @@ def test_slots_of_embedding_and_output_layer_are_a_split_of_their_own(p, batch):
     stages differ in after the passes."""
     model = replace(GPT, layers=3 * p - 2, vocabulary=250880)
     split, said = Strategy(pipeline=p), [2, *[3] * (p - 2), 2]
-    assert dealt_layers(model.layers, split).tolist() == said
+    assert dealt_layers(model, split).tolist() == said
     usual, simulated = (step_timeline(model, split, on(p), batch, stage_layers=s) for s in (None, said))
     assert usual.start.tolist() == simulated.start.tolist()
     closed, found = (step_time(model, split, on(p), batch, stage_layers=s) for s in (None, said))
@@ -256,7 +256,7 @@ def test_a_bad_split_is_refused(said, error, text):
 
 def test_layers_that_do_not_divide_are_dealt_out_the_first_stages_having_more():
     split = Strategy(pipeline=5)
-    assert dealt_layers(GPT.layers, split).tolist() == [5, 5, 5, 5, 4]
+    assert dealt_layers(GPT, split).tolist() == [5, 5, 5, 5, 4]
     said, unsaid = (step_time(GPT, split, on(5), 10, stage_layers=x) for x in ([5, 5, 5, 5, 4], None))
     assert unsaid.total == pytest.approx(said.total, rel=0.02)  # the closed form lets every stage have five
     with pytest.raises(ValueError, match="tensor must divide the heads"):

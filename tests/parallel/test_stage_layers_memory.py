@@ -161,7 +161,7 @@ def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
         pipeline=p, virtual_stages=v, schedule="interleaved_1f1b" if v > 1 else "1f1b", recompute=recompute,
         ends_as_layers=ends,
     )  # fmt: skip
-    assert dealt_layers(model.layers, split).tolist() == said
+    assert dealt_layers(model, split).tolist() == said
     dealt, given_ = (memory(model, split, 4 * p, stage_layers=s) for s in (None, said))
     same = PARTS if v == 1 else [part for part in PARTS if part != "activations"]
     for part in same:  # of chunks that differ, those in flight are counted one by one

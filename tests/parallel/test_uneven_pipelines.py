@@ -28,7 +28,7 @@ def kept(model, split):
 @pytest.mark.parametrize("stages", range(2, 17))
 def test_any_number_of_layers_goes_on_any_number_of_stages(layers, stages):
     model, split = replace(MODEL, layers=layers), Strategy(pipeline=stages)
-    chunks = dealt_layers(layers, split)
+    chunks = dealt_layers(model, split)
     assert chunks.sum() == layers
     assert chunks.max() == -(-layers // stages)
     assert kept(model, split)
@@ -56,7 +56,7 @@ def test_interleaved_chunks_that_a_search_asks_about_take_what_the_simulator_say
         with pytest.raises(ValueError, match="interleaved chunks but the last of each stage equal"):
             memory(model, split, rounds * p)
         return
-    machine, text = cluster("h100-80gb-dgx", gpus=64), in_chunks(dealt_layers(layers, split))
+    machine, text = cluster("h100-80gb-dgx", gpus=64), in_chunks(dealt_layers(model, split))
     closed, found = (
         step_time(model, split, machine, rounds * p, stage_layers=one).total for one in (None, text)
     )
@@ -91,11 +91,16 @@ LAYOUTS = {
 }
 
 
+def test_with_its_mtp_layer_the_dealing_is_the_published_one():
+    model = replace(transformer("deepseek-v3"), mtp_layers=1)
+    assert in_chunks(dealt_layers(model, read_strategy("PP4 VPP4"))) == "4x15+1"
+
+
 @pytest.mark.parametrize("source", LAYOUTS)
 def test_a_published_layout_is_one_line(source):
     name, label, chunks, ours = LAYOUTS[source]
     model, split = transformer(name), read_strategy(label)
-    assert (in_chunks(dealt_layers(model.layers, split)) == chunks) == ours
+    assert (in_chunks(dealt_layers(model, split)) == chunks) == ours
     machine, batch = cluster("h100-80gb-dgx", gpus=-(-split.gpus // 8) * 8), 16 * split.data * split.pipeline
     said, dealt = (step_time(model, split, machine, batch, stage_layers=one) for one in (chunks, None))
     assert said.total == pytest.approx(dealt.total, rel=0.03)
