@@ -27,14 +27,17 @@ from relparallel.optimize.joint_search import Choice
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.memory import PRECISIONS, StageMemory
+from relparallel.parallel.stage_times import dealt_layers, in_chunks
 from relparallel.parallel.step_time import StepTime, step_timeline
-from relparallel.planning.inputs import (
-    clusters_of,
-    model_of,
-    network_of,
-    usual_batch,
+from relparallel.planning.inputs import clusters_of, model_of, network_of, usual_batch
+from relparallel.planning.table import (
+    ENDINGS,
+    among_measured,
+    as_text,
+    compared,
+    many_stages,
+    read_measured,
 )
-from relparallel.planning.table import ENDINGS, as_text, compared, read_measured
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import require_target, write
 from relparallel.training.failure_logs import FailureLog
@@ -105,7 +108,7 @@ class Plan(Result):
         search = one.search
         site, step = search.sites[choice.site], search.step(choice)
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
-        spread = _NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
+        spread = _NORMAL * math.sqrt(choice.state.variance_rate / search.horizon)
         low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
         seconds, tokens = search.tokens / choice.throughput, row["goodput"] * DAY / 1e9
         quick, slow = (seconds, seconds) if step is None else step.interval()
@@ -115,7 +118,8 @@ class Plan(Result):
         held = costs.peak(costs.rows(site.fastest.grid.choices[[choice.row]]))
         loses = 1 - choice.score / one.choice.score
         return {
-            "cluster": row["cluster"], "strategy": notation(strategy), "state copies": row["copies"],
+            "cluster": row["cluster"], "strategy": notation(strategy),
+            "layers of chunks": in_chunks(dealt_layers(self.model, strategy)), "state copies": row["copies"],
             "recovery": choice.policy,
             "spare nodes": site.spares, "checkpoint every [min]": choice.state.interval / MINUTE,
             "memory [GB]": float(held[0]) / GB,
@@ -143,6 +147,8 @@ class Plan(Result):
         one = self.found[require_int(cluster=cluster, at_least=0, at_most=len(self.found) - 1)]
         asked = read_strategy(strategy, one.cluster.gpus) if isinstance(strategy, str) else strategy
         name, best = notation(require_instance(Strategy, strategy=asked)), notation(one.strategy)
+        if one.step is None:
+            return among_measured(one, asked)
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
         try:
             step = step_time(
@@ -156,8 +162,7 @@ class Plan(Result):
         if rest:
             return f"{name}: {_speed(step)}; it fills no whole nodes."
         other = self._with(asked, one, one.cluster.nodes - nodes)
-        assert one.step is not None  # no speed was measured
-        assert other.step is not None
+        assert other.step is not None  # no speed was measured
         said = f"{name}: {_speed(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
         if name == best:
             return f"{said}; it is the best."
@@ -364,6 +369,7 @@ def plan(
         for one in machines
     )
     assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
+    notes += [note for one in found if (note := many_stages(one, sizes.layers))]
     return Plan(
         name=name, model=sizes, global_batch=global_batch, found=found, price=prices, strategies=strategies,
         notes=(*notes, *assumed), question=question,

@@ -9,6 +9,7 @@ import pandas as pd
 
 from relparallel._checks import require_real
 from relparallel._latex import terminal_width, text_table
+from relparallel.optimize.joint_plans import JointPlan
 from relparallel.parallel import Strategy, notation, read_strategy
 from relparallel.training.log_files import read_table
 
@@ -77,3 +78,30 @@ def read_measured(path: str | PathLike[str]) -> dict[Strategy, float]:
                 f"measured must be a table of speeds, got {path}, row {number}: {error}"
             ) from None
     return found
+
+
+def many_stages(one: JointPlan, layers: int) -> str | None:
+    """Say why the best has more stages than half the layers, if it has."""
+    stages = one.strategy.pipeline
+    if 2 * stages <= layers:
+        return None
+    said = f"{stages} stages for {layers} layers are the best on {one.cluster.name or 'the cluster'}"
+    other = one.search.best(lambda site, row: 2 * int(site.fastest.grid.choices["pipeline"][row]) <= layers)
+    if other is None:
+        return f"{said}: none with fewer stages fits"
+    lost = 1 - other.score / one.choice.score
+    strategy = one.search.sites[other.site].fastest.grid[other.row]
+    return f"{said}: with at most {layers // 2}, {notation(strategy)} loses {lost:.2%}"
+
+
+def among_measured(one: JointPlan, asked: Strategy) -> str:
+    """Say what a strategy loses among those of measured speed."""
+    name = notation(asked)
+    found = one.search.best(lambda site, row: bool(site.fastest.grid[row] == asked))
+    if found is None:
+        return f"{name} is not among the measured strategies."
+    said = f"{name}: {found.throughput:,.0f} tokens/s measured, relative goodput {found.state.share:.2%}"
+    lost = 1 - found.score / one.choice.score
+    if lost <= 0:
+        return f"{said} with {found.policy}; it is the best."
+    return f"{said} with {found.policy}: {lost:.2%} less than {notation(one.strategy)}."

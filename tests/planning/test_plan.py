@@ -199,3 +199,31 @@ def test_the_step_time_of_the_published_run_of_llama_3_lies_in_the_interval_of_i
     assert low < measured < high
     assert "less than" in said
     assert math.isfinite(found.best.goodput)
+
+
+def test_a_plan_of_61_layers_names_the_chunks():
+    plan = rp.plan(
+        "deepseek-v3", "h100-80gb-dgx", gpus=2048, global_batch=8192, strategies=3,
+        limits={"pipeline": (4, 8, 16), "tensor": 1, "context": 1, "expert": 64, "micro_batch": 1},
+    )  # fmt: skip
+    for row in plan.to_frame().to_dict("records"):
+        chunks = [one.split("x") for one in row["layers of chunks"].split("+")]
+        assert sum(int(one[0]) * (int(one[1]) if one[1:] else 1) for one in chunks) == 61
+        strategy = read_strategy(row["strategy"])
+        time = rp.step_time(plan.model, strategy, plan.best.cluster, 8192)
+        assert time.total == pytest.approx(row["step [s]"], rel=1e-12)
+
+
+def test_more_stages_than_half_the_layers_are_explained():
+    crowded = rp.plan(
+        "deepseek-v3", "h100-80gb-dgx", gpus=2048, global_batch=8192, strategies=1,
+        limits={"pipeline": 32, "tensor": 1, "context": 1, "expert": 64, "micro_batch": 1},
+    )  # fmt: skip
+    assert any("32 stages for 61 layers are the best" in note for note in crowded.notes)
+
+
+def test_measured_strategies_are_asked_about_by_label():
+    speeds = {read_strategy("TP8 PP4 DP2"): 6.41e4, read_strategy("TP8 DP8"): 6.4e4}
+    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, measured=speeds)
+    assert "it is the best" in plan.why_not(plan.strategy)
+    assert "is not among the measured strategies" in plan.why_not("TP4 DP16")
