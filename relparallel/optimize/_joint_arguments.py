@@ -31,7 +31,7 @@ from relparallel.training import (
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.failure_model import rate_table
 from relparallel.training.network_parts import parts_of
-from relparallel.training.recovery_policies import RECOVERY_POLICIES
+from relparallel.training.recovery_policies import POLICIES
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
@@ -134,7 +134,7 @@ def recoveries_of(policies: Any, repair: float, restart: float, pause: float) ->
     found = {}
     for one in policies:
         if not isinstance(one, Recovery):
-            name = require_choice(RECOVERY_POLICIES, policies=one)
+            name = require_choice(tuple(POLICIES), policies=one)
             one = Recovery(name, repair=repair, restart=restart, pause=pause)
         if one.policy in found:
             raise ValueError(f"policies must name each policy once, got {policies!r}")

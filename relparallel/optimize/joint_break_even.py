@@ -42,7 +42,7 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     Parameters
     ----------
     plan : JointPlan
-        Of `joint`, with "elastic" among the policies, a shrinking batch and failures of single nodes only.
+        Of `joint`, with a policy that drops replicas, a shrinking batch and failures of single nodes only.
         Strategies that fill the cluster are compared, those whose state survives the loss of a replica.
     checkpoint : str, optional
         Which checkpoints; those of the plan where omitted.
@@ -71,7 +71,9 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     (8, 4, True)
     """
     search: JointSearch = require_instance(JointPlan, plan=plan).search
-    require_choice(tuple(search.recoveries), policy="elastic")
+    policy = next((name for name, recovery in search.recoveries.items() if recovery.drops), None)
+    if policy is None:
+        raise ValueError(f"plan must have a policy that drops replicas, got {', '.join(search.recoveries)}")
     name = plan.checkpoint if checkpoint is None else checkpoint
     require_choice(tuple(search.checkpoints), checkpoint=name)
     site = min(search.sites, key=lambda one: one.spares)
@@ -79,7 +81,7 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     if np.isinf(units).all():
         raise ValueError(f"plan must have a strategy whose state survives a failure, got {plan!r:.80}")
     first = int(np.flatnonzero(np.isfinite(units))[0])
-    recovery = search.recoveries["elastic"]
+    recovery = search.recoveries[policy]
     left = recovery.repair * math.exp(-recovery.pause / max(recovery.repair, 1.0))  # outside pauses
     closed = _closed(site, units, first, left)
     other, place = int(np.argmin(closed)), search.sites.index(site)
@@ -87,10 +89,10 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     def lead(log_scale: float) -> float:
         """Score of the fastest over the best of all others, minus 1, at a multiple of all rates."""
         asked = search.at(math.exp(log_scale))
-        mine = asked.choice(place, first, "elastic", name)
+        mine = asked.choice(place, first, policy, name)
         best = asked.best(
             lambda one, row: one is asked.sites[place] and row != first and bool(np.isfinite(units[row])),
-            ("elastic",), (name,),
+            (policy,), (name,),
         )  # fmt: skip
         return 1.0 if best is None or mine is None else mine.score / best.score - 1
 

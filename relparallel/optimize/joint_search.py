@@ -212,7 +212,7 @@ class JointSearch:
         kind = () if recovery.waits else tuple(site.fastest.kinds[row].tolist())
         key = (place, kind if bare else row, policy, checkpoint)
         if key not in self._states:
-            held = 0 if policy == "restart" else site.spares
+            held = site.spares if recovery.takes_spares else 0
             model = site.placed(row) if bare else self.model(place, row)
             self._states[key] = steady_state(model, self.checkpoints[checkpoint], recovery, held)
         return self._states[key]

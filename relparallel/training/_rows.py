@@ -113,8 +113,8 @@ def rows(
     require_instance(Checkpointing, checkpointing=checkpointing)
     require_instance(Recovery, recovery=recovery)
     require_int(spares=spares, at_least=0, at_most=10**6)
-    if spares and recovery.policy == "restart":
-        raise ValueError(f"spares must be 0 with recovery 'restart', which waits for repairs, got {spares}")
+    if spares and not recovery.takes_spares:
+        raise ValueError(f"spares must be 0 with recovery {recovery.policy!r}, which waits, got {spares}")
     shape = shape or shape_of(model, recovery)
     domains = [domain for domain in model.domains if domain.rate > 0]
     levels = checkpointing.levels
@@ -145,8 +145,7 @@ def rows(
 def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> NDArray[np.int64]:
     """Nodes that a failure takes in the table of speeds; a rack inside a dropped replica is one."""
     nodes = _column(domains, "nodes").astype(np.int64)
-    drops = recovery.policy == "elastic" or (recovery.policy == "reduced_tensor" and recovery.partial == 0)
-    if not drops:
+    if not recovery.drops:
         return nodes
     units = -(-_column(domains, "replicas").astype(np.int64) // shape.replicas_per_unit)
     return np.minimum(nodes, units)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.parallel.step_time import StepTime
 from relparallel.training._arguments import require_time
+from relparallel.training._random_failures import unit_clean
 from relparallel.training._rows import STANDING, Rows, rows, shape_of
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.down_nodes import (
@@ -28,7 +29,7 @@ from relparallel.training.down_nodes import (
 from relparallel.training.factors import Factors, outside_pauses
 from relparallel.training.failures import FailureModel
 from relparallel.training.job_shape import JobShape
-from relparallel.training.recovery_policies import Recovery
+from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import GoodputReport, class_importance
 from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY
@@ -184,13 +185,13 @@ def steady_state(
 def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]) -> list[float]:
     """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so many.
 
-    Under "elastic" a larger replica is hit more often, a part takes one node of it at least, and a kept batch
-    is never faster than a shrinking one; under "regroup" the speed is at most the share of nodes that are
-    left. 1 under other policies that go on.
+    Where units that are hit drop out, a larger replica is hit more often, a part takes one node of it at
+    least, and a kept batch is never faster than a shrinking one; other policies may promise a speed of at
+    most the share of nodes left. 1 under the others that go on.
     """
-    if recovery.policy not in ("elastic", "regroup"):
+    drops, nodes = recovery.drops, model.cluster.nodes
+    if not drops and not POLICIES[recovery.policy].in_proportion:
         return [1.0] * len(touched)
-    drops, nodes = recovery.policy == "elastic", model.cluster.nodes
     loads: dict[int, float] = {}
     for d in model.domains:
         if d.component.stops and d.nodes:
@@ -201,11 +202,11 @@ def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: 
     down = np.arange(reach(loads, nodes + spares) + 1)
     missing = np.clip(down - spares, 0, nodes)
     chance = down_distribution(loads, able_to_fail(down, nodes, spares, recovery.hot, waits=False))
-    easier, bounds = replace(recovery, policy="elastic", batch="shrink", micro_batches=None), []
+    bounds = []
     for least in touched:
         unit = max(size for size in range(1, (least if drops else 1) + 1) if nodes % size == 0)
-        shape = JobShape(nodes=nodes, replicas=nodes // unit, stages=1, tensor=1, nodes_per_replica=unit)
-        bounds.append(min(float(chance @ easier.speed(shape, int(missing[-1]))[missing]) * (1 + 1e-12), 1.0))
+        clean = unit_clean(nodes, unit, int(missing[-1]))[missing]
+        bounds.append(min(float(chance @ clean) * (1 + 1e-12), 1.0))
     return bounds
 
 

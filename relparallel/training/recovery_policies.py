@@ -16,7 +16,7 @@ reduced_tensor  the replica goes on with fewer tensor-parallel ranks, which may 
 spare_shards    replicas that hold the failed ones' data compute it as well (SPARe)
 ==============  ====================================================================================
 
-A policy is one function with ``@policy``, at the end of this file: write a new one there.
+A policy is one function with ``@policy``, which also says its traits (`Policy`): nothing asks for its name.
 
 ========  ==========================================================  =====================
 letter    meaning                                                     where
@@ -56,18 +56,16 @@ from relparallel.training._arguments import require_rate, require_time
 from relparallel.training._random_failures import failed_in_unit, unit_clean, units_hit
 from relparallel.training.failures import Domain
 from relparallel.training.job_shape import JobShape
-from relparallel.training.recovery import check_batch, speed_of
+from relparallel.training.recovery import BATCHES, check_batch, speed_of
 from relparallel.training.redundancy import shards_held
 from relparallel.training.spares import shortage_probability
 
 _COUNT: Final = partial(require_int, at_least=1, at_most=10**6)
-OPTIONS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {  # of one policy alone
-    "overhead": ("bamboo", require_probability), "bubble": ("recycle", require_probability),
-    "smallest": ("oobleck", _COUNT), "largest": ("oobleck", _COUNT), "layers": ("oobleck", _COUNT),
-    "faults": ("oobleck", partial(require_int, at_least=0, at_most=10**6)),
-    "partial": ("reduced_tensor", require_probability), "divisor": ("reduced_tensor", require_flag),
-    "boost": ("reduced_tensor", partial(require_real, at_least=1, at_most=100)),
-    "holders": ("spare_shards", _COUNT),
+OPTIONS: Final[dict[str, Callable[..., Any]]] = {  # of the policies that name them
+    "overhead": require_probability, "bubble": require_probability, "smallest": _COUNT, "largest": _COUNT,
+    "layers": _COUNT, "faults": partial(require_int, at_least=0, at_most=10**6), "holders": _COUNT,
+    "partial": require_probability, "divisor": require_flag,
+    "boost": partial(require_real, at_least=1, at_most=100),
 }  # fmt: skip
 _STEPS: Final = 10**10  # of a recursion over a ring: about ten seconds
 _TICKS: Final = 10**4  # largest denominator of a boost: paces are compared in whole numbers
@@ -82,6 +80,12 @@ class Policy:
     hot: bool = False  # spares can fail while they stand by
     neighbours: bool = False  # the node before a failed one has a copy of its state
     needs: str = "some node"  # to go on: "some node", "some replica", or "some speed"
+    spares: bool = True  # spares stand in for failed nodes
+    drops: bool | Callable[[Recovery], bool] = False  # units that are hit leave, nothing makes up for them
+    in_proportion: bool = False  # never faster than the share of nodes left; so is one that drops units
+    batches: tuple[str, ...] = BATCHES  # what it can do with the batch; "shrink" alone stands for no choice
+    hides: bool = False  # micro-batches count with a shrinking batch as well, for the bubble they leave
+    options: tuple[str, ...] = ()  # those of `OPTIONS` that it has
 
 
 POLICIES: Final[dict[str, Policy]] = {}
@@ -180,9 +184,9 @@ class Recovery:
             )
         for name in ("repair", "restart", "pause"):
             require_instance(float, **{name: require_time(**{name: getattr(self, name)})})
-        if self.policy in ("recycle", "oobleck", "spare_shards"):
-            require_choice(("shrink",), batch=self.batch)  # left out: these always keep it
-        if self.policy in ("recycle", "bamboo") and self.batch == "shrink" and self.micro_batches is not None:
+        kind = POLICIES[self.policy]
+        require_choice(kind.batches, batch=self.batch)
+        if kind.hides and self.batch == "shrink" and self.micro_batches is not None:
             require_int(micro_batches=self.micro_batches, at_least=1, at_most=10**9)
         else:
             check_batch(self.batch, self.micro_batches)
@@ -190,10 +194,11 @@ class Recovery:
 
     def _check_options(self) -> None:
         """Refuse options out of range and those of another policy."""
-        for name, (owner, check) in OPTIONS.items():
+        for name, check in OPTIONS.items():
             value = getattr(self, name)
-            if value is not None and self.policy != owner:
-                raise ValueError(f"{name} must be left out unless policy is {owner!r}, got {value!r}")
+            if value is not None and name not in POLICIES[self.policy].options:
+                owners = " or ".join(repr(other) for other, kind in POLICIES.items() if name in kind.options)
+                raise ValueError(f"{name} must be left out unless policy is {owners}, got {value!r}")
             if value is not None:
                 require_instance((float, int), **{name: check(**{name: value})})
         if self.batch == "keep" and self.partial not in (None, 1.0):
@@ -218,6 +223,17 @@ class Recovery:
     def hot(self) -> bool:
         """Whether spares can fail while they stand by."""
         return POLICIES[self.policy].hot
+
+    @property
+    def takes_spares(self) -> bool:
+        """Whether spares stand in for failed nodes."""
+        return POLICIES[self.policy].spares
+
+    @property
+    def drops(self) -> bool:
+        """Whether units that are hit leave as a whole, so that a part takes units and not nodes."""
+        drops = POLICIES[self.policy].drops
+        return drops(self) if callable(drops) else drops
 
     def goes_back(self, domain: Domain, shape: JobShape | None = None) -> bool:
         """Return whether a failure of a domain sends the job back to a checkpoint.
@@ -269,7 +285,7 @@ class Recovery:
         return float(chance @ self.speed(shape, down)) / (1 + shape.nodes * rate * self.pause)
 
 
-@policy("restart", waits=True)
+@policy("restart", waits=True, spares=False)
 @policy("spares", waits=True)
 @policy("hot_spares", waits=True, hot=True)
 def _waiting(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
@@ -277,7 +293,7 @@ def _waiting(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
     return np.where(np.arange(down + 1) == 0, 1.0, 0.0)
 
 
-@policy("elastic", needs="some replica")
+@policy("elastic", needs="some replica", drops=True)
 def _elastic(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Go on without the replicas that are hit: C(N - g, k) / C(N, k), or m / ceil(U m / u) of u units."""
     if recovery.batch == "shrink":
@@ -287,21 +303,23 @@ def _elastic(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
     return np.asarray(chance @ speed_of(alive, shape.units, recovery.batch, recovery.micro_batches))
 
 
-@policy("regroup", needs="some speed")
+@policy("regroup", needs="some speed", in_proportion=True)
 def _regroup(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Put the nodes that are up together to floor((N - k) / g) whole replicas."""
     alive = (shape.nodes - np.arange(down + 1)) // shape.nodes_per_replica
     return speed_of(alive, shape.units, recovery.batch, recovery.micro_batches)
 
 
-@policy("bamboo", neighbours=True)
+@policy("bamboo", neighbours=True, hides=True, options=("overhead",))
 def _bamboo(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Let the node before a failed one do the work of both: p + 2 (m - 1) instead of p + m - 1 slots."""
     overhead = recovery.overhead or 0.0
     return _speeds.redundant(shape, down, recovery.batch, recovery.micro_batches, overhead)
 
 
-@policy("oobleck", needs="some speed")
+@policy(
+    "oobleck", needs="some speed", batches=("shrink",), options=("smallest", "largest", "layers", "faults")
+)
 def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Spread the nodes that are up over pipelines of fitting sizes: their best speed over that of N."""
     faults = 1 if recovery.faults is None else recovery.faults
@@ -313,14 +331,17 @@ def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
     return np.asarray(speed[::-1][: down + 1] / speed[-1])
 
 
-@policy("recycle")
+@policy("recycle", batches=("shrink",), hides=True, options=("bubble",))
 def _recycle(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Let the U - f workers left of the busiest stage do ceil(U m / (U - f)) micro-batches each."""
     bubble = 1.0 if recovery.bubble is None else recovery.bubble
     return _speeds.rerouted(shape, down, recovery.micro_batches, bubble)
 
 
-@policy("reduced_tensor", needs="some replica")
+@policy(
+    "reduced_tensor", needs="some replica", drops=lambda recovery: recovery.partial == 0,
+    options=("partial", "divisor", "boost"),
+)  # fmt: skip
 def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Go on with t' of t tensor-parallel ranks at min(1, boost t' / t); a dead node takes its replica.
 
@@ -348,7 +369,7 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
     return np.asarray(chance[:, 0] + float(pace) * slow)
 
 
-@policy("spare_shards", needs="some replica")
+@policy("spare_shards", needs="some replica", batches=("shrink",), options=("holders",))
 def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Let the living holders share the shards as evenly as they can; r dead ones in a row held one alone."""
     chance = units_hit(shape.units, shape.nodes_per_replica, down)
