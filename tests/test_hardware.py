@@ -5,6 +5,7 @@ from relparallel.hardware import (
     ComponentRate,
     ComponentRates,
     accelerator,
+    accelerators,
     llama3_interruptions,
     observed_rate,
 )
@@ -89,7 +90,29 @@ def test_a_bandwidth_in_gigabits_is_not_taken_for_bytes():
         Cluster(nodes=4, network_bandwidth=400)
 
 
+def test_a_bandwidth_in_bits_is_not_taken_for_bytes():
+    for bits in (3200e9, 400e9 * 8):
+        with pytest.raises(ValueError, match=r"at most 2.5e\+11 bytes/s a GPU .* got 3.2e\+12 for 8: bits?"):
+            Cluster(nodes=4, network_bandwidth=bits)
+    assert Cluster(nodes=4, network_bandwidth=1e15).gpus == 32  # limits nothing
+
+
+@pytest.mark.parametrize("name", accelerators())
+def test_a_data_sheet_is_plausible(name):
+    """Shipped rates in order: what was measured below the peak, half the bits at least as fast."""
+    device = accelerator(name)
+    assert 0.4 < device.matmul["bf16"] / device.peak["bf16"] < 0.95
+    assert list(device.peak.values()) == sorted(device.peak.values())
+    assert device.peak.keys() == device.matmul.keys()
+    assert 1e10 < device.node_link < device.memory_bandwidth
+    assert 16 <= device.memory / 2**30 <= 300
+    assert 30 < device.peak["bf16"] / device.memory_bandwidth < 700
+
+
 def test_accelerators_with_one_chip_are_one_family():
+    assert accelerator("gh200-96gb").family == "h100"
+    assert accelerator("a100-pcie-80gb").family == "a100"
+    assert accelerator("mi325x-256gb").family == accelerator("mi300x-192gb").family
     assert accelerator("h200-141gb").family == accelerator("h100-80gb").family == "h100"
     assert accelerator("gb200-186gb").family == accelerator("b200-180gb").family == "b200"
     assert accelerator("h800-80gb").family == "h100"

@@ -6,9 +6,12 @@ from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_real, whole
 from relparallel.published import shipped_rows
-from relparallel.units import GB, GIB, TFLOP
+from relparallel.units import GB, GIB, MB, TFLOP
 
-_CHIP: Final = {"h200": "h100", "h800": "h100", "gb200": "b200", "gb300": "b300"}
+_CHIP: Final = {
+    "h200": "h100", "h800": "h100", "gh200": "h100", "gb200": "b200", "gb300": "b300", "a100-pcie": "a100",
+    "mi325x": "mi300x", "tpu-v6e": "tpu-trillium",
+}  # fmt: skip
 
 
 @record
@@ -42,8 +45,17 @@ class Accelerator:
     host_link: float = real(default=0.0, at_least=0, at_most=1e30)
 
     def __post_init__(self) -> None:
-        for rate in (*self.peak.values(), *self.matmul.values()):
-            require_real(peak=rate, above=0, at_most=1e30)
+        for kind in ("peak", "matmul"):
+            for rate in getattr(self, kind).values():
+                require_real(**{kind: rate}, above=0, at_most=1e30)
+            if "bf16" not in getattr(self, kind):
+                raise ValueError(f"{kind} must give a rate of bf16, got {dict(getattr(self, kind))}")
+        units = {"peak": min(self.peak.values()), "matmul": min(self.matmul.values()), "memory": self.memory}
+        bandwidths = {"memory_bandwidth": self.memory_bandwidth, "node_link": self.node_link}
+        for name, value in {**units, **bandwidths}.items():
+            if value < MB:
+                unit = "FLOP/s (989 TFLOP/s is 989e12)" if name in ("peak", "matmul") else "bytes, bytes/s"
+                raise ValueError(f"{name} must be at least 1e6, in {unit}, got {value:g}")
         for number, rate in self.matmul.items():
             if rate > self.peak.get(number, 0.0):
                 raise ValueError(f"matmul must not exceed peak = {dict(self.peak)}, got {number}: {rate}")

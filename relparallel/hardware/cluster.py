@@ -11,6 +11,7 @@ from relparallel.hardware.accelerators import Accelerator, accelerator
 from relparallel.published import shipped_rows
 from relparallel.units import GBIT, MB
 
+_MOST: Final = 250e9  # bytes/s of a GPU: more than the fastest adapter, of 1,600 Gbit/s, carries
 LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
 """What stops when a part fails: one GPU, its node, all nodes on a switch or cable, all that share a rack
 or its power, or the job itself."""
@@ -32,7 +33,8 @@ class Cluster:
     accelerator : Accelerator, optional
         What computes; times need it, counts do not.
     network_bandwidth : float, optional
-        Of a node to the others, all its adapters together, in one direction [bytes/s], at least 1e6.
+        Of a node to the others, all its adapters together, in one direction [bytes/s], at least 1e6 and at
+        most 250e9 a GPU, which no adapter carries; from 1e15 on it limits nothing.
     name : str, optional
         Under which `cluster` finds it.
 
@@ -55,6 +57,13 @@ class Cluster:
             raise ValueError(
                 "network_bandwidth must be at least 1e6 bytes/s (400 Gbit/s is 400 * units.GBIT), "
                 f"got {self.network_bandwidth:g}"
+            )
+        most = _MOST * self.gpus_per_node
+        if self.network_bandwidth is not None and most < self.network_bandwidth < 1e15:
+            raise ValueError(
+                f"network_bandwidth must be at most {_MOST:g} bytes/s a GPU (3,200 Gbit/s of a node is "
+                "3200 * units.GBIT), or at least 1e15 where it limits nothing, got "
+                f"{self.network_bandwidth:g} for {self.gpus_per_node}: bits?"
             )
         for name in ("nodes_per_switch", "nodes_per_rack"):
             if self.nodes % getattr(self, name):

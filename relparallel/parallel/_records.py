@@ -83,9 +83,9 @@ def calibrated_machine(
     device = require_instance(Cluster, cluster=cluster).accelerator
     if device is None:
         raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
-    name = newest_software(device.name) if software is None else software
+    name = newest_software(device) if software is None else software
     programs = known_software(require_choice(softwares(), software=name))
-    known = calibration(device.name) if calibrated is None else calibrated
+    known = calibration(device) if calibrated is None else calibrated
     require_instance(Calibration, calibrated=known)
     row = machine_record(cluster, known, programs, precision, slow)
     peak = device.peak.get(precision, device.peak["bf16"])

@@ -169,32 +169,33 @@ def software(name: str) -> Software:
     return _softwares()[require_choice(softwares(), name=name)]
 
 
-def newest_software(name: str | None = None) -> str:
+def newest_software(device: str | Accelerator | None = None) -> str:
     """Newest generation measured on this accelerator's family, on the one it borrows from, or on any.
 
     Of several of one year it is the first in the table that stores no attention scores.
     """
     measured: Iterable[str] = softwares()
-    if name is not None:
-        known = calibration(name)
+    if device is not None:
+        known = calibration(device)
         measured = (_calibration(known.borrowed) if known.borrowed else known).factors
     made = _softwares()
     return max(measured, key=lambda one: (made[one].year, made[one].flash_attention, -softwares().index(one)))
 
 
-def calibration(name: str) -> Calibration:
+def calibration(name: str | Accelerator) -> Calibration:
     """Shipped calibration of an accelerator, fitted to all measured runs by `calibrate`.
 
     Parameters
     ----------
-    name : str
-        Name of the accelerator; those that differ in memory only share one.
+    name : str or Accelerator
+        The accelerator or its name; those that differ in memory only share one.
 
     Returns
     -------
     Calibration
         The parameters; of an accelerator on which nobody measured a run those of the measured one next to it
-        in peak rate, with the interval that such loans have (`borrow`).
+        in peak rate, with the interval that such loans have (`borrow`). An own accelerator borrows from the
+        family that its name begins with, as in "h100-mine" or "a100-80gb", where that was measured.
 
     Examples
     --------
@@ -203,9 +204,12 @@ def calibration(name: str) -> Calibration:
     >>> calibration("v100-32gb").borrowed
     'a100'
     """
-    device = accelerator(name)
+    device = name if isinstance(name, Accelerator) else accelerator(name)
     if device.family in _families():
-        return _calibration(device.family)
+        own = _calibration(device.family)
+        if device.name in accelerators() and device == accelerator(device.name):
+            return own
+        return replace(borrow(device, [own]), factors=own.factors, scatter=_scatter(_BORROWED))
     return replace(borrow(device, map(_calibration, _families())), scatter=_scatter(_BORROWED))
 
 

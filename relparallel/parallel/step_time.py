@@ -277,7 +277,8 @@ def step_of(
         log_errors = machine.known.untried_bounds(waiting, name)
         notes.append(f"{kind}: the interval is that of such runs in no fit")
     if borrowed := machine.known.borrowed:
-        notes.append(f"no run on {family} was measured: parameters of the {borrowed}, interval of such loans")
+        own = f"this {family}" if borrowed == family else family
+        notes.append(f"no run on {own} was measured: parameters of the {borrowed}, interval of such loans")
     if machine.assumed:
         notes.append(f"software {name} was assumed, the newest that was measured on {borrowed or family}")
     if name not in machine.known.factors and not borrowed:

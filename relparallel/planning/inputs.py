@@ -1,9 +1,7 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
 import csv
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -12,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from relparallel._checks import among, require_instance, require_int
-from relparallel.hardware import Cluster, accelerator, cluster as named_cluster, clusters
+from relparallel.hardware import Accelerator, Cluster, accelerator, cluster as named_cluster, clusters
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
+from relparallel.topology.formats._text import decoded, loaded
 from relparallel.training import redundant_fabric
 from relparallel.units import GBIT
 from relparallel.workload import Transformer, read_config, transformer, transformers
@@ -24,6 +23,7 @@ FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 
 USUAL: Final = 8192
 """Tokens of a sequence where a file says what a model can read: as Llama 3 was trained on, section 3.4."""
+_OPTIONAL: Final = ("name", "gpus_per_node", "nodes_per_switch", "nodes_per_rack", "host_link")
 
 
 def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
@@ -32,9 +32,12 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     Parameters
     ----------
     path : str or path
-        A CSV file with one cluster in each row, or a JSON or flat YAML file with one or a list of them.
-        Fields: accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where they
-        differ from what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1) and name.
+        A CSV file with one cluster in each row, or a JSON or YAML file with one or a list of them. Fields:
+        accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where they differ from
+        what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1) and name. In JSON and YAML,
+        accelerator may also be an own one: the fields of `hardware.Accelerator` in its units [FLOP/s, bytes,
+        bytes/s]. It borrows the calibration of the family that its name begins with, as in "h100-mine", else
+        that of the next in peak rate; steps on it say so.
 
     Returns
     -------
@@ -51,12 +54,8 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     """
     where = Path(require_instance((str, PathLike), path=path))
     try:
-        text = where.read_text(encoding="utf-8-sig")
-        if where.suffix == ".csv":
-            rows: Any = list(csv.DictReader(text.splitlines(), strict=True))
-        else:
-            rows = json.loads(text) if where.suffix == ".json" else _flat_yaml(text)
-    except (OSError, ValueError, csv.Error, RecursionError) as error:
+        rows: Any = _csv_rows(decoded(where)) if where.suffix == ".csv" else loaded(where)
+    except (OSError, ValueError, csv.Error) as error:
         raise ValueError(f"path must name a CSV, JSON or YAML file, got {where} ({error})") from None
     rows = rows if isinstance(rows, list) else [rows]
     if not rows or not all(isinstance(row, dict) for row in rows):
@@ -64,44 +63,85 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     return tuple(_cluster_of(row, where, number) for number, row in enumerate(rows, 1))
 
 
-def _flat_yaml(text: str) -> list[dict[str, str]]:
-    """Mappings without nesting, or a list of them: all the YAML that a cluster needs."""
-    rows: list[dict[str, str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = re.sub(r"(^|\s)#.*", "", line).rstrip()
-        if not bare or bare == "---":
-            continue
-        found = re.fullmatch(r"(- )? *(\w+):\s+(['\"]?)([^'\"{}\[\]]+)\3", bare)
-        if found is None:
-            raise ValueError(f"line {number} is no 'field: value': {line[:80]!r}")
-        if found[1] or not rows:
-            rows.append({})
-        rows[-1][found[2]] = found[4].strip()
-    return rows
+def _csv_rows(text: str) -> list[dict[str, str]]:
+    """Rows by the names of the head, each of which stands there once; empty cells are left out."""
+    head, *rows = list(csv.reader(text.splitlines(), strict=True)) or [[]]
+    if len(set(head)) < len(head) or any(len(row) > len(head) for row in rows):
+        raise ValueError(f"expected a head with each field once and rows as long, got {','.join(head)!r:.80}")
+    return [{key: cell for key, cell in zip(head, row, strict=False) if cell} for row in rows if row]
+
+
+def _whole(value: Any) -> int:
+    """A whole number of a file."""
+    number = _number(value)
+    if not number.is_integer():
+        raise ValueError(f"expected a whole number, got {value!r:.80}")
+    return int(number)
+
+
+def _number(value: Any) -> float:
+    """A number of a file; YAML takes 989e12 for a word."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(f"expected a number, got {value!r:.80}")
+    return float(value)
+
+
+def _word(value: Any) -> str:
+    """A text of a file."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise TypeError(f"expected a text, got {value!r:.80}")
+    return str(value)
+
+
+def _rates(value: Any) -> dict[str, float]:
+    """Rates by number format."""
+    if not isinstance(value, dict) or not value:
+        raise TypeError(f"expected rates by number format, such as bf16: 989e12, got {value!r:.80}")
+    return {_word(key): _number(rate) for key, rate in value.items()}
+
+
+def _device(value: Any) -> Accelerator:
+    """An accelerator by name, or an own one by its fields."""
+    if not isinstance(value, dict):
+        return accelerator(_word(value))
+    return Accelerator(**{"name": "own accelerator"} | _fields(value, _DEVICE))
+
+
+_DEVICE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "name": _word, "peak": _rates, "matmul": _rates, "memory": _number, "memory_bandwidth": _number,
+    "node_link": _number, "multiprocessors": _whole, "host_link": _number,
+}  # fmt: skip
+_CLUSTER: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "name": _word, "accelerator": _device, "gpus": _whole, "gpus_per_node": _whole, "network_gbit": _number,
+    "nodes_per_switch": _whole, "nodes_per_rack": _whole,
+}  # fmt: skip
+
+
+def _fields(row: dict[Any, Any], known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Values of fields, each as its kind."""
+    found = {}
+    for key, value in row.items():
+        if key not in known:
+            raise ValueError(f"fields must be among {', '.join(known)}, got {key!r:.80}")
+        try:
+            found[key] = known[key](value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{key}: {error}") from None
+    if lacking := [key for key in known if key not in found and key not in _OPTIONAL]:
+        raise ValueError(f"{lacking[0]!r} is missing")
+    return found
 
 
 def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
     """One cluster of a file."""
-    allowed = (
-        "name", "accelerator", "gpus", "gpus_per_node", "network_gbit", "nodes_per_switch", "nodes_per_rack",
-    )  # fmt: skip
-    given = {key: value for key, value in row.items() if value not in (None, "")}
-    if wrong := [key for key in given if key not in allowed]:
-        raise ValueError(f"path must have the fields {', '.join(allowed)}, got {wrong[0]!r:.80} in {path}")
     try:
-        node = int(given.get("gpus_per_node", 8))
-        gpus, bandwidth = int(given["gpus"]), float(given["network_gbit"]) * GBIT
-        if gpus % node:
+        given: dict[str, Any] = {"name": path.stem, "gpus_per_node": 8} | _fields(row, _CLUSTER)
+        gpus, node = given.pop("gpus"), given["gpus_per_node"]
+        if node < 1 or gpus % node:
             raise ValueError(f"gpus must fill nodes of {node}, got {gpus}")
-        return Cluster(
-            nodes=gpus // node, gpus_per_node=node, network_bandwidth=bandwidth,
-            accelerator=accelerator(str(given["accelerator"])), name=str(given.get("name", path.stem)),
-            nodes_per_switch=int(given.get("nodes_per_switch", 1)),
-            nodes_per_rack=int(given.get("nodes_per_rack", 1)),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"path must hold whole clusters, got {path}, cluster {number}: {said}") from None
+        return Cluster(nodes=gpus // node, network_bandwidth=given.pop("network_gbit") * GBIT, **given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"path must hold whole clusters, got {path}, cluster {number}: {error}") from None
 
 
 def model_of(
