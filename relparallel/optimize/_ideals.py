@@ -37,7 +37,9 @@ class Groups:
         return np.array(list(self.outputs.values()), dtype=float)
 
     @classmethod
-    def of(cls, problem: PartitionProblem, blocks: bool = False, leaves: bool = True) -> "Groups":
+    def of(
+        cls, problem: PartitionProblem, room: float, blocks: bool = False, leaves: bool = True
+    ) -> "Groups":
         """Colours, merged until no two need each other.
 
         ``blocks`` merges what branches and meets again; without ``leaves``, operators without work go alone.
@@ -49,7 +51,7 @@ class Groups:
         for part in nx.strongly_connected_components(order):
             member[np.isin(member, list(part))] = min(part)
         if leaves:
-            member = _without_leaves(problem, member, _order(problem, member))
+            member = _without_leaves(problem, member, _order(problem, member), room)
         member = np.unique(member, return_inverse=True)[1]
         own = [
             np.bincount(member, weights=amount).astype(np.float64)
@@ -112,8 +114,13 @@ def _order(problem: PartitionProblem, member: IntArray) -> "nx.DiGraph[int]":
     return order
 
 
-def _without_leaves(problem: PartitionProblem, member: IntArray, order: "nx.DiGraph[int]") -> IntArray:
-    """Groups that do no work and touch a single other one go with it."""
+def _without_leaves(
+    problem: PartitionProblem, member: IntArray, order: "nx.DiGraph[int]", room: float
+) -> IntArray:
+    """Groups that do no work and touch a single other one go with it, where accelerators stay free to it."""
+    banned = np.bincount(member, weights=~problem.supported) > 0
+    memory = np.bincount(member, weights=problem.memory_bytes)
+    light = (memory == 0) | (memory.sum() <= room)
     work = np.bincount(member, weights=problem.accelerator_time + problem.cpu_time)
     across = problem.edges[problem.is_backward[problem.edges].any(axis=1)]
     tied = set(member[across[~problem.is_backward[across]]].tolist())
@@ -123,7 +130,10 @@ def _without_leaves(problem: PartitionProblem, member: IntArray, order: "nx.DiGr
     while waiting:
         v = waiting.pop(0)
         if v in near and v not in tied and work[v] == 0 and len(near[v]) == 1:
-            (w,) = near.pop(v)
+            (w,) = near[v]
+            if not (banned[w] or (light[v] and not banned[v])):
+                continue
+            del near[v]
             near[w].discard(v)
             found[found == v] = w
             waiting.append(w)

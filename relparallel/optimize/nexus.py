@@ -80,8 +80,8 @@ def nexus(
     Returns
     -------
     ServingPlan
-        GPUs that a session fills alone run the largest batch with ``2 l(b) <= objective``; the rest of each
-        session, by falling share of a GPU, joins the GPU that it fills best. Up to 12 rests the fewest GPUs
+        GPUs that a session fills alone run the batch with ``2 l(b) <= objective`` that serves most, the
+        largest where batches pay; the rest of each session, by falling share of a GPU, joins the GPU that it fills best. Up to 12 rests the fewest GPUs
         are found too, by covering with all sets that one GPU can serve at some duty cycle.
 
     References
@@ -137,10 +137,9 @@ def _sessions(
 
 
 def _saturated(session: _Session) -> tuple[list[_Load], list[_Load]]:
-    """GPUs that a session fills alone, and one for the rest at the largest batch that is in time."""
-    fits = np.flatnonzero(2 * session.latency <= session.objective)
+    """GPUs that a session fills alone, and one for the rest, at the batch in time that serves most."""
     speed = (np.arange(session.latency.size) + 1) / session.latency
-    best = int(fits[-1])
+    best = _fastest(speed, 2 * session.latency <= session.objective)
     full = int(session.rate / speed[best] * (1 + _NEAR))
     filled = _Load((session._replace(rate=float(speed[best])),), float(session.latency[best]))
     rate = session.rate - full * speed[best]
@@ -149,8 +148,14 @@ def _saturated(session: _Session) -> tuple[list[_Load], list[_Load]]:
     rest = session._replace(rate=float(rate))
     cycles = (np.arange(session.latency.size) + 1) / rate
     late = cycles + session.latency > session.objective * (1 + _NEAR)
-    duty = session.objective - session.latency[0] if late[0] else cycles[int(np.flatnonzero(~late)[-1])]
+    duty = session.objective - session.latency[0] if late[0] else cycles[_fastest(speed, ~late)]
     return [filled] * full, [_Load((rest,), float(duty))]
+
+
+def _fastest(speed: FloatArray, allowed: NDArray[np.bool_]) -> int:
+    """The last of the allowed batches that serve most requests per second."""
+    most = speed[allowed].max() * (1 - _NEAR)
+    return int(np.flatnonzero(allowed & (speed >= most))[-1])
 
 
 def _join(loads: list[_Load], load: _Load) -> None:

@@ -99,8 +99,9 @@ def throughput_partition(
     -----
     Minimise ``max_s load(I_s - I_(s-1))`` over chains of ideals of the forward pass; operators of one colour
     share a device, backward ones follow theirs. Ones without work that a single other one uses share its
-    device, as in the authors' code. The integer programme has ``y[v, s] = 1`` where v is on one of the stages
-    0..s, which falls along edges and rises in s, and a variable for each output that a stage parts.
+    device, as in the authors' code, where accelerators can run and hold them there. The integer programme has
+    ``y[v, s] = 1`` where v is on one of the stages 0..s, which falls along edges and rises in s, and a
+    variable for each output that a stage parts.
 
     References
     ----------
@@ -126,7 +127,7 @@ def throughput_partition(
     require_real(memory=room, at_least=0)
     require_real(seconds=seconds, above=0)
     require_choice(("auto", "ideals", "milp", "line", "blocks"), method=method)
-    groups = Groups.of(problem, blocks=method == "blocks")
+    groups = Groups.of(problem, room, blocks=method == "blocks")
     groups.require_room(problem, k, c, room)
     line = Ideals(groups, groups.line()).best_chain(k, c, room, np.inf)
     if method in ("line", "blocks"):
@@ -192,7 +193,7 @@ def latency_partition(
     require_real(memory=room, at_least=0)
     require_real(seconds=seconds, above=0)
     require_choice(("milp", "greedy"), method=method)
-    groups = Groups.of(problem, leaves=False)
+    groups = Groups.of(problem, room, leaves=False)
     device, bound = _greedy(groups, k, room), 0.0
     unit = _latency(problem, device, k)
     if method == "milp" and k and unit:

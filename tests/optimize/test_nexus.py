@@ -44,6 +44,17 @@ def answered(load):
     return late
 
 
+def test_a_smaller_batch_is_taken_where_it_serves_more():
+    """Batches of 4 need twice as long as two of 2: 100 requests a second need 10 ms each at best."""
+    latencies = {"s": [0.018, 0.02, 0.05, 0.08]}
+    plan = nexus(latencies, {"s": 0.2}, {"s": 250.0})
+    assert plan.gpus == plan.optimum == 3
+    assert plan.bound == pytest.approx(2.5)
+    assert set(plan.to_frame()["batch"]) == {2}
+    rest = plan.loads[-1]
+    assert rest.busy == pytest.approx(0.5)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 5))
 def test_the_fewest_gpus_are_those_of_the_best_partition(seed, count):

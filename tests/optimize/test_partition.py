@@ -71,6 +71,35 @@ def test_no_plan_is_better(seed: int, backward: bool, method: str) -> None:
     assert sorted(name for stage in found.stages for name in stage) == sorted(problem.names)
 
 
+@pytest.mark.parametrize("method", ["ideals", "milp"])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_plan_is_better_where_some_operators_do_no_work(seed: int, method: str) -> None:
+    """Inputs and labels, which accelerators cannot run or hold, stay on CPUs without what they feed."""
+    problem = random_problem(seed, 5, memory=9.0)
+    idle = np.random.default_rng(seed).random(5) < 0.5
+    times = {name: np.where(idle, 0, getattr(problem, name)) for name in ("accelerator_time", "cpu_time")}
+    weight = np.where(idle, 5 * problem.memory_bytes, problem.memory_bytes)
+    problem = replace(
+        problem, **times, supported=~idle if seed % 2 else problem.supported, memory_bytes=weight
+    )
+    found = throughput_partition(problem, method=method)
+    assert found.proven
+    assert found.max_load == pytest.approx(best_of_all(problem), rel=1e-9)
+
+
+@pytest.mark.parametrize("fault", [{"supported": [False, True]}, {"memory_bytes": [9.0, 9.0]}])
+@pytest.mark.parametrize("method", ["ideals", "milp"])
+def test_an_input_stays_on_the_cpu_without_the_layer(fault: dict[str, list], method: str) -> None:
+    """1 s on the accelerator, 14 s on the CPU."""
+    given = {"supported": [True, True], "memory_bytes": [1.0, 1.0]} | fault
+    problem = PartitionProblem(
+        names=("input", "layer"), edges=[(0, 1)], accelerator_time=[0.0, 1.0], cpu_time=[0.0, 14.0],
+        transfer_time=[0.0, 0.0], colour=range(2), is_backward=[False] * 2, accelerators=1, cpus=1,
+        accelerator_memory=10.0, **given,
+    )  # fmt: skip
+    assert throughput_partition(problem, method=method).max_load == 1.0
+
+
 @pytest.mark.parametrize("seed", range(20, 28))
 def test_programme_equals_chain_of_ideals(seed: int) -> None:
     """Two routes, on larger graphs."""
