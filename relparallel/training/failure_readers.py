@@ -4,7 +4,6 @@ What schedulers, launchers and kernels write is read by `machine_logs`. Lines ar
 that is damaged is refused with its number in the file.
 """
 
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -14,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_real
-from relparallel.training import machine_logs as machine_logs  # enters its dialects
 from relparallel.training._arguments import LONGEST
 from relparallel.training.failure_logs import OVERLAPS, FailureLog, texts
 from relparallel.training.log_files import (
@@ -115,7 +113,7 @@ def read_failure_log(
         require_real(repair=repair, at_least=0, at_most=LONGEST)
     read, given = reader_of("failures", dialect), {"delimiter": delimiter, "states": states, "jobs": jobs}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    takes = inspect.signature(read).parameters
+    takes = read.__kwdefaults__ or {}
     for name, value in options.items():
         if name not in takes:
             raise ValueError(f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}")
@@ -168,7 +166,7 @@ def _log(
 
 @reads("failures", "csv")
 def _csv(
-    path: Any, *, columns: Mapping[str, str], clock: str, ignored: set[str], delimiter: str = ","
+    path: Any, *, columns: Any = None, clock: str = "s", ignored: Any = frozenset(), delimiter: str = ","
 ) -> Found:
     """A user's own table."""
     rows = read_rows(path, delimiter, head=True)

@@ -49,8 +49,8 @@ def reader_of(kind: str, name: Any) -> Callable[..., Any]:
 
 
 def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Notes on what occurred at all."""
-    return tuple(note for note, many in counts.items() if many)
+    """Notes on what occurred at all, with its number."""
+    return tuple(note.format(many) for note, many in counts.items() if many)
 
 
 def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:

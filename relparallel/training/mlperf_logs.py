@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import require_int
 from relparallel.training.log_files import read_objects, told
 
 _MARK: Final = ":::MLLOG "
@@ -76,9 +75,9 @@ def read(path: Any) -> dict[str, Any]:
         )
     seconds = np.array([block.stop.time - block.start.time for block in kept])
     notes = told({
-        f"left out: {others} lines of other ranks": others,
-        f"left out: {halves} blocks without a start or a stop": halves,
-        f"left out: {len(lost)} blocks without counts that agree to 1 %, of lines {', '.join(lost)}": lost,
+        "left out: {} lines of other ranks": others,
+        "left out: {} blocks without a start or a stop": halves,
+        "left out: blocks without counts that agree to 1 %, of lines {}": ", ".join(lost),
     })  # fmt: skip
     return {
         "elapsed": max(event.time for event in events) - begun, "start_ups": np.array([ready - begun]),
@@ -110,14 +109,12 @@ def _sizes(events: list[_Event], path: Any) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for event in events:
         if event.key in _SIZES:
-            value: Any = event.value
-            whole = int(value) if isinstance(value, float) and value % 1 == 0 else value
-            try:
-                require_int(at_least=1, **{event.key: whole})
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{error} in line {event.line} of {path}") from None
-            if sizes.setdefault(event.key, whole) != whole:
-                raise ValueError(f"{event.key} must not change, got {whole} in line {event.line} of {path}")
+            value = _number(event.value)
+            if not value >= 1 or value % 1 or sizes.setdefault(event.key, int(value)) != value:
+                raise ValueError(
+                    f"{event.key} must be one whole number above 0, got {event.value!r:.40} after "
+                    f"{sizes.get(event.key)} in line {event.line} of {path}"
+                )
     return sizes
 
 

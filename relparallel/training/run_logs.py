@@ -19,7 +19,7 @@ from relparallel._checks import Result, bare, real, record, require_int, require
 from relparallel.published import data_folder
 from relparallel.training import mlperf_logs
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real
-from relparallel.training.log_files import dialect as reads, read_objects, reader_of
+from relparallel.training.log_files import dialect as reads, read_objects, reader_of, told
 
 _TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
 _APART: Final = ("custom_badput_event", "elastic_wait", "elastic_reinit")  # inside of steps, not productive
@@ -127,96 +127,86 @@ def _mlperf(path: str | PathLike[str]) -> RunLog:
 @reads("run", "events")
 def _events(path: str | PathLike[str]) -> RunLog:
     """Events of a goodput library."""
-    tracked, apart, others = _sorted_events(path)
-    starts: list[float] = []
-    begun: tuple[int, float] | None = None
-    steps, weights, start_ups, done, repeated, leaps, inside = [], [], [], -1, 0, 0, 0.0
+    tracked, apart, others = _tracked(path)
+    started, begun = None, None
+    steps, weights, start_ups, done, repeated, inside = [], [], [], -1, 0, 0.0
     for number, name, time, count in tracked:
         if name == "job_start_time":
-            starts, begun = [*starts, time], None
+            started, begun = time, None
             continue
-        if begun is not None:
-            last, since = begun
+        last, since = begun or (count - 1, time)
+        if begun == (count, time):
+            raise ValueError(f"path must hold every step once, got {count} again in line {number} of {path}")
+        if begun:
             lost = sum(max(0.0, min(end, time) - max(start, since)) for start, end in apart)
-            if name == "step_start_time" and (count, time) == begun:
-                raise ValueError(
-                    f"path must hold every step once, got step {count} again in line {number} of {path}"
-                )
             many = max(count - last, 1) if name == "step_start_time" else 1
             steps.append((time - since - lost) / many)
             weights.append(many)
-            leaps, inside = leaps + (many > 1), inside + lost
+            inside += lost
+            done = last if count <= last and last > done else done  # the same steps again, or the end
+        elif started is not None and name == "step_start_time":
+            start_ups.append(time - started)
+        if name == "step_start_time":
+            repeated += max(0, min(count, done) - min(last, count - 1))
+            done, begun = max(done, count - 1) if begun else done, (count, time)
         else:
-            last = count - 1
-        if name == "job_end_time":
-            done, begun = max(done, last), None
-            continue
-        if starts and begun is None:
-            start_ups.append(time - starts[-1])
-        done = max(done, last) if begun is not None and count <= last else done
-        repeated += max(0, min(count, done) - min(last, count - 1))
-        done = max(done, count - 1) if begun is not None else done
-        begun = (count, time)
+            begun = None
     if not steps:
         raise ValueError(f"path must hold the starts of at least two steps, got 0 in {path}")
-    told = {
-        f"{inside:g} s of custom events and waits inside of steps are taken from them": inside > 0,
-        f"{leaps} times steps are not logged: the mean of those between": leaps,
-        f"left out: {sum(others.values())} lines of other events ({', '.join(others)})": len(others),
-    }
     return RunLog(
         source=Path(path).name, elapsed=tracked[-1][2] - tracked[0][2], steps=np.array(steps),
         start_ups=np.array(start_ups, dtype=np.float64), weights=np.array(weights, dtype=np.float64),
-        repeated=repeated, notes=tuple(note for note, said in told.items() if said),
+        repeated=repeated, notes=told({
+            "{:g} s of custom events and waits inside of steps are taken from them": inside,
+            "{} times steps are not logged: taken at the mean of those between": sum(w > 1 for w in weights),
+            "left out: other lines, {}": ", ".join(f"{many} {name}" for name, many in others.items()),
+        }),
     )  # fmt: skip
 
 
-def _sorted_events(
-    path: str | PathLike[str],
-) -> tuple[list[tuple[int, str, float, int]], list[tuple[float, float]], Counter[str]]:
-    """Starts and ends with lines and counts, intervals apart, none in another, and what else there is."""
+def _tracked(path: Any) -> tuple[list[tuple[int, str, float, int]], list[tuple[float, float]], Counter[str]]:
+    """Starts and ends with lines and counts, intervals apart, and what else there is."""
     tracked: list[tuple[int, str, float, int]] = []
-    spans: list[tuple[float, float]] = []
-    open_: dict[tuple[str, str], float] = {}
+    edges: list[tuple[float, str, str]] = []
     others: Counter[str] = Counter()
-    job = None
-    for number, _, entry in read_objects(path):
-        entry = entry.get("jsonPayload", entry)  # of an export of Cloud Logging
-        job = entry.get("job_name", job) if job is None else job
-        if entry.get("job_name", job) != job:
-            raise ValueError(
-                f"path must hold one job, got {entry['job_name']!r} after {job!r} in line {number} of {path}"
-            )
-        if name := next((name for name in _TRACKED if name in entry), None):
-            time = _seconds(entry[name], path, number)
-            if tracked and time < tracked[-1][2]:
-                early = tracked[-1][2] - time
+    jobs: set[str] = set()
+    for number, _, line in read_objects(path):
+        entry = line.get("jsonPayload", line)  # of an export of Cloud Logging
+        jobs |= {str(entry["job_name"])} if "job_name" in entry else set()
+        if len(jobs) > 1:
+            raise ValueError(f"path must hold one job, got {sorted(jobs)} up to line {number} of {path}")
+        key = next((key for key in entry if key.endswith("_time")), "no time")
+        if key in _TRACKED:
+            time = _seconds(entry[key], path, number)
+            if tracked and time < (before := tracked[-1][2]):
                 raise ValueError(
-                    f"path must hold events in order, got line {number} of {path} {early:g} s early"
+                    f"path must hold events in order, got line {number} of {path} {before - time:g} s early"
                 )
-            tracked.append((number, name, time, _count(entry, path, number) if name == _TRACKED[1] else -1))
-            if name != _TRACKED[1]:  # what was under way ends with its start of the job
-                spans += [(start, time) for start in open_.values()]
-                open_ = {}
-        elif key := next((key for key in entry if key.endswith("_time") and key.startswith(_APART)), None):
-            time, what = (
-                _seconds(entry[key], path, number),
-                key.removesuffix("_start_time").removesuffix("_end_time"),
-            )
-            kind = (what, str(entry.get(f"{what}_type", "")).upper())
-            if key.endswith("_start_time"):
-                open_.setdefault(kind, time)
-            elif kind in open_:
-                spans.append((open_.pop(kind), time))
-            else:
-                others[f"{key} without a start"] += 1
+            tracked.append((number, key, time, _count(entry, path, number) if key == _TRACKED[1] else -1))
+            edges += [(time, "", key)] if key != _TRACKED[1] else []
+        elif key.startswith(_APART) and key.endswith(("_start_time", "_end_time")):
+            what, _, edge = key.removesuffix("_time").rpartition("_")
+            kind = f"{what} {str(entry.get(f'{what}_type', '')).upper()}"
+            edges.append((_seconds(entry[key], path, number), kind, edge))
         else:
-            others[next((key for key in entry if key.endswith("_time")), "no time")] += 1
-    spans += [(start, tracked[-1][2]) for start in open_.values() if tracked]
-    apart: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        apart.append((max(start, apart[-1][1]) if apart else start, max(end, apart[-1][1]) if apart else end))
-    return tracked, apart, others
+            others[key] += 1
+    return tracked, _spans(edges, tracked[-1][2] if tracked else 0.0), others
+
+
+def _spans(edges: list[tuple[float, str, str]], finish: float) -> list[tuple[float, float]]:
+    """Intervals between starts and ends of a kind, none inside another; a start of the job ends them all."""
+    found: list[tuple[float, float]] = []
+    open_: dict[str, float] = {}
+    for time, kind, edge in [*edges, (finish, "", "")]:
+        if edge == "start":
+            open_.setdefault(kind, time)
+        else:
+            for name in [kind] if kind else [*open_]:
+                found += [(open_.pop(name), time)] if name in open_ else []
+    apart = [(-np.inf, -np.inf)]
+    for start, end in sorted(found):
+        apart.append((max(start, apart[-1][1]), max(end, apart[-1][1])))
+    return apart[1:]
 
 
 def _count(entry: dict[str, Any], path: Any, number: int) -> int:
