@@ -46,9 +46,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.read_failure_log": lambda: {
         "path": written("log.csv", "host,from,to,why,note\nn1,0,2,gpu,x\nn2,3,4,nic,y\n"), "population": 4,
         "node": "host", "start": "from", "end": "to", "cause": "why", "clock": "h", "finish": 9e4,
-        "overlaps": "merge", "ignore": ["note"], "dialect": "csv",
+        "overlaps": "merge", "ignore": ["note"], "dialect": "csv", "delimiter": ",", "repair": 60.0,
+        "levels": {"gpu": "node"},
     },
     "training.read_failure_log of Slurm": lambda: {
-        "path": written("sacct.txt", SACCT), "population": 4, "dialect": "slurm",
+        "path": written("sacct.txt", SACCT), "population": 4, "dialect": "slurm", "states": ["NODE_FAIL"],
+        "jobs": ["train"],
     },
 }  # fmt: skip

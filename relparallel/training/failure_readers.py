@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
 from relparallel.training.failure_logs import OVERLAPS, FailureLog, texts
 from relparallel.training.log_files import (
@@ -109,6 +109,8 @@ def read_failure_log(
     require_instance((list, tuple), ignore=ignore)
     ignored = set(texts(ignore=ignore).tolist()) if ignore else set()
     require_choice((*OVERLAPS, None), overlaps=overlaps)
+    require_int(population=population, at_least=1, at_most=10**9)
+    require_instance((float, int, str, type(None)), finish=finish)
     if repair is not None:
         require_real(repair=repair, at_least=0, at_most=LONGEST)
     read, given = reader_of("failures", dialect), {"delimiter": delimiter, "states": states, "jobs": jobs}
@@ -117,7 +119,10 @@ def read_failure_log(
     for name, value in options.items():
         if name not in takes:
             raise ValueError(f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}")
-        require_instance(str if name == "delimiter" else (list, tuple), **{name: value})
+        if name == "delimiter" and len(require_instance(str, delimiter=value)) != 1:
+            raise ValueError(f"delimiter must be one letter, got {value!r}")
+        if name != "delimiter":
+            texts(**{name: [str(one) for one in value] if isinstance(value, list | tuple) else value})
     if "columns" in takes:
         options |= {"columns": wanted, "clock": clock, "ignored": ignored}
     found: Found = read(path, **options)

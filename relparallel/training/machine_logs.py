@@ -172,7 +172,7 @@ def _launcher(path: Any) -> Found:
     if failed.empty:
         raise ValueError(f"path must hold a job that broke, got 0 failures in {len(events)} events of {path}")
     back = events[events["event"] == "worker_start_completed"].groupby(cycle)["at"].max()
-    failed = failed.assign(start=failed["at"], end=back.reindex(failed.index).bfill(), cause="")
+    failed = failed.assign(start=failed["at"], end=back.reindex(failed.index).bfill(), cause="not given")
     leaps = began.reset_index().groupby("job")["cycle"].diff().fillna(1) - 1
     first, last = float(events["at"].iloc[0]), float(events["at"].iloc[-1])
     return Found(
@@ -221,7 +221,7 @@ def _cycles(path: Any) -> Found:
         for one, other in zip(own, [*own[1:], []], strict=True)
     ]
     failed = table.assign(
-        node=gone, start=table["ended"].fillna(after["begun"]), end=after["begun"], cause=""
+        node=gone, start=table["ended"].fillna(after["begun"]), end=after["begun"], cause="not given"
     )
     if not follows.any():
         raise ValueError(f"path must hold a job that broke, got {len(table)} last cycles of jobs in {path}")
@@ -254,7 +254,7 @@ def _cycle_objects(path: Any) -> list[dict[str, Any]]:
             for one in part if isinstance(part, list) else [part]:
                 if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
                     raise ValueError(
-                        f"path must hold cycles with job_id and a start, got {one!r:.60} in line {line} of {file}"
+                        f"path must hold cycles with job_id and start, got {one!r:.60} in line {line} of {file}"
                     )
                 known = {name: one.get(name, default) for name, default in _CYCLE.items()}
                 found.append({**known, "where": f"{line} of {file.name}"})

@@ -121,7 +121,7 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
 @reads("run", "mlperf")
 def _mlperf(path: str | PathLike[str]) -> RunLog:
     """A result log of MLPerf Training."""
-    return RunLog(source=Path(path).name, **mlperf_logs.read(path))
+    return RunLog(**mlperf_logs.read(path), source=Path(path).name)
 
 
 @reads("run", "events")

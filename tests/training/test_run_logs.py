@@ -171,7 +171,7 @@ def test_a_launcher_tells_when_a_failure_was_seen_and_when_all_workers_ran_again
     assert log.repairs[:3].tolist() == [62.0, 100.0, 40.0]  # the second cycle never came up, the third did
     assert np.isnan(log.repairs[3])  # it did not run again: down at the end of the log, not back at once
     assert log.repair_of("not given") == pytest.approx(202.0 / 3)
-    assert "1 failures have no end" in log.notes[1]
+    assert any("1 failures have no end" in note for note in log.notes)
 
 
 @pytest.mark.parametrize("letters", [1, 4, 20, 40])
