@@ -231,6 +231,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "model": model(), "strategy": strategy(), "global_batch": 8, "precision": "mixed",
         "flash_attention": False, "dropout": True, "offload": "none", "offload_to": "host",
         "stage_layers": [model().layers // strategy().pipeline] * strategy().pipeline,
+        "software": "megatron-2022", "cluster": cluster(),
     },
     "parallel.model_state_bytes": lambda: {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,

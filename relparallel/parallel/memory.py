@@ -25,7 +25,12 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, layer, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.calibration import Software, newest_software, software as known_software
+from relparallel.parallel.calibration import (
+    Software,
+    newest_software,
+    software as known_software,
+    softwares,
+)
 from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
 from relparallel.parallel.stage_times import (
     chunk_devices,
@@ -140,6 +145,7 @@ def memory(
     model: Transformer, strategy: Strategy, global_batch: int, *, software: str | None = None,
     precision: str | Precision = "bf16", flash_attention: bool | None = None, dropout: bool | None = None,
     offload: str = "none", offload_to: str = "host", stage_layers: Sequence[int] | None = None,
+    cluster: Cluster | None = None,
 ) -> StageMemory:  # fmt: skip
     """Count the bytes on a GPU of every pipeline stage.
 
@@ -151,7 +157,8 @@ def memory(
         Sequences of a step.
     software : str, optional
         One of `softwares`: its bytes per number, whether it stores attention scores, and its dropout. The
-        newest of all where omitted; `step_time` and `plan` take the newest measured on their accelerator.
+        newest that was measured on the accelerator of the ``cluster`` where omitted, as in `step_time` and
+        `plan`, and the newest of all without a cluster.
     precision : {"bf16", "fp8", "fp4"}, str or Precision
         Number format of the products with weights, whose inputs Transformer Engine keeps in it; or one of
         `PRECISIONS` or bytes of one's own instead of those of the software.
@@ -166,6 +173,8 @@ def memory(
         Where it goes.
     stage_layers : sequence of int, optional
         Layers of every stage, or of every chunk in the order of the model, as `step_time` takes them.
+    cluster : Cluster, optional
+        Where it is to run; it says the software alone.
 
     Returns
     -------
@@ -205,7 +214,10 @@ def memory(
     if stage_layers is not None:
         chunks = require_stage_layers(model, strategy, stage_layers)
         dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
-    name = newest_software() if software is None else software
+    require_instance((Cluster, type(None)), cluster=cluster)
+    device = None if cluster is None else cluster.accelerator
+    name = newest_software(device.name if device else None) if software is None else software
+    require_choice(softwares(), software=name)
     kept, flash, masks = kept_by(known_software(name), model, precision, flash_attention, dropout)
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)

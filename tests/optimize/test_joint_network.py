@@ -47,7 +47,7 @@ def fabrics(size):
     return {
         "one leaf": redundant_fabric(**servers, card=25 * GB),
         "two planes": redundant_fabric(**servers, planes=2, card=20 * GB),
-        "rails": redundant_fabric(**servers, rails=size[1], card=30 * GB, relay=False),
+        "rails": redundant_fabric(**servers, rails=size[1], card=25 * GB, relay=False),
     }
 
 

@@ -101,7 +101,10 @@ def test_bloom_was_split_in_the_best_way():
     """Its 70 layers on 12 stages: embedding and output layer took the place of a layer each."""
     split = Strategy(tensor=4, pipeline=12, data=8, micro_batch=2, recompute="full", zero_stage=1)
     machine = cluster("a100-80gb-jean-zay", gpus=384)
-    assert best_stage_layers(transformer("bloom-176b"), split, machine, 2048) == (5, *[6] * 10, 5)
+    found = best_stage_layers(
+        transformer("bloom-176b"), split, machine, 2048, software="megatron-deepspeed-2022"
+    )
+    assert found == (5, *[6] * 10, 5)
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "interleaved_1f1b", "zb_2p", "pipedream"])
@@ -110,22 +113,26 @@ def test_stages_hold_no_more_than_fits(schedule):
     v = 2 if schedule == "interleaved_1f1b" else 1
     split = Strategy(pipeline=4, tensor=2, virtual_stages=v, schedule=schedule)
     free = best_stage_layers(WORDY, split, MACHINE, 32)
-    need = memory(WORDY, split, 32, stage_layers=free).peak
+    need = memory(WORDY, split, 32, stage_layers=free, cluster=MACHINE).peak
     reserve = float(MACHINE.accelerator.memory - 0.995 * need.max())
     tight = best_stage_layers(WORDY, split, MACHINE, 32, reserve=reserve)
     assert tight != free
     assert sum(tight) == WORDY.layers
-    assert memory(WORDY, split, 32, stage_layers=tight).fits(MACHINE, reserve).fits
-    assert not memory(WORDY, split, 32, stage_layers=free).fits(MACHINE, reserve).fits
+    assert memory(WORDY, split, 32, stage_layers=tight, cluster=MACHINE).fits(MACHINE, reserve).fits
+    assert not memory(WORDY, split, 32, stage_layers=free, cluster=MACHINE).fits(MACHINE, reserve).fits
     assert slowest(WORDY, split, 32, tight) >= slowest(WORDY, split, 32, free)
 
 
 def test_memory_limits_against_every_split():
     model, split = replace(WORDY, layers=11), Strategy(pipeline=3)
-    most = memory(model, split, 12, stage_layers=best_stage_layers(model, split, MACHINE, 12)).peak.max()
+    kept = {"cluster": MACHINE}
+    found = best_stage_layers(model, split, MACHINE, 12)
+    most = memory(model, split, 12, stage_layers=found, **kept).peak.max()
     reserve = float(MACHINE.accelerator.memory - 0.98 * most)
     fitting = [
-        s for s in splits(11, 3) if memory(model, split, 12, stage_layers=s).fits(MACHINE, reserve).fits
+        s
+        for s in splits(11, 3)
+        if memory(model, split, 12, stage_layers=s, **kept).fits(MACHINE, reserve).fits
     ]
     found = best_stage_layers(model, split, MACHINE, 12, reserve=reserve)
     best = min(slowest(model, split, 12, s) for s in fitting)
