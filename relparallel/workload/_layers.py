@@ -37,12 +37,12 @@ class Fields:
         return next((self._values[name] for name in names if name in self._values), default)
 
     def size(self, size: str) -> Any:
-        """Value of a size of the table, which the file may state by several names."""
-        names = tables()["fields"][size]
-        found = {name: self(name) for name in names if self(name) is not None}
-        if size != "vocabulary" and any(other != next(iter(found.values())) for other in found.values()):
-            raise ValueError(f"{size} must be stated once, got {found!r:.80}")
-        return max(found.values()) if size == "vocabulary" and found else next(iter(found.values()), None)
+        """Value of a size of the table, which the file may state by several names; 0 is as good as absent."""
+        stated = {name: self(name) for name in tables()["fields"][size]}
+        found = [value for value in stated.values() if value not in (None, 0)]
+        if size != "vocabulary" and any(other != found[0] for other in found):
+            raise ValueError(f"{size} must be stated once, got {stated!r:.80}")
+        return max(found) if size == "vocabulary" and found else (found or [None])[0]
 
     def unread(self) -> list[str]:
         """Fields of the file that nothing has read and that say something."""

@@ -205,7 +205,7 @@ def _latent(fields: Fields) -> dict[str, Any]:
     """Latent attention, with an index where the family has one."""
     if not fields("kv_lora_rank"):
         return {}
-    latent = {size: fields(name) for size, name in _LATENT.items() if fields(name) is not None}
+    latent = {size: fields(name) for size, name in _LATENT.items() if fields(name)}
     best = fields("index_topk") if "index_heads" in latent else None
     looked = {} if best is None else {"window": best}
     return {"latent": latent, "kv_heads": None, "head_size": None, **looked}
@@ -224,7 +224,7 @@ def _experts(
     width = _one(fields, "expert_ffn", notes) or sizes["ffn"]
     shared = _one(fields, "shared_experts", notes)
     wide = fields.size("shared_ffn")
-    wide = (shared or 0) * width if wide is None else wide * (1 if shared is None else shared)
+    wide = wide * (shared or 1) if wide else (shared or 0) * width
     if fields("enable_moe_block"):  # the dense block stands beside the experts
         wide = sizes["ffn"]
     if latent := fields("moe_latent_size"):
