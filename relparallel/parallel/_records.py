@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import CHOICE, MACHINE, PARTS, run
-from relparallel.parallel._model_row import model_record as model_record, row_of as _row
 from relparallel.parallel.calibration import (
     Calibration,
     Software,
@@ -21,6 +20,60 @@ from relparallel.parallel.calibration import (
 )
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.strategy import DEGREES, ENDS, RECOMPUTE, Strategy
+from relparallel.workload import Transformer
+from relparallel.workload.mixers import attended
+
+MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
+    "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
+    "experts", "active", "shared", "expert_ffn", "mixture", "layer_weights", "expert_weights",
+    "positions", "tied", "biases", "attention", "span", "dense", "blocks", "mixer", "core", "kept", "mtp",
+)]))  # fmt: skip
+"""Sizes of a model; ``matrices`` is 2, or 3 with a gate; ``positions``, ``tied`` and ``biases`` are 0 or 1.
+
+What layers do not share is a mean over all of them: the shares ``mixture`` with experts, ``dense`` with a
+dense block, ``attention`` with the own attention, whose queries look at ``span`` tokens (a masked half
+counted); weights, without and with those that expert parallelism splits; ``blocks`` in a layer over two; and
+of other mixers columns of products, FLOPs of a token besides (a masked half left out) and numbers it keeps.
+``mtp`` layers of multi-token prediction come behind the last one.
+"""
+
+_SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
+
+
+def model_record(model: Transformer) -> NDArray[Any]:
+    """Sizes of a model, one row of `MODEL`."""
+    L, mixers = model.layers, model.mixers
+    own = model.mixture_layers * model.experts * model.expert_weights  # what expert parallelism splits
+    plain = model.ffn_blocks - model.mixture_layers
+    return _row(
+        MODEL,
+        **{name: getattr(model, name) for name in _SAME},
+        kv_heads=model.key_value_heads,
+        head=model.head_width,
+        ffn=model.ffn_hidden,
+        matrices=2 + model.gated,
+        active=model.active_experts,
+        shared=model.shared_experts,
+        expert_ffn=model.expert_hidden,
+        mixture=model.mixture_layers / L,
+        layer_weights=(model.layer_weights - own) / L,
+        expert_weights=own / L,
+        positions=model.learned_positions,
+        attention=model.attentions / L,
+        span=_span(model) / L,
+        dense=1 - (L - plain) / L,
+        blocks=(model.attentions + model.mixed + model.ffn_blocks) / (2 * L),
+        mixer=sum(m.layers * m.weights for m in mixers) / (model.hidden * L),
+        core=model.other_flops(model.sequence, causal=True) / L,
+        kept=sum(m.layers * m.kept for m in mixers) / L,
+        mtp=model.mtp_layers,
+    )
+
+
+def _span(model: Transformer) -> float:
+    """Tokens that queries of the model's own attention look at in all layers, a masked half counted."""
+    full = (model.attentions - model.windowed) * model.sequence
+    return full + model.windowed * 2 * attended(model.sequence, model.window, causal=True)
 
 
 def machine_record(
@@ -123,3 +176,12 @@ def step_parts(
     machine = rows % machines.size if machine is None else machine
     run(models, machines, choices, rows % models.size, machine, out)
     return out
+
+
+def _row(dtype: np.dtype[Any], **values: Any) -> NDArray[Any]:
+    if set(values) != set(dtype.names or ()):
+        raise TypeError(f"values must be {dtype.names}, got {tuple(values)}")
+    row = np.zeros(1, dtype)
+    for name, value in values.items():
+        row[name] = value
+    return row

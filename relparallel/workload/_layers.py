@@ -23,13 +23,13 @@ def tables() -> Mapping[str, Any]:
 
 
 class Fields:
-    """Fields of a file, which remember whether they were read; null is the same as absent."""
+    """Fields of a file, whether they were read, and what was assumed; null is the same as absent."""
 
     def __init__(self, values: Mapping[str, Any], family: Mapping[str, Any]) -> None:
         renames = family.get("rename", {})
         stated = {renames.get(name, name): value for name, value in values.items() if value is not None}
         self._values = dict(family.get("constants", {})) | stated
-        self._unread, self.family = set(stated), family
+        self._unread, self.family, self.notes = set(stated), family, list[str]()
 
     def __call__(self, *names: str, default: Any = None) -> Any:
         """Value of the first field that is there."""
@@ -37,12 +37,17 @@ class Fields:
         return next((self._values[name] for name in names if name in self._values), default)
 
     def size(self, size: str) -> Any:
-        """Value of a size of the table, which the file may state by several names; 0 is as good as absent."""
+        """A size of the table, by any of its names; 0 is as good as absent, a list of layers its mean."""
         stated = {name: self(name) for name in tables()["fields"][size]}
         found = [value for value in stated.values() if value not in (None, 0)]
         if size != "vocabulary" and any(other != found[0] for other in found):
             raise ValueError(f"{size} must be stated once, got {stated!r:.80}")
-        return max(found) if size == "vocabulary" and found else (found or [None])[0]
+        if not found or not isinstance(found[0], list):
+            return max(found) if size == "vocabulary" and found else (found or [None])[0]
+        mean = round(sum(require_int(at_least=0, **{size: one}) for one in found[0]) / len(found[0]))
+        if len(set(found[0])) > 1:
+            self.notes.append(f"{size} differs among layers: priced as its mean, {mean}")
+        return mean
 
     def unread(self) -> list[str]:
         """Fields of the file that nothing has read and that say something."""
@@ -98,8 +103,8 @@ def _by_rule(fields: Fields, layers: int) -> list[str]:
 
 def window(fields: Fields) -> int | None:
     """Tokens that a query of a layer with a window looks at."""
-    found = fields.size("window")
-    return int(found) if found and fields("use_sliding_window", default=True) else None
+    found, used = fields.size("window"), fields("use_sliding_window", default=True)
+    return int(found) if found and used else None
 
 
 def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
@@ -128,6 +133,8 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
 def shape(fields: Fields, kind: str, hidden: int) -> Shape:
     """Heads and widths of the attention of a kind of layer."""
     heads, kv, d = (fields.size(name) for name in ("heads", "kv_heads", "head_size"))
+    if d is None and hidden % heads:
+        raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
     d = hidden // heads if d is None else d
     value = fields("v_head_dim", default=d)
     if kind == "full" and (wide := fields("global_head_dim")):
@@ -139,8 +146,8 @@ def shape(fields: Fields, kind: str, hidden: int) -> Shape:
         kv = other.get("num_attention_groups", fields("swa_num_key_value_heads", default=kv))
         d = other.get("head_dim", fields("swa_head_dim", default=d))
         value = fields("swa_v_head_dim", default=value)
-    if fields("multi_query") and not fields("new_decoder_architecture"):
-        kv = 1
+    grouped = fields("new_decoder_architecture")
+    kv = 1 if fields("multi_query") and not grouped else kv
     return heads, heads if kv is None else kv, d, value
 
 
@@ -205,18 +212,15 @@ def mixers(fields: Fields, kinds: list[str], hidden: int) -> tuple[dict[str, Any
         return {"attention_layers": 0}, tuple(compressed(fields, k, n, hidden) for k, n in counted.items())
     gate = fields.family.get("gate") if fields("attn_output_gate", default=True) else None
     gate = "head" if fields("use_head_wise_attn_gate") else gate
-    heads, kv, d = (fields.size(name) for name in ("heads", "kv_heads", "head_size"))
-    kv = 1 if fields("multi_query") and not fields("new_decoder_architecture") else kv
-    own = {"kv_heads": kv, "head_size": d}
-    d = hidden // heads if d is None else d
-    plain, made = (heads, heads if kv is None else kv, d, d), []
+    heads, kv, d, _ = shape(fields, "own", hidden)
+    own, made = {"kv_heads": kv, "head_size": None if d * heads == hidden else d}, list[Mixer]()
     if counted["sliding"] and not window(fields) and fields("use_sliding_window", default=True):
         raise ValueError("layers with a window need sliding_window")
     for kind, n in counted.items():
         if kind == "state":
             made.append(state(fields, n, hidden))
         elif not fields("kv_lora_rank") and (
-            gate or fields("share_q_dim") or shape(fields, kind, hidden) != plain
+            gate or fields("share_q_dim") or shape(fields, kind, hidden) != (heads, kv, d, d)
         ):
             made.append(attention(fields, kind, n, hidden, gate))
         elif kind == "sliding":

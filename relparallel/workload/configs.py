@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -85,28 +84,28 @@ def read_config(
     where = Path(require_instance((str, PathLike), path=path))
     require_instance((list, tuple), ignore=ignore)
     asked = None if sequence is None else require_int(sequence=sequence, at_least=1)
-    config, notes = _opened(_loaded(where))
+    config, opened = _opened(_loaded(where))
     family, said = _family(config, where)
     fields = Fields(config, family)
     try:
-        sizes = _sizes(fields, notes)
+        sizes = _sizes(fields)
         length, source = _length(fields, sizes, asked)
-        notes += [*said, f"sequences of {length} tokens, {source}"]
         latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
         model = Transformer(**sizes | {"sequence": length}, latent=latent)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError) as error:
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"path must hold the sizes of a model, got {where}: {why}") from None
-    harmless = {*ignore, *family.get("ignore", ())}
-    unknown = [name for name in fields.unread() if name not in harmless and not _harmless().fullmatch(name)]
+    harmless = re.compile("|".join([*_layers.tables()["harmless"], *family.get("ignore", ())]))
+    unknown = [name for name in fields.unread() if name not in ignore and not harmless.fullmatch(name)]
     if unknown:
         raise ValueError(
             f"path must hold fields whose effect is known, got {', '.join(unknown)} in {where}: "
             f"ignore=[...] takes those that change neither parameters nor operations"
         )
     active, counted = _active(model, family.get("card"))
-    notes += [counted] if model.mixture_layers else []
-    return ModelConfig(name=where.stem, model=model, active_parameters=active, notes=tuple(notes))
+    notes = (*opened, *said, *fields.notes, f"sequences of {length} tokens, {source}")
+    notes += (counted,) if model.mixture_layers else ()
+    return ModelConfig(name=where.stem, model=model, active_parameters=active, notes=notes)
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -150,23 +149,19 @@ def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], l
     raise ValueError(f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}")
 
 
-@cache
-def _harmless() -> re.Pattern[str]:
-    """Names of fields that change no size."""
-    return re.compile("|".join(_layers.tables()["harmless"]))
-
-
-def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
+def _sizes(fields: Fields) -> dict[str, Any]:
     """Arguments of `Transformer`, without the length of a sequence."""
     family = fields.family
     sizes: dict[str, Any] = {"gated": True} | dict.fromkeys(_FLAGS[1:], False)
     sizes |= {name: family[name] for name in _FLAGS if name in family}
-    sizes |= {name: _one(fields, name, notes) for name in ("layers", "hidden", "heads", "vocabulary")}
-    sizes["layers"] = sizes["layers"] or len(fields("layers_block_type", default=())) or None
+    sizes |= {name: fields.size(name) for name in ("layers", "hidden", "heads", "vocabulary")}
+    sizes["layers"] = (
+        sizes["layers"] or len(fields("layers_block_type", "hybrid_override_pattern", default=())) or None
+    )
     if fields("tie_word_embeddings") is not None:
         sizes["tied"] = bool(fields("tie_word_embeddings"))
     if family["name"] in _SPECIAL:
-        notes.append(_SPECIAL[family["name"]](fields, sizes))
+        fields.notes.append(_SPECIAL[family["name"]](fields, sizes))
         return sizes
     missing = [name for name in ("layers", "hidden", "heads", "vocabulary") if sizes[name] is None]
     if missing:
@@ -174,31 +169,22 @@ def _sizes(fields: Fields, notes: list[str]) -> dict[str, Any]:
     layers, hidden, _ = require_int(at_least=1, **{n: sizes[n] for n in ("layers", "hidden", "heads")})
     kinds = _layers.mixer_kinds(fields, layers)
     own, mixers = _layers.mixers(fields, kinds, hidden)
-    sizes |= {**own, "mixers": mixers, "ffn": _one(fields, "ffn", notes)} | _latent(fields)
+    sizes |= {**own, "mixers": mixers, "ffn": fields.size("ffn")} | _latent(fields)
     if fields("use_double_wide_mlp"):  # in the layers that make no keys and values
         sizes["ffn"] += round(sizes["ffn"] * fields.need("num_kv_shared_layers") / layers)
     single = [] if {"dense", "experts"}.isdisjoint(kinds) else kinds
-    sizes |= _experts(fields, sizes, single, notes)
-    sizes["vectors"] = _vectors(fields, sizes, notes)
-    sizes["mtp_layers"] = _further(fields, sizes, notes)
+    sizes |= _experts(fields, sizes, single)
+    sizes["vectors"] = _vectors(fields, sizes)
+    sizes["mtp_layers"] = _further(fields)
     if len(counted := Counter(kinds)) > 1:
         said = ", ".join(f"{n} {kind}" for kind, n in counted.items())
-        notes.append(f"layers differ ({said}): times and bytes take the mean layer")
+        fields.notes.append(f"layers differ ({said}): times and bytes take the mean layer")
     if sizes.get("window"):
         which = own.get("windowed_layers", "all")
-        notes.append(f"queries look at {sizes['window']} tokens, chunks count as windows, in {which} layers")
+        fields.notes.append(
+            f"queries look at {sizes['window']} tokens, chunks count as windows, in {which} layers"
+        )
     return sizes
-
-
-def _one(fields: Fields, size: str, notes: list[str]) -> Any:
-    """A size; the mean where the file lists it for every layer."""
-    found = fields.size(size)
-    if not isinstance(found, list):
-        return found
-    mean = round(sum(require_int(at_least=0, **{size: one}) for one in found) / len(found))
-    if len(set(found)) > 1:
-        notes.append(f"{size} differs among layers: priced as its mean, {mean}")
-    return mean
 
 
 def _latent(fields: Fields) -> dict[str, Any]:
@@ -211,35 +197,35 @@ def _latent(fields: Fields) -> dict[str, Any]:
     return {"latent": latent, "kv_heads": None, "head_size": None, **looked}
 
 
-def _experts(
-    fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str], notes: list[str]
-) -> dict[str, Any]:
+def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
     """Mixtures of experts; ``kinds`` are those of layers that have one block each."""
     blocks = [kind == "experts" for kind in kinds if kind in ("dense", "experts")]
     found: dict[str, Any] = {"ffn_layers": len(blocks)} if blocks else {}
-    experts = _one(fields, "experts", notes) or 0
+    experts = fields.size("experts") or 0
     if experts <= 1:
         return found | ({"ffn": sizes["ffn"] or fields.size("shared_ffn")})
     blocks = blocks or _layers.ffn_kinds(fields, sizes["layers"])
-    width = _one(fields, "expert_ffn", notes) or sizes["ffn"]
-    shared = _one(fields, "shared_experts", notes)
+    width = fields.size("expert_ffn") or sizes["ffn"]
+    shared = fields.size("shared_experts")
     wide = fields.size("shared_ffn")
     wide = wide * (shared or 1) if wide else (shared or 0) * width
     if fields("enable_moe_block"):  # the dense block stands beside the experts
         wide = sizes["ffn"]
     if latent := fields("moe_latent_size"):
-        notes.append(f"experts read {latent} of {sizes['hidden']} numbers: priced as narrower ones of all")
+        fields.notes.append(
+            f"experts read {latent} of {sizes['hidden']} numbers: priced as narrower ones of all"
+        )
         found["vectors"] = 2 * sum(blocks) * latent * sizes["hidden"]
         width = width * latent // sizes["hidden"]
     if wide % width:
         raise ValueError(f"shared experts must be a multiple of experts {width} wide, got {wide}")
     return found | {
-        "experts": experts, "active_experts": _one(fields, "active_experts", notes), "expert_ffn": width,
+        "experts": experts, "active_experts": fields.size("active_experts"), "expert_ffn": width,
         "shared_experts": wide // width, "dense_layers": blocks.count(False),
     }  # fmt: skip
 
 
-def _vectors(fields: Fields, sizes: Mapping[str, Any], notes: list[str]) -> int:
+def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
     """Parameters of no product: biases of queries, keys and values; tables of embeddings for every layer."""
     layers, h = sizes["layers"], sizes["hidden"]
     heads, kv, d, _ = _layers.shape(fields, "own", h)
@@ -251,23 +237,23 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any], notes: list[str]) -> int:
         found += layers * sizes["experts"] * (2 * sizes["expert_ffn"] + h)
     others = ("mlp_bias", "use_bias", "bias", "lm_head_bias", "mamba_proj_bias", "add_bias_linear")
     if any(list(map(fields, others))) and not sizes["biases"]:
-        notes.append("biases besides those of queries, keys and values are not counted")
+        fields.notes.append("biases besides those of queries, keys and values are not counted")
     if width := fields("hidden_size_per_layer_input"):
         words = fields("vocab_size_per_layer_input", default=sizes["vocabulary"])
         found += layers * (words * width + 3 * h * width + h)
         found -= fields("num_kv_shared_layers", default=0) * 2 * h * kv * d
-        notes.append("embeddings of every layer are counted as parameters, and cost no operations")
+        fields.notes.append("embeddings of every layer are counted as parameters, and cost no operations")
     if (beside := fields("word_embed_proj_dim", default=h)) != h:
         raise ValueError(f"word_embed_proj_dim must be hidden_size, {h}, got {beside}")
     return int(found)
 
 
-def _further(fields: Fields, model: Mapping[str, Any], notes: list[str]) -> int:
+def _further(fields: Fields) -> int:
     """Layers of multi-token prediction."""
-    modules, each = _one(fields, "mtp_layers", notes) or 0, fields("mtp_transformer_layers", default=1)
+    modules, each = fields.size("mtp_layers") or 0, fields("mtp_transformer_layers", default=1)
     count = int(modules * each) if fields("use_mtp", default=True) else 0
     if count:
-        notes.append(
+        fields.notes.append(
             f"multi-token prediction, {count} layer(s): costs time and memory, is not among the parameters; "
             "dataclasses.replace(model, mtp_layers=0) leaves it out"
         )

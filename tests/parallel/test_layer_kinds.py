@@ -9,7 +9,7 @@ import pytest
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, memory, step_time
-from relparallel.parallel._model_row import model_record
+from relparallel.parallel._records import model_record
 from relparallel.workload import transformer
 from relparallel.workload.mixers import Mixer
 

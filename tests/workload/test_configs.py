@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from workload.public_configs import PUBLIC, experts, kinds, latent, plain
+from public_configs import PUBLIC, experts, kinds, latent, plain
 
 from relparallel.workload import operators, read_config, transformer
 
