@@ -155,9 +155,8 @@ def _sizes(fields: Fields) -> dict[str, Any]:
     sizes: dict[str, Any] = {"gated": True} | dict.fromkeys(_FLAGS[1:], False)
     sizes |= {name: family[name] for name in _FLAGS if name in family}
     sizes |= {name: fields.size(name) for name in ("layers", "hidden", "heads", "vocabulary")}
-    sizes["layers"] = (
-        sizes["layers"] or len(fields("layers_block_type", "hybrid_override_pattern", default=())) or None
-    )
+    listed = fields("layers_block_type", "hybrid_override_pattern", default=())
+    sizes["layers"] = sizes["layers"] or len(listed) or None
     if fields("tie_word_embeddings") is not None:
         sizes["tied"] = bool(fields("tie_word_embeddings"))
     if family["name"] in _SPECIAL:
