@@ -189,9 +189,8 @@ def memory(
     and back (4 k h) or out alone, and its probabilities (4 bytes for each expert), the load even; layers
     without experts come first. Inputs of products in fp8 or fp4 are kept in these. Recomputation keeps less,
     and needs what it left out for one layer at a time. The first stage adds the mask of the embedding (h),
-    the last one 4 h + 4 V (fp32 logits). Stages have equal layers, or one less on the first and the last if p
-    v divides L + 2 and not L; otherwise the last one takes what is left. Norms are whole on every tensor
-    rank. ZeRO shares state among ``shard * context`` ranks, that of an expert among ``shard * context /
+    the last one 4 h + 4 V (fp32 logits). Layers are dealt out as `Strategy` says. Norms are whole on every
+    tensor rank. ZeRO shares state among ``shard * context`` ranks, that of an expert among ``shard * context /
     expert``, and never among tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et
     al., SC 2020, section 5; Ren et al., "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al.,
     "FlashAttention", 2022.
@@ -216,7 +215,7 @@ def memory(
         dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
-    name = newest_software(device.name if device else None) if software is None else software
+    name = newest_software(device) if software is None else software
     require_choice(softwares(), software=name)
     kept, flash, masks = kept_by(known_software(name), model, precision, flash_attention, dropout)
     require_choice(_OFFLOAD, offload=offload)
