@@ -82,7 +82,8 @@ def nexus(
     ServingPlan
         GPUs that a session fills alone run the batch with ``2 l(b) <= objective`` that serves most, the
         largest where batches pay; the rest of each session, by falling share of a GPU, joins the GPU that it
-        fills best. Up to 12 rests the fewest GPUs are found too, by covering with all sets that one GPU can serve at some duty cycle.
+        fills best. Up to 12 rests the fewest GPUs are found too, by covering with all sets that one GPU can
+        serve at some duty cycle.
 
     References
     ----------

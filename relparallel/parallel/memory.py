@@ -144,7 +144,7 @@ class StageMemory(Result):
 def memory(
     model: Transformer, strategy: Strategy, global_batch: int, *, software: str | None = None,
     precision: str | Precision = "bf16", flash_attention: bool | None = None, dropout: bool | None = None,
-    offload: str = "none", offload_to: str = "host", stage_layers: Sequence[int] | None = None,
+    offload: str = "none", offload_to: str = "host", stage_layers: Sequence[int] | str | None = None,
     cluster: Cluster | None = None,
 ) -> StageMemory:  # fmt: skip
     """Count the bytes on a GPU of every pipeline stage.
@@ -171,7 +171,7 @@ def memory(
         what layers keep for the backward pass, but for two of them.
     offload_to : {"host", "nvme"}
         Where it goes.
-    stage_layers : sequence of int, optional
+    stage_layers : sequence of int or str, optional
         Layers of every stage, or of every chunk in the order of the model, as `step_time` takes them.
     cluster : Cluster, optional
         Where it is to run; it says the software alone.
@@ -190,8 +190,8 @@ def memory(
     without experts come first. Inputs of products in fp8 or fp4 are kept in these. Recomputation keeps less,
     and needs what it left out for one layer at a time. The first stage adds the mask of the embedding (h),
     the last one 4 h + 4 V (fp32 logits). Layers are dealt out as `Strategy` says. Norms are whole on every
-    tensor rank. ZeRO shares state among ``shard * context`` ranks, that of an expert among ``shard * context /
-    expert``, and never among tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et
+    tensor rank. ZeRO shares state among ``shard * context`` ranks, that of an expert among ``shard * context
+    / expert``, and never among tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et
     al., SC 2020, section 5; Ren et al., "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al.,
     "FlashAttention", 2022.
 
@@ -312,7 +312,7 @@ def stage_peaks(
 
 
 def layers_on_stages(
-    model: Transformer, strategy: Strategy, stage_layers: Sequence[int] | None
+    model: Transformer, strategy: Strategy, stage_layers: Sequence[int] | str | None
 ) -> NDArray[np.float64]:
     """Layers of every stage, as said or as they are dealt out."""
     if stage_layers is None:

@@ -132,7 +132,7 @@ def step_time(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
     software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | None = None, offload: str = "none",
+    stage_layers: Sequence[int] | str | None = None, offload: str = "none",
 ) -> StepTime:  # fmt: skip
     """Predict the time of one training step.
 
@@ -160,9 +160,9 @@ def step_time(
         How the GPUs are wired, hosts being GPUs; two levels of links as the cluster has them where omitted.
     alive : array_like, optional
         What works of the network, as `group_links` takes it.
-    stage_layers : sequence of int, optional
+    stage_layers : sequence of int or str, optional
         Layers of every stage, or of every chunk in the order of the model, p v numbers that sum to the
-        layers of the model. Where omitted, the layers are dealt out evenly.
+        layers of the model, or as in "4x15+1". Where omitted, they are dealt out as `Strategy` says.
     offload : {"none", "activations"}
         Whether what layers keep for the backward pass waits in the host's memory, as `memory` counts it.
 
@@ -295,7 +295,7 @@ def step_rows(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
     software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | None = None, slow: Mapping[str, float] | None = None,
+    stage_layers: Sequence[int] | str | None = None, slow: Mapping[str, float] | None = None,
 ) -> tuple[Machine, Rows, NDArray[np.int64] | None]:  # fmt: skip
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
@@ -312,7 +312,7 @@ def step_rows(
 
 def step_timeline(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
-    stage_layers: Sequence[int] | None = None, **options: Any,
+    stage_layers: Sequence[int] | str | None = None, **options: Any,
 ) -> Timeline:  # fmt: skip
     """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
 
