@@ -375,12 +375,15 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, out: Any) -> None:
         one = layer(of, s, k, of.mixture)
         every = rule == _CHIMERA or (one[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0)
         for i in range(p):
+            chosen = every or i < 2 or i == p - 1
+            if not chosen and not 0.5 < of.mixture < 1:
+                continue
             dealt = _dealt(of, s, rule, i)
             mixture = _mixture(of, s, rule, dealt[0], before)
             before += dealt[0] / s.virtual_stages
-            if every or i < 2 or i == p - 1 or mixture != last:
-                if mixture != last:
-                    one, last = layer(of, s, k, mixture), mixture
+            if mixture != last:
+                one, last, chosen = layer(of, s, k, mixture), mixture, True
+            if chosen:
                 _stage(of, s, k, rule, one, i, dealt, row)
                 held = row[0] + row[1] + row[2] + row[3] + row[4]
                 largest = max(largest, held * (1 + FRAGMENTATION), row[5])

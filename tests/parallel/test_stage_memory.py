@@ -179,8 +179,9 @@ def test_four_stages_are_enough_for_every_schedule(name):
         p = 2 * int(rng.integers(1, 9))
         layers = v * int(rng.choice([p, 3 * p, 2 * p - 2, 2 * p + 1]))
         model = Transformer(
-            layers=layers, hidden=64, heads=4, vocabulary=int(rng.integers(1, 9999)), sequence=32
-        )
+            layers=layers, hidden=64, heads=4, vocabulary=int(rng.integers(1, 9999)), sequence=32,
+            experts=int(rng.choice([1, 4])), dense_layers=int(rng.integers(0, layers)),
+        )  # fmt: skip
         micro = int(rng.integers(1, 40))
         strategy = Strategy(
             pipeline=p, data=2, recompute=str(rng.choice(RECOMPUTE)), zero_stage=1, schedule=name,
