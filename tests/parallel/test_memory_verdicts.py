@@ -102,6 +102,10 @@ def test_one_route_for_memory_step_time_evaluate_and_plan():
     row = found.to_frame()["memory [GB]"].iloc[0]
     assert row == pytest.approx(need.peak.max() / GB, rel=1e-12)
     assert need.peak.max() < memory(model, found.strategy, 64, flash_attention=False).peak.max()
+    for place in ("a100-80gb-selene", "b200-180gb-dgx"):
+        other = rp.hardware.cluster(place, gpus=16)
+        same = rp.step_time(model, found.strategy, other, 64).memory.needed
+        assert same == memory(model, found.strategy, 64, cluster=other).peak.max()
     thin = memory(model, found.strategy, 64, software=name, precision="fp8").activations
     assert (thin < need.activations).all()
 
