@@ -1,5 +1,6 @@
 import pytest
 
+import relparallel as rp
 from relparallel.hardware import (
     Cluster,
     ComponentRate,
@@ -118,3 +119,9 @@ def test_accelerators_with_one_chip_are_one_family():
     assert accelerator("h800-80gb").family == "h100"
     assert accelerator("gb300-279gb").family == accelerator("b300-270gb").family == "b300"
     assert accelerator("v100-16gb").family == accelerator("v100-32gb").family == "v100"
+
+
+def test_less_than_a_node_has_its_share_of_the_network():
+    """All of it on 8 of 64 GPUs was above what a GPU may have, and 18 measured runs were dropped."""
+    part, whole = rp.cluster("gb200-186gb-nvl72", gpus=8), rp.cluster("gb200-186gb-nvl72", gpus=64)
+    assert part.network_bandwidth / part.gpus == whole.network_bandwidth / whole.gpus

@@ -136,6 +136,6 @@ def cluster(name: str, gpus: int) -> Cluster:
         nodes=gpus // node,
         gpus_per_node=node,
         accelerator=accelerator(row["accelerator"]),
-        network_bandwidth=float(row["network_gbit"]) * GBIT,
+        network_bandwidth=float(row["network_gbit"]) * GBIT * node / int(row["gpus_per_node"]),  # its share
         name=name,
     )
