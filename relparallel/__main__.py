@@ -5,9 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from relparallel import __version__
+import relparallel as rp
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
@@ -115,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "cannot cache function" not in str(error):
             raise
         return _said(options, "compiled code finds no folder to stay in; let NUMBA_CACHE_DIR name one", 2)
+    except ModuleNotFoundError as error:  # of a plain installation
+        return _said(options, f"{error.name} is missing: pip install 'relparallel[notebooks]'", 2)
     except KeyboardInterrupt:
         print("\ninterrupted; what was finished is kept and the next run goes on from there", file=sys.stderr)
         return 130
@@ -130,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
     )
-    parser.add_argument("--version", action="version", version=f"relparallel {__version__}")
+    parser.add_argument("--version", action="version", version=f"relparallel {rp.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     figures = commands.add_parser(
         "figures",
@@ -204,7 +205,12 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     add("clusters", nargs="+", metavar="CLUSTER")
     add("--gpus", type=int, nargs="+", metavar="N", help="GPUs of each cluster that is given by name")
     add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
-    add("--sequence", type=int, metavar="N", help="tokens of a sequence; default that of the model")
+    add(
+        "--sequence",
+        type=int,
+        metavar="N",
+        help="tokens of a sequence; default as published, of a file at most 8192",
+    )
     add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each cluster")
     add("--strategies", type=int, metavar="N", default=5, help="rows for each cluster; default 5")
     add("--network", metavar="NAME", help="whose parts fail too: a file, or a name such as rail-optimised")
@@ -214,9 +220,13 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         "the columns strategy and tokens/s")  # fmt: skip
     add("--failures", metavar="FILE", type=Path, help="own failure log, a CSV file with one row per failure")
     add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
-    add("--clock", default="iso", metavar="UNIT", help="of the log: iso (default), s, min, h, d, or a format")
-    add("--overlaps", default="refuse", metavar="HOW", help="of one node in the log: refuse "
-        "(default), merge or keep")  # fmt: skip
+    add("--dialect", default="csv", metavar="NAME", help="of the log: csv (default), slurm, nvrx, ...")
+    add(
+        "--clock", default="iso", metavar="UNIT", help="of a csv log: iso (default), s, min, h, d or a format"
+    )
+    add("--overlaps", metavar="HOW", help="of failures of one node in the log: refuse, merge or keep")
+    add("--levels", nargs="+", type=_pair, default=[], metavar="CAUSE=LEVEL",
+        help="what fails with a cause of the log: gpu, node (default), switch, rack or job")  # fmt: skip
     add("--ignore", nargs="+", default=[], metavar="NAME", help="fields of config.json and columns of the "
         "log that change nothing")  # fmt: skip
     add("--why-not", metavar="STRATEGY", help="why this strategy is not the best, such as 'TP8 PP16 DP128'")
@@ -227,8 +237,15 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _assignment(text: str) -> tuple[str, str]:
+    name, value = _pair(text)
+    if not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
+    if not equals:
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     return name, value
 
@@ -240,53 +257,56 @@ def _figures(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from relparallel.parallel import read_strategy
-    from relparallel.planning import plan
     from relparallel.planning.table import ENDINGS
-    from relparallel.topology.formats._text import require_target
 
     for path in options.save:  # what is asked for afterwards is checked before the search
-        require_target(path=path, endings=ENDINGS)
-    if options.trace:
-        require_target(path=options.trace)
-    asked = read_strategy(options.why_not) if options.why_not else None
+        _target(path, ENDINGS)
+    _target(options.trace)
+    if options.why_not:
+        rp.parallel.read_strategy(options.why_not)
     names = ("sequence", "network", "software", "precision", "measured")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     given |= {"ignore": options.ignore} if Path(options.model).suffix == ".json" else {}
-    found = plan(
-        options.model, options.clusters, gpus=_one(options.gpus), global_batch=options.batch,
-        price=_one(options.price), strategies=options.strategies, rates=_own_rates(options), **given,
+    for name in ("gpus", "price"):
+        value = getattr(options, name)
+        given[name] = value[0] if value and len(value) == 1 else value
+    found = rp.planning.plan(
+        options.model, options.clusters, global_batch=options.batch, strategies=options.strategies,
+        rates=_own_rates(options), **given,
     )  # fmt: skip
     print(found.to_text(10**4) if options.wide else found)
-    if asked:
-        print(f"\n{found.why_not(asked)}")
+    if options.why_not:
+        print(f"\n{found.why_not(options.why_not)}")
     for path in options.save:
         found.save(path)
     if options.trace:
         found.save_trace(options.trace)
 
 
-def _one(values: list[Any] | None) -> Any:
-    """The only one of several values, else all."""
-    return values[0] if values and len(values) == 1 else values
+def _target(path: Path | None, endings: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    from relparallel.topology.formats._text import require_target
+
+    if path is not None:
+        require_target(path=path, endings=endings)
 
 
 def _own_rates(options: argparse.Namespace) -> object:
     """What fails, from a failure log; the table of a published run where none is given."""
     if options.failures is None:
+        if options.watched or options.overlaps or options.levels:
+            raise ValueError("--watched, --overlaps and --levels are about a log: name it with --failures")
         return "llama3"
     if options.watched is None:
         raise ValueError("--watched must say how many nodes the failure log covers, got none")
-    from relparallel.training import read_failure_log
-
-    return read_failure_log(
-        options.failures, population=options.watched, clock=options.clock, overlaps=options.overlaps,
-        ignore=options.ignore,
-    )  # fmt: skip
+    given = {"dialect": options.dialect, "clock": options.clock, "ignore": options.ignore}
+    given |= {"overlaps": options.overlaps} if options.overlaps else {}
+    given |= {"levels": dict(options.levels)} if options.levels else {}
+    return rp.training.read_failure_log(options.failures, population=options.watched, **given)
 
 
 def _listed(options: argparse.Namespace) -> None:
-    from relparallel.planning.listed import LISTS
+    from relparallel.planning.table import LISTS
 
     print(LISTS[options.command]())
 
@@ -294,15 +314,16 @@ def _listed(options: argparse.Namespace) -> None:
 def _ledger(options: argparse.Namespace) -> int:
     from relparallel.ledger import print_ledger
 
+    _target(options.csv)
+    if sys.stderr.isatty():
+        print("computing every claim, about a minute", file=sys.stderr)
     return print_ledger(csv=options.csv)
 
 
 def _scoreboard(options: argparse.Namespace) -> None:
     from relparallel.claims.scoreboard import report, scoreboard
-    from relparallel.topology.formats._text import require_target
 
-    if options.csv:
-        require_target(path=options.csv)
+    _target(options.csv)
     print(report())
     if options.csv:
         scoreboard().to_csv(options.csv, index=False, float_format="%.4g")
@@ -315,12 +336,11 @@ def _derive(options: argparse.Namespace) -> None:
 
 
 def _site(options: argparse.Namespace) -> None:
-    from relparallel.reproduce.record import whole_checkout
-
-    root = whole_checkout(options.root)
     from relparallel.reproduce.site import build_site
 
-    print("\n".join(map(str, build_site(options.output_dir, root))))
+    if sys.stderr.isatty():
+        print("writing pages, about a minute", file=sys.stderr)
+    print("\n".join(map(str, build_site(options.output_dir, options.root))))
 
 
 def _warm(options: argparse.Namespace) -> None:

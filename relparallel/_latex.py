@@ -1,10 +1,10 @@
 """Texts and tables of a notebook as LaTeX, and tables for a terminal. Importing it loads no other library."""
 
-import io
 import re
 import shutil
 from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
+from textwrap import fill
 from typing import Final
 
 _TOKENS: Final = re.compile(
@@ -112,20 +112,23 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((120, 24)).columns
 
 
+def folded(said: str, width: int | None = None, indent: str = "") -> str:
+    """A sentence in lines inside a width, that of the terminal where omitted."""
+    return fill(said, width or terminal_width(), initial_indent=indent, subsequent_indent=indent)
+
+
 def text_table(heads: Iterable[object], rows: Iterable[Sequence[object]], width: int | None = None) -> str:
     """Rows under their heads inside a width, that of the terminal where omitted; long cells go on below."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from rich import box, console, table, text
 
     cells = [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    grid = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for place, head in enumerate(heads):
         numeric = all(re.fullmatch(r"[-+\d.,e]*", row[place]) for row in cells)
-        table.add_column(Text(str(head)), justify="right" if numeric else "left")
+        grid.add_column(text.Text(str(head)), justify="right" if numeric else "left")
     for row in cells:
-        table.add_row(*map(Text, row))
-    shown = io.StringIO()
-    Console(width=width or terminal_width(), file=shown, color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
+        grid.add_row(*map(text.Text, row))
+    terminal = console.Console(width=width or terminal_width(), color_system=None)
+    with terminal.capture() as shown:
+        terminal.print(grid)
+    return "\n".join(line.rstrip() for line in shown.get().splitlines())

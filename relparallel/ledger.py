@@ -5,21 +5,18 @@ stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* 
 Its origin says whose number it is: only *printed* and *artefact* (authors' code or data) are published.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from textwrap import fill
 from typing import Any, Final, get_args
 
 import pandas as pd
 
 from relparallel._checks import require_instance
-from relparallel._latex import terminal_width, text_table
+from relparallel._latex import folded, terminal_width, text_table
 from relparallel.claims.registry import Claim, Theorem, compute, find_claim, theorems
 from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
-from relparallel.topology.formats._text import require_target
 
 __all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]
 
@@ -248,12 +245,8 @@ def belongs(row: str, system: str, names: str) -> bool:
 
 def print_ledger(*, csv: Path | None = None) -> int:
     """Print counts and the rows that are computed, write all on request; return 1 if one failed, else 0."""
-    if csv is not None:
-        require_target(path=csv)
-    if sys.stderr.isatty():
-        print("computing every claim, about a minute", file=sys.stderr)  # noqa: T201
     frame, room = ledger(), terminal_width()
-    print(f"{fill(in_words(frame), room)}\n\n{_table(summary(frame).reset_index())}\n")  # noqa: T201
+    print(f"{folded(in_words(frame))}\n\n{_table(summary(frame).reset_index())}\n")  # noqa: T201
     for line in _lines(frame[frame["status"] != "open"], room):
         print(line)  # noqa: T201
     if csv is not None:
@@ -290,7 +283,7 @@ def _lines(frame: pd.DataFrame, room: int) -> Iterator[str]:
         shown = {**row, "error": "" if pd.isna(row["error"]) else f"{row['error']:.1e}"}
         yield " ".join(_cut(shown[name], width).ljust(width) for name, width in widths.items()).rstrip()
         if row["status"] in ("discrepancy", "failed"):
-            yield fill(row["reason"], room, initial_indent="    ", subsequent_indent="    ")
+            yield folded(row["reason"], indent="    ")
 
 
 def _text(values: Sequence[Number | None]) -> str:

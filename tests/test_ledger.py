@@ -131,3 +131,14 @@ def test_the_command_prints_a_table_and_writes_all_rows(tmp_path, capsys):
     assert list(frame.columns) == list(COLUMNS)
     assert len(frame) == len(ledger())
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("room", [80, 160])
+def test_a_printed_ledger_fits_and_says_the_reasons(monkeypatch, room):
+    monkeypatch.setenv("COLUMNS", str(room))
+    frame = ledger("models")
+    lines = "\n".join(ledger_module._lines(frame[frame["status"] != "open"], room)).splitlines()
+    assert max(map(len, lines)) <= room
+    assert set(frame["id"].str[:25]) >= {line[:25].strip() for line in lines[1:] if not line.startswith(" ")}
+    (off,) = frame.loc[frame["status"] == "discrepancy", "reason"]
+    assert off in " ".join(" ".join(lines).split())

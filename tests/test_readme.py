@@ -7,6 +7,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from relparallel.__main__ import main
 from relparallel.claims.scoreboard import checks, scoreboard
 from relparallel.ledger import ledger
 
@@ -49,6 +50,18 @@ def test_each_of_the_ten_questions_takes_one_call(name, tmp_path, monkeypatch):
     assert len(asked) == 10
     assert all(answer is not None for answer in asked)
     assert not asked[0].fits or asked[0].needed <= asked[0].available
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_quick_start_prints_what_is_shown(name, capsys, monkeypatch):
+    """With ``COLUMNS=80``; what it prints now is in the message of a failure."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = (ROOT / name).read_text("utf-8")
+    command, shown = re.search(
+        r"^relparallel (plan .*)\n```\n\n```text\n(.*?)```", text, re.M | re.S
+    ).groups()
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out == shown
 
 
 @pytest.mark.slow

@@ -71,5 +71,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }  # fmt: skip
 MEANINGFUL = {
+    "planning.plan": {"ignore": {"empty"}},
     "workload.read_config": {"ignore": {"empty"}},
 }

@@ -4,13 +4,12 @@ Errors come from ``data/derived/``, where ``python -m relparallel derive`` write
 whole source or software left out, and blind, recorded before any of a source's rows was fitted.
 """
 
-from textwrap import fill
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from relparallel._latex import terminal_width, text_table
+from relparallel._latex import folded, text_table
 from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
@@ -158,7 +157,7 @@ def report() -> str:
         f"{row.family} {row.mean:.1f} % of {row.rows} runs, {row.inside:.0f} % inside the 90 % interval"
         for row in left.itertuples()
     )
-    parts = [f"Mean absolute errors of step times, a whole source left out: {said}."]
+    parts = [folded(f"Mean absolute errors of step times, a whole source left out: {said}.")]
     for family, own in table.groupby("family"):
         own = own.drop(columns="family").sort_values(["source", "used"])
         parts.append(f"{family}: absolute errors of step times / %\n{_shown(own)}")
@@ -166,8 +165,7 @@ def report() -> str:
         parts.append(f"{check} / %\n{_shown(own.drop(columns='check'))}")
     kept = memory_scoreboard().reset_index()
     parts.append(f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(kept)}")
-    parts[0] = fill(parts[0], terminal_width())
-    return "\n\n".join([*parts, "\n".join(fill(note, terminal_width()) for note in notes())])
+    return "\n\n".join([*parts, "\n".join(map(folded, notes()))])
 
 
 def _shown(table: pd.DataFrame) -> str:

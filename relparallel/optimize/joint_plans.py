@@ -308,7 +308,9 @@ def joint(
     counts = sum((site.fastest.counts for site in sites[1:]), sites[0].fastest.counts)
     best = search.best()
     if best is None:
+        fates = ", ".join(f"{number:,} {fate}" for fate, number in counts.items() if number)
         raise ValueError(
-            f"cluster must allow a strategy for {workload}, got {cluster!r:.300}: {dict(counts)}"
+            f"cluster must allow a strategy for {workload.layers} layers of {workload.hidden}, got "
+            f"{' or '.join(f'{one.gpus:,} GPUs' for one in clusters)}: of all strategies {fates}"
         )
     return plan_of(search, best, counts)

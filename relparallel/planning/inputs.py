@@ -1,7 +1,7 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -144,13 +144,11 @@ def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
         raise ValueError(f"path must hold whole clusters, got {path}, cluster {number}: {error}") from None
 
 
-def model_of(
-    model: Any, sequence: int | None, ignore: Sequence[str] = ()
-) -> tuple[str, Transformer, list[str]]:
+def model_of(model: Any, sequence: int | None, ignore: Any = ()) -> tuple[str, Transformer, list[str]]:
     """Name, sizes, and what was assumed of a model."""
     notes: list[str] = []
     file = isinstance(model, (str, PathLike)) and Path(model).suffix == ".json"
-    if ignore and not file:
+    if require_instance((list, tuple), ignore=ignore) and not file:
         raise ValueError(f"ignore must be left out unless model is a config.json, got {ignore!r:.80}")
     if isinstance(model, Transformer):
         found, name = model, "own model"
@@ -163,7 +161,7 @@ def model_of(
         if sequence is None and read.model.sequence > USUAL:  # what a model can read is not what it trains on
             said = f"sequences of {USUAL:,} tokens are taken; the file allows {read.model.sequence:,}"
             read = read_config(model, sequence=USUAL, ignore=ignore)
-            read = replace(read, notes=(*read.notes, said))
+            read = replace(read, notes=(*(n for n in read.notes if not n.endswith("as asked")), said))
         found, name, notes = read.model, read.name, list(read.notes)
     else:
         require_instance((str, PathLike), model=model)
@@ -221,8 +219,7 @@ def network_of(network: str | PathLike[str] | Topology | None, cluster: Cluster)
         return network_of_gpus(network, cluster)
     if network not in FABRICS:
         if not Path(network).is_file():
-            known = f"one of {', '.join(map(repr, FABRICS))}, or a file of a network"
-            raise ValueError(f"network must be {known}, got {str(network)!r:.80}")
+            raise ValueError(f"network must be a file of a network, or {among(FABRICS, str(network))}")
         return network_of_gpus(read(network), cluster)
     if network == "rail-only":
         t = rail_only(domains=servers, gpus_per_domain=gpus)

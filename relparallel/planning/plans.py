@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
 from io import BytesIO
 from os import PathLike
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
 from relparallel._checks import Result, meant, require_column, require_instance, require_int
-from relparallel._latex import latex_table, terminal_width
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
@@ -33,6 +30,7 @@ from relparallel.planning.inputs import clusters_of, model_of, network_of, usual
 from relparallel.planning.table import (
     ENDINGS,
     among_measured,
+    as_latex,
     as_text,
     compared,
     many_stages,
@@ -93,7 +91,7 @@ class Plan(Result):
         Of strategies with the same degrees, copies of the state and nodes, which fail alike, the best stands
         for all; each with its best recovery (`JointSearch.ranked`). A measured speed has no interval.
         """
-        prices = self.price or (math.nan,) * len(self.found)
+        prices = self.price or (np.nan,) * len(self.found)
         rows = [
             self._row(one, choice, price)
             for one, price in zip(self.found, prices, strict=True)
@@ -108,7 +106,7 @@ class Plan(Result):
         search = one.search
         site, step = search.sites[choice.site], search.step(choice)
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
-        spread = _NORMAL * math.sqrt(choice.state.variance_rate / search.horizon)
+        spread = _NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
         low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
         seconds, tokens = search.tokens / choice.throughput, row["goodput"] * DAY / 1e9
         quick, slow = (seconds, seconds) if step is None else step.interval()
@@ -125,11 +123,11 @@ class Plan(Result):
             "memory [GB]": float(held[0]) / GB,
             "of [GB]": costs.available / GB,
             "step [s]": seconds, "step from": quick, "step to": slow,
-            "MFU": math.nan if step is None else step.mfu,
+            "MFU": np.nan if step is None else step.mfu,
             "relative goodput": choice.state.share, "goodput from": low, "goodput to": high,
             "1e9 tokens a day": tokens, "tokens from": fewest, "tokens to": most,
             "cost of 1e9 tokens": paid / tokens, "cost from": paid / most,
-            "cost to": paid / fewest if fewest else math.inf,
+            "cost to": paid / fewest if fewest else np.inf,
             "reason": "best" if loses <= 0 else f"loses {loses:.2%}",
         }  # fmt: skip
 
@@ -241,14 +239,12 @@ class Plan(Result):
 
     def to_latex(self) -> str:
         """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside their numbers."""
-        return latex_table(compared(self.to_frame()).to_html())
+        return as_latex(self.to_frame())
 
     def to_text(self, width: int | None = None) -> str:
         """The table turned, under what was assumed, in blocks that fit a width; the terminal's if omitted."""
         head = f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch {self.global_batch:,}"
-        room = terminal_width() if width is None else width
-        lines = [line for said in (head, *self.notes) for line in wrap(said, room, subsequent_indent="  ")]
-        return "\n".join([*lines, "", as_text(self.to_frame(), room)])
+        return as_text((head, *self.notes), self.to_frame(), width)
 
     __str__ = to_text
 
@@ -340,6 +336,8 @@ def plan(
             raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")
     require_int(strategies=strategies, at_least=1)
     require_instance((Mapping, type(None)), limits=limits)
+    require_instance((str, PathLike, Topology, type(None)), network=network)
+    require_instance((str, PathLike, Mapping, type(None)), measured=measured)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
     prices = None if price is None else tuple(require_column("price", price, len(machines), above=0).tolist())
@@ -383,7 +381,7 @@ def _require_room(name: str, model: Transformer, cluster: Cluster) -> None:
     assert cluster.accelerator is not None
     room = cluster.gpus * cluster.accelerator.memory
     if state > room:
-        least = math.ceil(state / cluster.accelerator.memory)
+        least = int(np.ceil(state / cluster.accelerator.memory))
         raise ValueError(
             f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got {cluster.gpus:,} "
             f"GPUs with {room / GB:,.0f} GB together: give more than {least:,}"

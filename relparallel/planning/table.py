@@ -1,17 +1,19 @@
-"""Tables of plans for a reader, and the table of measured speeds that a plan may start from."""
+"""Tables: of plans, of what can be asked about by name, and of measured speeds, which is read."""
 
-import math
-from collections.abc import Mapping
-from os import PathLike
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 
 from relparallel._checks import require_real
-from relparallel._latex import terminal_width, text_table
+from relparallel._latex import folded, latex_table, terminal_width, text_table
+from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
-from relparallel.parallel import Strategy, notation, read_strategy
+from relparallel.parallel import Strategy, calibration, notation, read_strategy
+from relparallel.published import shipped_rows
 from relparallel.training.log_files import read_table
+from relparallel.units import GB, TFLOP
+from relparallel.workload import transformer, transformers
 
 ENDINGS: Final = (".csv", ".json", ".tex", ".svg", ".pdf", ".png")
 """Files that `Plan.save` writes."""
@@ -47,25 +49,32 @@ def _with_bounds(row: Mapping[Any, Any], name: str) -> str:
 def _number(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
-    return "" if math.isnan(value) else f"{value:.4g}"
+    return "" if value != value else f"{value:.4g}"
 
 
-def as_text(table: pd.DataFrame, width: int | None = None) -> str:
-    """Blocks with as many strategies beside each other as a width takes, that of the terminal if omitted."""
+def as_latex(table: pd.DataFrame) -> str:
+    """The same as LaTeX."""
+    return latex_table(compared(table).to_html())
+
+
+def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) -> str:
+    """Sentences, then blocks with as many strategies beside each other as a width takes."""
     turned, room = compared(table), terminal_width() if width is None else width
     labels = max(len(str(label)) for label in turned.index)
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
     many = max((room - labels) // (wide + 3), 1)
     blocks = [turned.iloc[:, place : place + many] for place in range(0, turned.shape[1], many)]
-    return "\n\n".join(
-        text_table(["", *block.columns], block.reset_index().to_numpy().tolist(), room) for block in blocks
-    )
+    shown = (text_table(["", *one.columns], one.reset_index().to_numpy().tolist(), room) for one in blocks)
+    return "\n\n".join(["\n".join(folded(line, room) for line in said), *shown])
 
 
-def read_measured(path: str | PathLike[str]) -> dict[Strategy, float]:
+def read_measured(path: Any) -> dict[Strategy, float]:
     """Measured speeds of a CSV file with the columns strategy, as `read_strategy` takes it, and tokens/s."""
     found: dict[Strategy, float] = {}
-    table = read_table(path, ("strategy", "tokens/s"))
+    try:
+        table = read_table(path, ("strategy", "tokens/s"))
+    except ValueError as error:
+        raise ValueError(f"measured must be a table of speeds, got {path}: {error}") from None
     for number, (text, speed) in enumerate(table.itertuples(index=False), 2):
         try:
             strategy = read_strategy(text)
@@ -105,3 +114,45 @@ def among_measured(one: JointPlan, asked: Strategy) -> str:
     if lost <= 0:
         return f"{said} with {found.policy}; it is the best."
     return f"{said} with {found.policy}: {lost:.2%} less than {notation(one.strategy)}."
+
+
+def _models() -> str:
+    heads = ("model", "layers", "hidden", "heads", "parameters [1e9]", "active [1e9]", "sequence")
+    rows = []
+    for name in transformers():
+        m = transformer(name)
+        sizes = (f"{m.parameters / 1e9:.4g}", f"{m.active_parameters / 1e9:.4g}")
+        rows.append((name, m.layers, m.hidden, m.heads, *sizes, m.sequence))
+    return text_table(heads, rows)
+
+
+def _clusters() -> str:
+    fields = ("cluster", "accelerator", "gpus_per_node", "network_gbit")
+    rows = [[row[name] for name in fields] for row in shipped_rows("clusters.csv")]
+    chips = []
+    for name in accelerators():
+        chip = accelerator(name)
+        peaks = ", ".join(f"{number} {rate / TFLOP:.4g}" for number, rate in chip.peak.items())
+        chips.append((name, peaks, f"{chip.memory / GB:.4g}", f"{chip.node_link / GB:g}"))
+    first = text_table(("cluster", "accelerator", "GPUs of a node", "network of a node [Gbit/s]"), rows)
+    heads = ("accelerator", "peak [TFLOP/s]", "memory [GB]", "link inside a node [GB/s]")
+    return f"{first}\n\n{text_table(heads, chips)}"
+
+
+def _software() -> str:
+    fields = ("software", "year", "attention", "gradient_bytes")
+    rows = {row["software"]: [*(row[name] for name in fields), ""] for row in shipped_rows("software.csv")}
+    for name in accelerators():
+        known = calibration(name)
+        for measured in () if known.borrowed else known.factors:
+            if known.family not in rows[measured][-1].split(", "):
+                rows[measured][-1] = ", ".join(filter(None, (rows[measured][-1], known.family)))
+    return text_table(
+        ("software", "year", "attention", "gradients sent [bytes]", "measured on"), rows.values()
+    )
+
+
+LISTS: Final[Mapping[str, Callable[[], str]]] = {
+    "models": _models, "clusters": _clusters, "software": _software,
+}  # fmt: skip
+"""By the command that prints them."""

@@ -1,14 +1,13 @@
 """Plans moved by hand, in a notebook."""
 
 from importlib import import_module
-from typing import Any
 
 from relparallel._checks import require_instance
 from relparallel.planning.plans import Plan
 from relparallel.units import DAY, HOUR, MINUTE
 
 
-def sliders(plan: Plan) -> Any:
+def sliders(plan: Plan) -> object:
     """Show sliders over the failure rate and the repair time of a plan, and a sentence that follows them.
 
     Parameters

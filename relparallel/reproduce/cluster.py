@@ -53,14 +53,13 @@ def connected(address: str, root: Path) -> Iterator[tuple[Pool, int]]:
 
 def _client(address: str) -> Client:
     try:
-        from distributed import Client
-        from distributed.comm import resolve_address
+        from distributed import Client, comm
     except ImportError:
         raise NotebookError(
             "--executor needs dask: python -m pip install 'relparallel[distributed]'"
         ) from None
     try:
-        resolve_address(address)  # a client that finds no meaning in one complains for 20 s
+        comm.resolve_address(address)  # a client that finds no meaning in one complains for 20 s
         return Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise NotebookError(

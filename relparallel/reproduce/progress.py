@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Self, TextIO
 
-_LONGEST = 60  # part of a problem that a row shows
-
 
 class Progress:
     """A row with a clock for every notebook that runs or has run; without a terminal, a line at its end.
@@ -16,8 +14,7 @@ class Progress:
     def __init__(
         self, stream: TextIO, expected: Mapping[str, float | None], current: int = 0, workers: int = 1
     ) -> None:
-        from rich import progress
-        from rich.console import Console
+        from rich import console, progress, table
 
         self.stream, self.total, self.current = stream, len(expected), current
         known = [seconds for seconds in expected.values() if seconds]
@@ -31,14 +28,17 @@ class Progress:
             progress.SpinnerColumn(finished_text=" "),
             progress.TextColumn("{task.description}", markup=False),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("{task.fields[note]}", markup=False),
-        )
+            progress.TextColumn(
+                "{task.fields[note]}", markup=False, table_column=table.Column(ratio=1, no_wrap=True)
+            ),
+        )  # a note that is too long is cut, and not the clocks
         options: dict[str, Any] = {
             "refresh_per_second": 4,
             "get_time": monotonic,
+            "expand": True,
             "disable": not stream.isatty(),
         }
-        self.rows = progress.Progress(*columns, console=Console(file=stream), **options)
+        self.rows = progress.Progress(*columns, console=console.Console(file=stream), **options)
         self.sum = self.rows.add_task("notebooks", total=self.total, note=self._counts())
         notes = {name: f"of about {seconds:.0f} s" if seconds else "" for name, seconds in expected.items()}
         hidden: dict[str, Any] = {"start": False, "visible": False, "total": 1}
@@ -62,7 +62,7 @@ class Progress:
     def ended(self, name: str, problem: str) -> None:
         """Say that a notebook is done (no problem) or has failed."""
         self.over[name] = problem
-        self.rows.update(self.row[name], completed=1, note=problem[:_LONGEST] or "done")
+        self.rows.update(self.row[name], completed=1, note=problem or "done")
         self.rows.update(self.sum, advance=1, note=self._counts())
         seconds = monotonic() - self.since[name]
         line = f"[{len(self.over)}/{self.total}] {name} {problem or 'done'} ({seconds:.1f} s)"

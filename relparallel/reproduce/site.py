@@ -22,6 +22,7 @@ from relparallel.planning.plans import Plan
 from relparallel.published import facts, topics
 from relparallel.reproduce.page import PARTS, Page
 from relparallel.reproduce.paper import caption
+from relparallel.reproduce.record import whole_checkout
 from relparallel.units import DAY
 
 _MATH: Final = re.compile(
@@ -48,8 +49,9 @@ _SEARCH: Final = (
 _SCRIPTS: Final = '<script src="index.js" defer></script>\n<script src="search.js" defer></script>'
 
 
-def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
-    """Write all pages into a folder, which is replaced; return their paths."""
+def build_site(folder: str | PathLike[str], root: Path | None) -> list[Path]:
+    """Write all pages of a checkout into a folder, which is replaced; return their paths."""
+    root = whole_checkout(root)
     target = Path(require_instance((str, PathLike), folder=folder))
     if target.exists() and not (target / "search.js").exists() and any(target.iterdir()):
         raise ValueError(f"folder must be empty or hold an earlier site, got {str(target)!r}")

@@ -81,8 +81,8 @@ def test_a_network_of_gpus_is_taken_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ("rail_only", "network must be one of 'two-level', .* or a file of a network, got 'rail_only'"),
-    ("nothere.conf", "or a file of a network, got 'nothere.conf'"),
+    ("rail_only", "network must be a file of a network, or one of 'two-level', .* got 'rail_only'; did you"),
+    ("nothere.conf", "network must be a file of a network, .* got 'nothere.conf'"),
     (leaf_spine(leaves=2, spines=1, hosts_per_leaf=2), "network must have a host for each of 64 GPUs, or"),
     (rp.topology.torus((3, 3, 3)), "network must have a host for each of 64 GPUs, or"),
 ])  # fmt: skip

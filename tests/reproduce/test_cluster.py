@@ -153,6 +153,15 @@ def test_an_address_without_a_scheduler_is_refused(toy, monkeypatch, address):
         toy.run(executor=address)
 
 
+@pytest.mark.parametrize("address", ["nonsense", "nonsense://host", "host", ""])
+def test_an_address_without_a_meaning_makes_no_client(toy, monkeypatch, address):
+    """One that has been half made waits for 20 s when it is dropped, and shows a traceback."""
+    toy.write("01_a", "1")
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("a client was made"))
+    with pytest.raises(NotebookError, match="executor must be the address"):
+        toy.run(executor=address)
+
+
 def test_nothing_is_asked_of_a_cluster_when_nothing_is_stale(toy, pretend):
     toy.write("01_a", "1")
     assert toy.run(pool=pretend.pool).done == ["01_a"]

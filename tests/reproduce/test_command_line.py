@@ -1,9 +1,13 @@
 """The command line: what it explains, what it refuses, how it ends."""
 
+import subprocess
+import sys
+
 import pytest
 
 from relparallel import __main__
 from relparallel.__main__ import main
+from relparallel.claims import scoreboard
 
 
 @pytest.mark.parametrize(
@@ -101,3 +105,107 @@ def test_the_ledger_is_written_on_request(monkeypatch, tmp_path):
     assert main(["ledger", "--csv", str(tmp_path / "l.csv")]) == 0
     assert main(["ledger"]) == 0
     assert asked == [tmp_path / "l.csv", None]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("plan a b --bacth 3", "unrecognized arguments: --bacth 3; did you mean '--batch'"),
+        ("plan a b --gpsu 3", "did you mean '--gpus'"),
+        ("figures --qick", "did you mean '--quick'"),
+        ("ledger --cvs x", "did you mean '--csv'"),
+        ("plan a b --levels software", "must be NAME=VALUE, got 'software'"),
+    ],
+)
+def test_a_misspelt_option_is_refused_with_what_may_have_been_meant(capsys, line, told):
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["notebook 44_mine", "site"])
+def test_without_a_checkout_the_remedy_is_named(capsys, tmp_path, line):
+    given = ["--output-dir", str(tmp_path / "site")] if line == "site" else []
+    assert main([*line.split(), "--root", str(tmp_path), *given]) == 2
+    assert f"must be a checkout with a folder notebooks, got {tmp_path}; name it with --root" in (
+        capsys.readouterr().err
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            RuntimeError("cannot cache function '_f': no locator available for file"),
+            "let NUMBA_CACHE_DIR name",
+        ),
+        (
+            ModuleNotFoundError("No module named 'papermill'", name="papermill"),
+            "pip install 'relparallel[note",
+        ),
+    ],
+)
+def test_what_an_installation_lacks_is_said_in_a_sentence(monkeypatch, capsys, error, told):
+    def run(*names, **options):
+        raise error
+
+    monkeypatch.setattr(__main__, "run_figures", run)
+    assert main(["figures"]) == 2
+    shown = capsys.readouterr().err
+    assert told in shown
+    assert shown.count("\n") == 1
+
+
+def test_other_errors_are_not_hidden(monkeypatch):
+    def run(*names, **options):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(__main__, "run_figures", run)
+    with pytest.raises(RuntimeError, match="a fault"):
+        main(["figures"])
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -m relparallel models | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("model ")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "rows"),
+    [
+        ("models", ["llama3-70b 80 8192"]),
+        ("clusters", ["h100-80gb-dgx h100-80gb 8 3200", "h100-80gb bf16"]),
+        ("software", ["megatron-2021 2021 unfused 4 a100"]),
+    ],
+)
+def test_what_has_a_name_is_listed(monkeypatch, capsys, command, rows):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main([command]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 100
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert all(any(line.startswith(row) for line in lines) for row in rows)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_scoreboard_begins_with_a_sentence_and_fits(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["scoreboard"]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    table = scoreboard.scoreboard().query(
+        "source == 'all' and used == 'source left out' and family == 'a100'"
+    )
+    said = " ".join(shown.partition("\n\n")[0].split())
+    assert f"a100 {table['mean'].item():.1f} % of {table['rows'].item()} runs" in said
+
+
+@pytest.mark.parametrize("command", ["ledger", "scoreboard"])
+def test_the_file_of_a_table_is_checked_before_it_is_computed(monkeypatch, capsys, tmp_path, command):
+    monkeypatch.setattr(scoreboard, "scoreboard", None)
+    assert main([command, "--csv", str(tmp_path / "nodir/t.csv")]) == 2
+    assert "path must lie in a folder that exists" in capsys.readouterr().err

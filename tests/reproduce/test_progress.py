@@ -13,8 +13,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(progress: Progress) -> list[str]:
-    console = Console(file=io.StringIO(), width=100)
+def shown(progress: Progress, width: int = 100) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
     console.print(progress.rows.get_renderable())
     return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
 
@@ -72,7 +72,10 @@ def test_the_table_tells_what_runs_and_is_over(clock):
     assert "1 of 3, 5 up to date" in total
     progress.ended("42_second", "failed in code cell 3: ValueError: [x] " + "long " * 40)
     assert "42_second 0:00:03 failed in code cell 3: ValueError: [x] long" in shown(progress)[2]
-    assert len(shown(progress)) == 3  # a long message takes no second line
+    for width in (60, 80, 100):  # a long message takes no second line, and leaves the clocks
+        rows = shown(progress, width)
+        assert len(rows) == 3
+        assert all("0:00:03" in row for row in rows[1:])
     assert "2 of 3, 1 failed, 5 up to date" in shown(progress)[0]
 
 
