@@ -330,10 +330,7 @@ def plan(
     >>> print(found.why_not("TP1 PP1 DP64"))  # doctest: +ELLIPSIS
     TP1 PP1 DP64: ... does not fit: stage 0 needs ...
     """
-    known = {*signature(plan).parameters, *signature(joint).parameters, *signature(pricing).parameters}
-    for name in options:
-        if name not in known - {"model", "options", "workload"}:
-            raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")
+    _refuse_unknown(options)
     require_int(strategies=strategies, at_least=1)
     require_instance((Mapping, type(None)), limits=limits)
     require_instance((str, PathLike, Topology, type(None)), network=network)
@@ -372,6 +369,14 @@ def plan(
         name=name, model=sizes, global_batch=global_batch, found=found, price=prices, strategies=strategies,
         notes=(*notes, *assumed), question=question,
     )  # fmt: skip
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    """Refuse options that neither `plan` nor what it asks takes, by name."""
+    known = {*signature(plan).parameters, *signature(joint).parameters, *signature(pricing).parameters}
+    for name in options:
+        if name not in known - {"model", "options", "workload"}:
+            raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")
 
 
 def _require_room(name: str, model: Transformer, cluster: Cluster) -> None:
