@@ -104,7 +104,7 @@ def _by_rule(fields: Fields, layers: int) -> list[str]:
 def window(fields: Fields) -> int | None:
     """Tokens that a query of a layer with a window looks at."""
     found, used = fields.size("window"), fields("use_sliding_window", default=True)
-    return int(found) if found and used else None
+    return require_int(window=found, at_least=1) if found and used else None  # type: ignore[no-any-return]
 
 
 def ffn_kinds(fields: Fields, layers: int) -> list[bool]:

@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from relparallel._checks import Result, require_instance, require_int
+from relparallel._checks import Result, require_flag, require_instance, require_int
 from relparallel.workload import _layers
 from relparallel.workload._layers import Fields
 from relparallel.workload.transformer import LatentAttention, Transformer
@@ -31,6 +31,7 @@ _LENGTHS: Final = (
     "max_sequence_length", "max_seq_len", "model_max_length", "max_position_embedding",
     "max_position_embeddings",
 )  # fmt: skip
+_MOST_LAYERS: Final = 10**5  # more than any model has: each of them is looked at
 _STRETCHED: Final = "original_max_position_embeddings"
 _TOWER: Final = re.compile(r"(vision|visual|audio|image|video|img|speech|mm)_.*|vision|visual|embd_layer")
 
@@ -158,14 +159,15 @@ def _sizes(fields: Fields) -> dict[str, Any]:
     listed = fields("layers_block_type", "hybrid_override_pattern", default=())
     sizes["layers"] = sizes["layers"] or len(listed) or None
     if fields("tie_word_embeddings") is not None:
-        sizes["tied"] = bool(fields("tie_word_embeddings"))
+        sizes["tied"] = require_flag(tie_word_embeddings=fields("tie_word_embeddings"))
     if family["name"] in _SPECIAL:
         fields.notes.append(_SPECIAL[family["name"]](fields, sizes))
         return sizes
     missing = [name for name in ("layers", "hidden", "heads", "vocabulary") if sizes[name] is None]
     if missing:
         raise ValueError(f"{' or '.join(_layers.tables()['fields'][missing[0]])} is missing")
-    layers, hidden, _ = require_int(at_least=1, **{n: sizes[n] for n in ("layers", "hidden", "heads")})
+    layers = require_int(layers=sizes["layers"], at_least=1, at_most=_MOST_LAYERS)
+    hidden, _ = require_int(hidden=sizes["hidden"], heads=sizes["heads"], at_least=1)
     kinds = _layers.mixer_kinds(fields, layers)
     own, mixers = _layers.mixers(fields, kinds, hidden)
     sizes |= {**own, "mixers": mixers, "ffn": fields.size("ffn")} | _latent(fields)

@@ -4,7 +4,7 @@ A query of a sequence of s tokens looks at all of them, or at a window of w. Cou
 as is usual for full attention; a causal mask leaves half of s, or w - w^2 / 2s.
 """
 
-from relparallel._checks import each, record, whole
+from relparallel._checks import each, record, require_int, whole
 
 
 def attended(sequence: int, window: int | None = None, causal: bool = False) -> float:
@@ -114,6 +114,11 @@ class Mixer:
     top: int | None = whole(default=None, at_least=1)
     index: int = whole(default=0, at_least=0)
     operations: int = whole(default=0, at_least=0)
+
+    def __post_init__(self) -> None:
+        for rows, columns in self.products:
+            require_int(products=rows, at_least=1)
+            require_int(products=columns, at_least=1)
 
     @property
     def weights(self) -> int:
