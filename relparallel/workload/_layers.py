@@ -42,6 +42,8 @@ class Fields:
         found = [value for value in stated.values() if value not in (None, 0)]
         if size != "vocabulary" and any(other != found[0] for other in found):
             raise ValueError(f"{size} must be stated once, got {stated!r:.80}")
+        if found and not isinstance(found[0], list):
+            require_int(at_least=0, **{size: found[0]})
         if not found or not isinstance(found[0], list):
             return max(found) if size == "vocabulary" and found else (found or [None])[0]
         mean = round(sum(require_int(at_least=0, **{size: one}) for one in found[0]) / len(found[0]))
@@ -115,6 +117,9 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
     last = fields("moe_layer_end_index", default=layers - 1) % layers
     step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
+    whole = {"moe_layer_freq": 1 if isinstance(frequency, list) else frequency, "moe_layer_step": step}
+    require_int(at_least=1, **whole)
+    require_int(at_least=0, first_k_dense_replace=first, moe_layer_end_index=last)
     plain = set(fields("mlp_only_layers", default=[]))
     if listed is None and isinstance(frequency, list):
         listed = frequency
