@@ -7,6 +7,7 @@ from relparallel.hardware import (
     ComponentRates,
     accelerator,
     accelerators,
+    cluster,
     llama3_interruptions,
     observed_rate,
 )
@@ -96,6 +97,7 @@ def test_a_bandwidth_in_bits_is_not_taken_for_bytes():
         with pytest.raises(ValueError, match=r"at most 2.5e\+11 bytes/s a GPU .* got 3.2e\+12 for 8: bits?"):
             Cluster(nodes=4, network_bandwidth=bits)
     assert Cluster(nodes=4, network_bandwidth=1e15).gpus == 32  # limits nothing
+    assert cluster("gb200-186gb-nvl72", gpus=8).nodes == 1  # with the adapters of 64
 
 
 @pytest.mark.parametrize("name", accelerators())

@@ -58,7 +58,7 @@ class Cluster:
                 "network_bandwidth must be at least 1e6 bytes/s (400 Gbit/s is 400 * units.GBIT), "
                 f"got {self.network_bandwidth:g}"
             )
-        most = _MOST * self.gpus_per_node
+        most = _MOST * self.gpus_per_node if self.nodes > 1 else 1e15  # a part of a node has all its adapters
         if self.network_bandwidth is not None and most < self.network_bandwidth < 1e15:
             raise ValueError(
                 f"network_bandwidth must be at most {_MOST:g} bytes/s a GPU (3,200 Gbit/s of a node is "
