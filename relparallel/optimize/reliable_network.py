@@ -41,7 +41,7 @@ def reliable_network(
     candidates: Topology | nx.Graph[Any],
     unreliability: float,
     terminals: Terminals = "all",
-    link_up: LinkChance = 1.0,
+    link_up: LinkChance | None = None,
     node_up: NodeChance = 1.0,
     *,
     cost: LinkCost = "cost",
@@ -59,9 +59,11 @@ def reliable_network(
     terminals : {"all", "switches", "nodes"} or collection of labels
         Nodes that have to be connected.
     link_up, node_up : float, array, mapping or str
-        Probability that a link or a node is up, as `relparallel.reliability.evaluate`.
+        Probability that a link or a node is up, as `relparallel.reliability.evaluate`; that of links must be
+        given.
     cost : str, float, array [m] or mapping
-        Price of every link, by attribute, in the order of the links, or by pair of labels.
+        Price of every link, by attribute, in the order of the links, or by pair of labels; a link of price 0
+        is there already, and stays.
     max_rounds, max_seconds : int, float
         Relaxations, and time [s], after which the best network is returned with the bound that was reached.
 
@@ -79,7 +81,8 @@ def reliable_network(
     are looked for first; a relaxation that satisfies them is evaluated exactly, and if it fails, links are
     added to it in several orders for as long as it still fails, which makes the inequality strong. The
     first relaxation whose optimum is reliable enough is the optimum. Coefficients are lowered to b_X, which
-    no 0-1 solution feels. Relaxations look only for what is cheaper than the best network, by one step where
+    no 0-1 solution feels. The first network adds to the links of price 0 whatever lowers log U most for its
+    price. Relaxations look only for what is cheaper than the best network, by one step where
     all prices are whole; where nothing is, the best one is proven.
 
     References
@@ -100,6 +103,8 @@ def reliable_network(
     topology = as_topology(candidates, name="candidates")
     target = require_number(unreliability=unreliability, above=0, below=1)
     require_int(max_rounds=max_rounds, at_least=1)
+    if link_up is None:
+        raise ValueError("link_up must be given: a probability, one for each link, or an attribute, got None")
     until = time.monotonic() + require_number(max_seconds=max_seconds, above=0, at_most=1e9)
     prices = edge_numbers("cost", cost, topology, candidates)
     problem = read_problem(candidates, terminals, link_up, node_up)
@@ -150,10 +155,12 @@ def _cutting_planes(
 ) -> tuple[Mask, float, int]:
     """The cheapest set that the oracle admits, the bound on its price, and the inequalities it took."""
     sides = _sides(problem)
+    free = prices == 0
     strength = -np.log(np.maximum(problem.link[:, 1], 1e-250))  # by which a link lowers the failure of a cut
     pool = np.where(sides, np.minimum(strength / -np.log(target), 1.0), 0.0)
     rows = pool[np.argsort(sides.sum(axis=1), kind="stable")[: len(problem.node)]]
-    best = _repaired(prices, oracle, np.zeros(prices.size, dtype=np.bool_), target)
+    half = time.monotonic() + (until - time.monotonic()) / 2
+    best = _repaired(prices, oracle, _greedy(problem, prices, oracle, target, half), target)
     step = _step(prices)
     bound, whole = 0.0, False
     for _ in range(max_rounds):
@@ -169,7 +176,7 @@ def _cutting_planes(
         bound = max(bound, low)
         found = [pool[np.argsort(pool @ x, kind="stable")[:ROWS_A_ROUND]]]
         for threshold in (0.5,) if whole else THRESHOLDS:
-            chosen = x > threshold
+            chosen = (x > threshold) | free
             if oracle(chosen) > target:
                 found.append(_lacking(problem, prices, oracle, chosen, target))
             best = min(best, _repaired(prices, oracle, chosen, target), key=lambda links: prices @ links)
@@ -213,15 +220,33 @@ def _cheaper(
     return least(prices, limited, lower, whole=whole, gap=gap, seconds=left)
 
 
+def _greedy(problem: Problem, prices: FloatArray, oracle: Oracle, target: float, until: float) -> Mask:
+    """Links of price 0 and a cheapest tree, then what lowers log U most for its price, while time lasts."""
+    graph: nx.Graph[int] = nx.Graph()
+    for link, (u, v) in enumerate(problem.edges.tolist()):
+        graph.add_edge(u, v, price=prices[link], link=link)
+    links: Mask = prices == 0
+    links[[d["link"] for *_, d in nx.minimum_spanning_edges(graph, weight="price")]] = True
+    while (now := oracle(links)) > target and time.monotonic() < until:
+        rest = np.flatnonzero(~links)
+        gain = np.zeros(rest.size)
+        for place, link in enumerate(rest.tolist()):
+            links[link] = True
+            gain[place] = math.log(now / max(oracle(links), target)) / prices[link]
+            links[link] = False
+        links[rest[gain.argmax()]] = True
+    return links
+
+
 def _repaired(prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> Mask:
     """A reliable set near the choice: cheap links added until it is one, dear ones left out again."""
-    links = chosen.copy()
+    links: Mask = chosen | (prices == 0)
     for link in np.argsort(prices, kind="stable"):
         if oracle(links) <= target:
             break
         links[link] = True
     for link in np.argsort(-prices, kind="stable"):
-        if links[link]:
+        if links[link] and prices[link]:
             links[link] = False
             links[link] = oracle(links) > target
     return links

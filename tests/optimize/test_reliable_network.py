@@ -138,14 +138,64 @@ def test_failures_by_what_the_root_reaches_add_up_to_the_unreliability(seed):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_terminal_needs_no_links(count):
-    found = reliable_network(nx.empty_graph(count), 0.1, (0,), node_up=0.99)
+    found = reliable_network(nx.empty_graph(count), 0.1, (0,), 1.0, 0.99)
     assert (found.links, found.cost, found.proven) == ((), 0.0, True)
     assert found.unreliability == pytest.approx(0.01)
 
 
 def test_terminals_without_links_are_out_of_reach():
     with pytest.raises(ValueError, match="unreliability must be at least 1"):
-        reliable_network(nx.empty_graph(2), 0.1)
+        reliable_network(nx.empty_graph(2), 0.1, link_up=0.9)
+
+
+def test_the_reliability_of_links_must_be_given():
+    with pytest.raises(ValueError, match="link_up must be given"):
+        reliable_network(nx.complete_graph(4), 0.1, cost=1.0)
+
+
+def upgrade(nodes: int, offers: int) -> nx.Graph:
+    """A ring with chords that are there, of price 0, and links on offer."""
+    rng = np.random.default_rng(7)
+    graph = nx.cycle_graph(nodes)
+    for u in range(0, nodes, 3):
+        graph.add_edge(u, (u + 5) % nodes)
+    nx.set_edge_attributes(graph, 0.0, "cost")
+    offered = 0
+    while offered < offers:
+        u, step = (int(number) for number in rng.integers([nodes, 6]))
+        if not graph.has_edge(u, (u + step + 2) % nodes):
+            graph.add_edge(u, (u + step + 2) % nodes, cost=float(rng.integers(50, 400)))
+            offered += 1
+    return graph
+
+
+def ten_lines(graph: nx.Graph, admitted: float, up: float) -> float:
+    """What a reader would write: always the link that lowers U most for its price."""
+    links = [pair for pair in graph.edges if not graph.edges[pair]["cost"]]
+    spent = 0.0
+    while evaluate(nx.Graph(links), "nodes", up).unreliability > admitted:
+        rest = [pair for pair in graph.edges if pair not in links]
+        now = evaluate(nx.Graph(links), "nodes", up).unreliability
+        best = max(
+            rest,
+            key=lambda pair: (
+                (now - evaluate(nx.Graph([*links, pair]), "nodes", up).unreliability)
+                / graph.edges[pair]["cost"]
+            ),
+        )
+        links.append(best)
+        spent += graph.edges[best]["cost"]
+    return spent
+
+
+def test_what_is_there_stays_and_an_upgrade_is_no_dearer_than_ten_lines_find():
+    graph, up = upgrade(60, 30), 0.98
+    there = {frozenset(pair) for pair in graph.edges if not graph.edges[pair]["cost"]}
+    now = evaluate(nx.Graph([tuple(pair) for pair in there]), "nodes", up).unreliability
+    design = reliable_network(graph, 0.6 * now, "nodes", up, max_rounds=1, max_seconds=30.0)
+    assert {frozenset(link) for link in design.links} >= there
+    assert design.cost <= ten_lines(graph, 0.6 * now, up)
+    assert design.unreliability <= 0.6 * now
 
 
 def test_what_is_too_wide_is_refused_by_its_name():
