@@ -16,6 +16,7 @@ from relparallel._checks import Result, require_column, require_int, require_num
 from relparallel.communication.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
+_MOST_WORKERS: Final = 400  # some seconds: the time grows with their cube
 _MOST_STATES: Final = 5_000  # of the Markov chain: some seconds
 State = tuple[tuple[int, bool], ...]  # clocks ahead of the last worker, and whether it is up, of every worker
 
@@ -110,7 +111,7 @@ def ssp_throughput(
     Parameters
     ----------
     workers, staleness : int, int or None
-        P, at least 1; bound s, at least 0, or None for no bound.
+        P, at least 1, at most 400 with a bound; bound s, at least 0, or None for no bound.
     rates : array_like
         Clocks per second of a worker that does not wait, above 0: one for all, or one for each.
     failure_rate, repair_rate : float
@@ -128,7 +129,8 @@ def ssp_throughput(
     >>> round(ssp_throughput(workers=2, staleness=3), 12)  # 8/9
     0.888888888889
     """
-    count = require_int(workers=workers, at_least=1, at_most=_MOST_STATES)
+    most = 10**6 if staleness is None else _MOST_WORKERS
+    count = require_int(workers=workers, at_least=1, at_most=most)
     speed = require_column("rates", rates, count, above=0)
     fail = require_number(failure_rate=failure_rate, at_least=0)
     repair = require_number(repair_rate=repair_rate, above=0)

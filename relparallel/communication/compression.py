@@ -39,7 +39,7 @@ class Message:
 class Compressor:
     """A way to send less of a vector: its name, how it writes a message, and the bound and size of its error.
 
-    ``contracts`` goes from n to the largest d known for every vector, below 0 where the error can exceed the
+    ``contracts`` goes from n to a d that is proved for every vector, below 0 where the error can exceed the
     vector; ``error`` from a vector to E |C(v) - v|**2, and is None where nothing is random.
     """
 
@@ -58,7 +58,10 @@ class Compressor:
         return float(self.error(v) if self.error else np.sum((self.write(v, None).decode() - v) ** 2))
 
     def contraction(self, size: int) -> float:
-        """Largest d with E |C(v) - v|**2 <= (1 - d) |v|**2 for every v of this size."""
+        """A d with E |C(v) - v|**2 <= (1 - d) |v|**2 for every v of this size, by the bound of its paper.
+
+        A larger one may hold: QSGD with one level has at most (sqrt(n) - 1) |v|**2 of error.
+        """
         return float(self.contracts(require_int(size=size, at_least=1)))
 
 
@@ -86,7 +89,7 @@ def qsgd(levels: int) -> Compressor:
     def bits(positions: NDArray[np.int64], found: Vector, _: int) -> float:
         return float((elias_lengths(np.diff(positions, prepend=-1)) + 1 + elias_lengths(found)).sum())
 
-    return _rounding(f"QSGD({s})", s, np.linalg.norm, bits, lambda n: 1 - min(n / s**2, np.sqrt(n) / s))
+    return _rounding(f"QSGD({s})", s, _norm, bits, lambda n: 1 - min(n / s**2, np.sqrt(n) / s))
 
 
 def terngrad() -> Compressor:
@@ -300,8 +303,8 @@ def _rounding(
     """Magnitudes over a scale, rounded at random to multiples of 1/s so that the mean is right."""
 
     def exact(v: Vector) -> tuple[float, Vector]:
-        step = (float(scale(v)) or 1.0) / s
-        return step, np.minimum(np.abs(v) / step, s)  # never above s by a rounding
+        whole = float(scale(v)) or 1.0
+        return whole / s, np.minimum(np.abs(v) / whole * s, s)  # never above s by a rounding
 
     def write(v: Vector, rng: np.random.Generator) -> Message:
         step, levels = exact(v)
@@ -312,9 +315,16 @@ def _rounding(
 
     def error(v: Vector) -> float:
         step, levels = exact(v)
-        return step**2 * float((levels % 1) @ (1 - levels % 1))
+        spread = step * float(np.sqrt((levels % 1) @ (1 - levels % 1)))
+        return spread * spread
 
     return Compressor(name=name, write=write, contracts=contracts, error=error)
+
+
+def _norm(v: Vector) -> float:
+    """2-norm, of numbers whose squares are too large or too small too."""
+    largest = float(np.abs(v).max(initial=0.0)) or 1.0
+    return largest * float(np.linalg.norm(v / largest))
 
 
 def _kept(density: float, size: int) -> int:

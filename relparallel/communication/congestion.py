@@ -203,7 +203,10 @@ class Hpcc(FluidModel):
         """The linearisation below a load of 1."""
         if np.any(self.fixed_point().queue > 0) or self.increase is None:
             raise ValueError(f"increase must keep the load below 1, where HPCC is smooth, got {self!r}")
-        return FluidModel.linear(self, model)
+        whole, apart = FluidModel.linear(self, model)  # an empty queue does not move: it is no mode
+        past = tuple((lag, matrix[:, :-1, :-1]) for lag, matrix in whole.past)
+        own = tuple((lag, 0 * matrix) for lag, matrix in past)  # only the sum of windows comes back
+        return Linear(now=whole.now[:, :-1, :-1], past=past), Linear(now=apart.now, past=own)
 
 
 @record(eq=False)

@@ -169,12 +169,13 @@ class FluidModel(ABC):
         return shaped(good, p)
 
     def phase_margin(self, model: str = "exact") -> Any:
-        """Phase margin [degrees] of the sum of all flows, of the crossing with the smallest one."""
+        """Phase margin [degrees] of the sum of all flows, the smallest of all crossings; else infinite."""
         p = self.values()
         omega, _, lead, _ = crossings(self.linear(model)[0])
         margin = np.degrees(np.pi - (np.pi - lead + omega * p.feedback_delay[:, None]) % (2 * np.pi))
         size = np.where(np.isnan(margin), np.inf, np.abs(margin))
         smallest = np.take_along_axis(margin, size.argmin(axis=1)[:, None], axis=1)[:, 0]
+        smallest = np.where(np.isinf(size).all(axis=1), np.inf, smallest)  # no crossing
         return shaped(np.where(self._linearised(p, model), smallest, np.nan), p)
 
     def _linearised(self, p: Any, model: str) -> Any:

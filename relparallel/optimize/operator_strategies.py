@@ -48,6 +48,10 @@ class OperatorProblem(Result):
         for name, rows in (("nodes", self.nodes), ("memory", self.memory)):
             for costs in rows:
                 require_real(at_least=0, **{name: costs})  # type: ignore[arg-type]
+        if not self.nodes:
+            raise ValueError("nodes must hold the costs of at least one operator, got ()")
+        if np.isfinite(self.room) and not self.memory:
+            raise ValueError(f"memory must be given where room is finite, got () with room = {self.room:g}")
         if self.memory and [m.shape for m in self.memory] != [n.shape for n in self.nodes]:
             raise ValueError("memory must have the shapes of nodes")
         for (u, v), matrix in self.edges.items():

@@ -73,7 +73,8 @@ class PipelinePlan(Result):
 
     def slowdown(self, failed: ArrayLike = ()) -> float:
         """Time with failed devices over the usual time; infinite where a stage has none left."""
-        return self.time_without(failed) / self.time
+        usual, left = self.time, self.time_without(failed)
+        return 1.0 if left == usual else left / usual if usual else float("inf")
 
     def component_classes(self, rate: float, repair: float | None = None) -> tuple[ComponentClass, ...]:
         """What fails, for a `FailureModel`: the devices of each stage, each ``rate`` times per second.

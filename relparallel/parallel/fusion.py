@@ -125,8 +125,8 @@ def fuse_gradients(
     begin: list[float] = []
     end, look, at = [0.0], 0.0, 0
     while at < len(ready):
-        waits = max(np.ceil((ready[at] - look) / cycle), 1.0)
-        look = max(look + waits * cycle, end[-1])
+        soonest = max(look + cycle, end[-1])  # a look that waited begins the cycles anew
+        look = soonest + max(np.ceil((ready[at] - soonest) / cycle), 0.0) * cycle
         while at < len(ready) and ready[at] <= look:
             due = int(np.searchsorted(ready, look, side="right"))
             fits = int((np.cumsum(sent[at:due]) <= buffer).sum())

@@ -151,7 +151,7 @@ def level_rounds_time(
 
 def require_levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
     """Ranks, latency and bandwidth of every level, or why they are none."""
-    allowed = "1 to 64 levels of (ranks >= 1, latency >= 0 [s], bandwidth > 0 [bytes/s])"
+    allowed = "1 to 64 levels of (ranks of 1 to 2**31, latency >= 0 [s], bandwidth > 0 [bytes/s])"
     if isinstance(levels, str) or not isinstance(levels, Sequence | np.ndarray):
         raise TypeError(f"levels must be {allowed}, got {levels!r:.80}")
     try:
@@ -159,7 +159,7 @@ def require_levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int
         whole = all(p == given[0] for (p, _, _), given in zip(known, levels, strict=True))
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"levels must be {allowed}, got {levels!r:.80}") from None
-    valid = all(p >= 1 and 0 <= a < math.inf and 0 < b < math.inf for p, a, b in known)
+    valid = all(1 <= p <= 2**31 and 0 <= a < math.inf and 0 < b < math.inf for p, a, b in known)
     if not (1 <= len(known) <= 64 and whole and valid):
         raise ValueError(f"levels must be {allowed}, got {levels!r:.80}")
     return known
