@@ -98,7 +98,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.dcell": lambda: {"n": 2, "k": 1},
     "topology.describe": lambda: {"design": "fat_tree", "k": 4},
     "topology.fat_tree": lambda: {"k": 4},
-    "topology.leaf_spine": lambda: {"leaves": 3, "spines": 2, "hosts_per_leaf": 2},
+    "topology.leaf_spine": lambda: {"leaves": 3, "spines": 2, "hosts_per_leaf": 2, "cables": 2},
     "topology.aspen": lambda: {"levels": 3, "k": 4, "fault_tolerance": (1, 0)},
     "topology.f10": lambda: {"k": 4},
     "topology.ficonn": lambda: {"n": 4, "k": 1},

@@ -56,7 +56,8 @@ def availability_rows(
 def _pair_form(form: Description, downs: Downs) -> float | None:
     """Unavailability of the first and the last host over any path; None where no closed form is quick."""
     given, switch, cable = form.parameters, 1.0 - downs.switch, 1.0 - downs.cable
-    if form.design != "leaf_spine" or given["leaves"] < 2 or max(given["leaves"], given["spines"]) > _QUICK:
+    single = form.design == "leaf_spine" and "cables" not in given
+    if not single or given["leaves"] < 2 or max(given["leaves"], given["spines"]) > _QUICK:
         return None
     inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
     return _any([downs.cable, downs.cable, inner])
@@ -71,7 +72,8 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
         value = _any([downs.cable, downs.cable, inner])
         rows.append(exactly(f"{_QUANTITY}, up-down paths", value, "probability", "closed form"))
         rows.append(_all_of_fat_tree(given["k"], downs))
-    if form.design == "leaf_spine" and max(given["leaves"], given["spines"]) <= _QUICK:
+    single = form.design == "leaf_spine" and "cables" not in given
+    if single and max(given["leaves"], given["spines"]) <= _QUICK:
         leaves, spines, hosts = given["leaves"], given["spines"], given["hosts_per_leaf"]
         ups = (switch, cable, switch, cable)
         every = leaf_spine_leaves_connected(leaves, spines, *ups, hosts_per_leaf=hosts).unreliability

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import f10, fat_tree, leaf_spine
+from relparallel.topology import describe, f10, fat_tree, leaf_spine
 from relparallel.topology.routing import disjoint_paths
 
 
@@ -133,3 +133,21 @@ def test_a_network_too_large_to_build_says_so():
         match="leaves, spines, hosts_per_leaf must give at most 67108864 nodes",
     ):
         leaf_spine(leaves=100_000, spines=100_000, hosts_per_leaf=1)
+
+
+@pytest.mark.parametrize(("leaves", "spines", "hosts", "cables"), [(3, 2, 4, 2), (2, 1, 4, 3), (4, 2, 2, 1)])
+def test_a_tapered_tree_has_parallel_cables(leaves, spines, hosts, cables):
+    t = leaf_spine(leaves, spines, hosts, cables)
+    up = ~t.endpoint[t.edges].any(axis=1)
+    assert (t.multiplicity[up] == cables).all()
+    assert t.num_links == leaves * (hosts + spines * cables)
+    assert t.degrees[t.is_kind("leaf")].tolist() == [hosts + spines * cables] * leaves
+    again = describe("leaf_spine", **t.meta.parameters)
+    assert again.links == t.num_links
+    assert ("cables" in t.meta.parameters) == (cables > 1)
+    assert t == leaf_spine(**t.meta.parameters)
+    g = nx.Graph()
+    for (u, v), many in zip(t.edges.tolist(), t.multiplicity.tolist(), strict=True):
+        g.add_edge(u, v, weight=many)
+    flow = nx.maximum_flow_value(nx.DiGraph(g), hosts * leaves, hosts * leaves + 1, capacity="weight")
+    assert flow == spines * cables

@@ -82,7 +82,7 @@ def accessible_servers(
 def has_pair_classes(form: Description, servers: int = 4096) -> bool:
     """Whether pairs of hosts fall into classes that have closed forms, or a network of so many servers."""
     given, hosts = form.parameters, next(iter(form.nodes.values()))
-    if form.design in ("fat_tree", "leaf_spine"):
+    if form.design in ("fat_tree", "leaf_spine") and "cables" not in given:  # forms of single cables
         return hosts > 1 and max(given[name] for name in given if name != "hosts_per_leaf") <= 256
     return 2 <= hosts <= servers and (form.design == "bcube" or (form.design == "dcell" and given["k"] == 1))
 

@@ -3,6 +3,8 @@
 Letters of the papers: ``k`` ports per switch of the fat-tree and of F10's AB fat-tree.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from relparallel._checks import require_int
@@ -122,29 +124,36 @@ def _pods_under_cores(form: Description, group: IntArray) -> Topology:
     return tiered(form, [host // half**2, pod, pod], [host // half, same_pod, group])
 
 
-def leaf_spine_form(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
+def leaf_spine_form(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> Description:
     """Closed forms of leaves and spines."""
-    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, at_least=1)
-    h, hosts = hosts_per_leaf, leaves * hosts_per_leaf
+    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, cables=cables, at_least=1)
+    h, hosts, up = hosts_per_leaf, leaves * hosts_per_leaf, spines * cables
     return Description(
         nodes={"host": hosts, "leaf": leaves, "spine": spines},
-        degrees={"host": 1, "leaf": h + spines, "spine": leaves},
-        links=leaves * (h + spines),
+        degrees={"host": 1, "leaf": h + up, "spine": leaves * cables},
+        links=leaves * (h + up),
         diameter=4 if leaves > 1 else 2 * (hosts > 1),
         mean_hops=(2 * (h - 1) + 4 * (hosts - h)) / (hosts - 1) if hosts > 1 else None,
-        bisection=_halves_of_leaves(leaves, spines, h),
+        bisection=_halves_of_leaves(leaves, up, h),
         host_connectivity=int(hosts > 1),
     )
 
 
-def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]:
+def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> Description:
+    """The same, with cables among the parameters where there are several of a pair."""
+    given = {"leaves": leaves, "spines": spines, "hosts_per_leaf": hosts_per_leaf}
+    form = leaf_spine_form(leaves, spines, hosts_per_leaf, cables)
+    return replace(form, parameters=given | ({"cables": cables} if cables > 1 else {}))
+
+
+def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> list[IntArray]:
     """Next leaf, host of the leaf, spine."""
     return nested("leaf host, leaf, spine", leaf=leaves, host=hosts_per_leaf, spine=spines)
 
 
-@design(closed_form=leaf_spine_form, symmetries=leaf_spine_moves, paper="cisco2013leafspine")
-def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
-    """Two-tier network: every leaf switch has a cable to every spine switch.
+@design(closed_form=_leaf_spine, symmetries=leaf_spine_moves, paper="cisco2013leafspine")
+def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> Topology:
+    """Two-tier network: every leaf switch has a cable, or several, to every spine switch.
 
     Parameters
     ----------
@@ -152,26 +161,29 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
         Number of switches of each tier, at least 1.
     hosts_per_leaf : int
         Hosts on every leaf switch, at least 1.
+    cables : int, optional
+        Of a leaf to each spine, at least 1: few spines and several cables are a tapered tree.
 
     Returns
     -------
     Topology
-        leaves x hosts_per_leaf hosts, then leaves, then spines; leaves x (hosts_per_leaf + spines) cables.
+        Hosts leaf by leaf, then leaves, then spines; leaves x (hosts_per_leaf + spines x cables) cables.
         Only switches forward. ``pod`` is the leaf of a host, -1 for the spines.
 
     Notes
     -----
-    Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; hosts_per_leaf/spines is the
-    oversubscription where all cables are equal. Source: Cisco, white paper on spine-and-leaf architecture.
+    Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; where all cables are equal, the
+    oversubscription is hosts_per_leaf/(spines x cables). Source: Cisco, white paper on spine-and-leaf
+    architecture.
 
     Examples
     --------
     >>> leaf_spine(leaves=4, spines=2, hosts_per_leaf=8)
     <Topology leaf_spine(leaves=4, spines=2, hosts_per_leaf=8): 32 hosts, 6 switches, 40 links>
     """
-    form, leaf = planned("leaf_spine", leaves, spines, hosts_per_leaf), np.arange(leaves)
-    rack = np.arange(form.hosts) // hosts_per_leaf
-    return tiered(form, [rack, leaf], [rack, np.tile(np.arange(spines), (leaves, 1))])
+    form, leaf = planned("leaf_spine", leaves, spines, hosts_per_leaf, cables), np.arange(leaves)
+    rack, above = np.arange(form.hosts) // hosts_per_leaf, np.repeat(np.arange(spines), cables)
+    return tiered(form, [rack, leaf], [rack, np.tile(above, (leaves, 1))])
 
 
 def _halves_of_leaves(leaves: int, spines: int, h: int) -> int:
