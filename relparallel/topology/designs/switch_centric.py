@@ -172,7 +172,7 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -
 
     Notes
     -----
-    Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; where all cables are equal, the
+    Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; of equal cables, the
     oversubscription is hosts_per_leaf/(spines x cables). Source: Cisco, white paper on spine-and-leaf
     architecture.
 
