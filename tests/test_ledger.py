@@ -142,3 +142,16 @@ def test_a_printed_ledger_fits_and_says_the_reasons(monkeypatch, room):
     assert set(frame["id"].str[:25]) >= {line[:25].strip() for line in lines[1:] if not line.startswith(" ")}
     (off,) = frame.loc[frame["status"] == "discrepancy", "reason"]
     assert off in " ".join(" ".join(lines).split())
+
+
+def test_counts_of_subsets_are_whole_numbers_beyond_what_floats_hold():
+    """The sum over sizes; hosts' links are no part of the switches' count."""
+    from relparallel.claims.network_reliability import connecting_subsets, connecting_subsets_by_size
+
+    ways = connecting_subsets_by_size("grid(8, 8)", "all vertices")
+    assert len(ways) - 1 == 112
+    count = connecting_subsets("grid(8, 8)", 112, "all vertices")
+    assert count == sum(ways) > 2**53
+    assert count % 2**40  # a float of this size ends in many zeros
+    switches = connecting_subsets_by_size("fat_tree(4)", "switches")
+    assert sum(switches) == connecting_subsets("fat_tree(4)", 32, "switches") == 92356125

@@ -48,9 +48,10 @@ def apart(graph: str, link_up: float, terminals: str = "", source: int = 0, targ
 
 @reproduces("NR-*-all-count", "NR-*-two-count")
 def connecting_subsets(graph: str, m: int, terminals: str = "", source: int = 0, target: int = 0) -> int:
-    """R(1/2) 2^m: every mass is a whole number of subsets over a power of two, which floats hold exactly."""
-    options: Any = {"method": "exact", "reductions": False}
-    return int(_connected(graph, terminals or (source, target), 0.5, **options).reliability * 2**m)
+    """Sum of the coefficients of the polynomial, in whole numbers; links that matter to none double it."""
+    asked: Any = _TERMINALS.get(terminals, terminals) or (source, target)
+    ways = reliability.polynomial(_graph(graph), asked)
+    return sum(ways) >> (len(ways) - 1 - m)
 
 
 @reproduces("NR-*-all-poly")
