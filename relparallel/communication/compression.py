@@ -58,10 +58,7 @@ class Compressor:
         return float(self.error(v) if self.error else np.sum((self.write(v, None).decode() - v) ** 2))
 
     def contraction(self, size: int) -> float:
-        """A d with E |C(v) - v|**2 <= (1 - d) |v|**2 for every v of this size, by the bound of its paper.
-
-        A larger one may hold: QSGD with one level has at most (sqrt(n) - 1) |v|**2 of error.
-        """
+        """A d with E |C(v) - v|**2 <= (1 - d) |v|**2 for all v of this size, as proved; more may hold."""
         return float(self.contracts(require_int(size=size, at_least=1)))
 
 
@@ -107,12 +104,9 @@ def terngrad() -> Compressor:
     0.25
     """
     return _rounding(
-        "TernGrad",
-        1,
-        lambda v: np.abs(v).max(),
-        lambda p, f, n: n * np.log2(3),
+        "TernGrad", 1, lambda v: np.abs(v).max(), lambda p, f, n: n * np.log2(3),
         lambda n: (3 - np.sqrt(n)) / 2,
-    )
+    )  # fmt: skip
 
 
 def one_bit() -> Compressor:

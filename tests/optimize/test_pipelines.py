@@ -171,3 +171,11 @@ def test_more_straight_stages_than_layers_are_refused():
         pipedream(graph(0), [(9, 1.0)], straight=True)
     with pytest.raises(ValueError, match="graph must hold seconds"):
         pipedream(LayerGraph(**{**graph(0).__dict__, "unit": "FLOP"}), [(2, 1.0)])
+
+
+def test_layers_without_work_are_not_slowed_down():
+    sizes = {"forward": np.zeros(3), "backward": np.zeros(3), "parameter_bytes": np.zeros(3)}
+    idle = LayerGraph(**{**graph(0, 3).__dict__, **sizes, "activation_bytes": np.zeros(3)})
+    plan = pipedream(idle, [(2, 1.0)])
+    assert plan.slowdown() == 1.0
+    assert plan.slowdown([0]) in (1.0, float("inf"))
