@@ -254,7 +254,7 @@ def _cycle_objects(path: Any) -> list[dict[str, Any]]:
             for one in part if isinstance(part, list) else [part]:
                 if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
                     raise ValueError(
-                        f"path must hold cycles with job_id and start, got {one!r:.60} in line {line}, {file}"
+                        f"path must hold job_id and start of cycles, got {one!r:.40}, line {line} of {file}"
                     )
                 known = {name: one.get(name, default) for name, default in _CYCLE.items()}
                 found.append({**known, "where": f"{line} of {file.name}"})

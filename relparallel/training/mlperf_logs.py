@@ -170,7 +170,7 @@ def _samples(blocks: list[_Block], sizes: Mapping[str, int], path: Any) -> Any:
             (_apart(samples, logged * batch) & (logged > 0)).sum(),
         )
     best = min(faults, key=lambda name: faults[name])
-    if len(faults) == 2 and faults["position"] == faults["length"]:
+    if len(faults) == 2 and faults["position"] == faults["length"] and np.isfinite(readings["length"]).any():
         raise ValueError(
             f"path must tell whether samples_count of blocks is position or length, got {own[:3].tolist()} "
             f"with evaluations at {after[:3].tolist()} in {path}"

@@ -175,6 +175,23 @@ def test_an_own_failure_log_takes_the_place_of_the_table(tmp_path):
     assert plan.best.search.sites[0].failures.classes == model.classes
 
 
+def test_a_plan_says_how_the_causes_of_a_log_are_read(tmp_path):
+    """Failures of the job lose its state: a plan for them saves, and says of what level each cause is."""
+    path = tmp_path / "log.csv"
+    causes = ("gpu", "software", "power")
+    rows = [f"n{k},2026-01-{k + 1:02}T00:00,2026-01-{k + 1:02}T02:00,{causes[k % 3]}" for k in range(20)]
+    path.write_text("\n".join(["node,start,end,cause", *rows]))
+    log = rp.training.read_failure_log(path, population=64, clock="iso")
+    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, rates=log)
+    assert any("software is a failure of the job" in note for note in plan.notes)
+    assert math.isfinite(plan.best.interval)
+    named = rp.training.read_failure_log(
+        path, population=64, clock="iso", levels=dict.fromkeys(causes, "node")
+    )
+    model = rp.failure_model(rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=named)
+    assert [entry.level for entry in model.classes] == ["node"] * 3
+
+
 def test_the_command_prints_the_table_and_the_reason(capsys, tmp_path):
     given = ["plan", "gpt3-6.7b", "a100-80gb-selene", "--gpus", "64", "--batch", "512"]
     assert main([*given, "--why-not", "TP3", "--save", str(tmp_path / "plan.csv")]) == 0

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relparallel.hardware import Cluster
 from relparallel.training import FailureLog, read_failure_log
 from relparallel.training.failure_readers import read_lanl
 
@@ -154,3 +155,119 @@ def test_the_record_of_los_alamos_keeps_every_row():
     assert [len(part.start) for part in parts] == [7104, 3997, 2478]
     with pytest.raises(ValueError, match="system must be one of"):
         read_lanl(path, 99)
+
+
+def test_an_open_outage_counts_for_the_rate_and_as_long_as_it_lasted(tmp_path):
+    text = HEAD + "a,0,4,gpu\nb,10,12,gpu\na,20,,gpu\nc,30,,nic\nc,40,43,nic\n"
+    found = read(tmp_path, text, clock="h", finish=50 * 3600.0)
+    assert found.rate == pytest.approx(5 / (9 * 50 * 3600.0))
+    assert np.isnan(found.repairs).tolist() == [False, False, True, True, False]
+    # Two repairs of 4 h and 2 h, and 30 h of one that goes on; c failed again, so that it had been repaired.
+    assert found.repair_of("gpu") == pytest.approx((4 + 2 + 30) * 3600 / 2)
+    assert found.repair_of("nic") == pytest.approx(3 * 3600)
+    assert found.to_frame()["mean_repair"].tolist() == [found.repair_of("gpu"), found.repair_of("nic")]
+    assert found.notes[0].startswith("2 failures have no end")
+    with pytest.raises(ValueError, match="end must be known to replay a log, got 2 failures without one"):
+        found.records()
+    with pytest.raises(ValueError, match=r"start must not lie inside an earlier repair .* in row 2 "):
+        read(tmp_path, HEAD + "a,0,30,gpu\na,20,,gpu\n")
+
+
+def test_a_log_with_starts_only_gives_rates_and_takes_a_repair_time(tmp_path):
+    text = "node,start,cause\na,0,gpu\nb,10,gpu\na,20,gpu\n"
+    found = read(tmp_path, text, clock="h")
+    assert found.rate == pytest.approx(3 / (9 * 20 * 3600.0))
+    assert np.isnan(found.repairs).all()
+    assert found.classes()[0].repair is None
+    assert found.notes[0] == "there is no column of ends"
+    known = read(tmp_path, text, clock="h", repair=1800.0)
+    assert known.repairs.tolist() == [1800.0] * 3
+    assert known.classes()[0].repair == 1800.0
+    with pytest.raises(ValueError, match="end must be one of node, start, cause, got 'until'"):
+        read(tmp_path, text, end="until")
+    with pytest.raises(ValueError, match="overlaps='merge'"):
+        read(tmp_path, text, clock="h", repair=1e6)
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    text = HEAD + '\n"a","5","6","x\ny"\n\na,1,2,x\nb,soon,4,x\n'
+    with pytest.raises(ValueError, match=r"got 'soon' in row 3 \(line 7 of .*log.csv\)"):
+        read(tmp_path, text)
+    late = HEAD + "b,50,60,x\n\na,7,9,x\na,1,8,x\n"  # out of order, with a blank line
+    with pytest.raises(ValueError, match=r"got 7 s in row 2 .*overlaps='merge'.* \(line 4 of .*log.csv\)"):
+        read(tmp_path, late)
+    with pytest.raises(ValueError, match=r"end must not lie before start.* in row 1 .* \(line 2 of"):
+        read(tmp_path, HEAD + "a,2026-01-02,2026-01-01,x\nb,2026-01-03,2026-01-04,x\n", clock="iso")
+
+
+def test_units_and_separators_that_cannot_be_meant_are_refused(tmp_path):
+    epoch = HEAD + "a,1770000000,1770003600,x\nb,1770050000,1770053600,x\n"
+    assert read(tmp_path, epoch).gaps().tolist() == [50000.0]
+    for clock in ("min", "h", "d"):
+        with pytest.raises(
+            ValueError, match=f"less than a century in the unit of clock='{clock}', got 17700"
+        ):
+            read(tmp_path, epoch, clock=clock)
+    with pytest.raises(ValueError, match=r"got '2026-01-01' in row 1 .*clock='iso' reads dates"):
+        read(tmp_path, HEAD + "a,2026-01-01,2026-01-02,x\n")
+    other = HEAD.replace(",", ";") + "a;1;2;x\n"
+    with pytest.raises(ValueError, match="delimiter=';' would split it"):
+        read(tmp_path, other)
+    assert read(tmp_path, other, delimiter=";").repairs.tolist() == [1.0]
+
+
+MIXED = {
+    "software crash": "job", "Network": "job", "power outage": "rack", "power supply": "node",
+    "GPU memory": "gpu", "gpus": "gpu", "leaf switch": "switch", "xid 79": "gpu", "NODE_FAIL": "node",
+    "unheard of": "node",
+}  # fmt: skip
+
+
+def test_causes_are_read_by_usual_words_and_it_is_said():
+    causes = [*MIXED]
+    start = np.arange(len(causes), dtype=float)
+    found = FailureLog(
+        node=[f"n{k}" for k in range(len(causes))], start=start, end=start + 0.5, cause=causes, population=99,
+        finish=100.0,
+    )  # fmt: skip
+    assert found.level_of() == MIXED
+    assert found.notes[-1] == found.reading
+    assert "Network is a failure of the job" in found.reading
+    assert "4 more" in found.reading
+    chosen = FailureLog(
+        node=["a", "b"], start=[0.0, 5.0], end=[1.0, 6.0], cause=["software", "odd"], population=4,
+        levels={"software": "node", "odd": "rack", "power": "rack"},
+    )  # fmt: skip
+    assert chosen.level_of() == {"odd": "rack", "software": "node"}
+    assert "levels names 'power', which never failed" in chosen.notes[-1]
+    assert chosen.select("odd").level_of() == {"odd": "rack"}
+    with pytest.raises(ValueError, match="levels must be one of 'gpu', 'node', 'switch', 'rack', 'job'"):
+        log([0.0, 5.0], [1.0, 6.0], levels={"c": "house"})
+
+
+@pytest.mark.parametrize("nodes", [8, 512])
+def test_failures_of_every_level_are_as_many_per_node_as_in_the_log(nodes):
+    """A cluster of another size sees the failures of the log per node and second, whatever fails at once."""
+    found = log(
+        [0.0, 10.0, 20.0, 30.0], [1.0, 11.0, 21.0, 31.0], node=["a", "b", "c", "d"], finish=1000.0,
+        levels={"c": "job"},
+    )  # fmt: skip
+    for level in ("gpu", "node", "switch", "rack", "job"):
+        same = FailureLog(
+            node=found.node, start=found.start, end=found.end, cause=found.cause, population=9, finish=1000.0,
+            levels={"c": level},
+        )  # fmt: skip
+        place = Cluster(nodes=nodes, nodes_per_switch=4, nodes_per_rack=8)
+        (entry,) = same.classes(place)
+        assert entry.rate * place.parts(level) == pytest.approx(nodes * 4 / (9 * 1000.0))
+
+
+def test_the_line_of_a_log_says_rate_causes_and_span():
+    found = FailureLog(
+        node=["a", "b"], start=[0.0, 86400.0], end=[3600.0, 90000.0], cause=["gpu", "software"],
+        population=10, finish=2 * 86400.0,
+    )  # fmt: skip
+    assert "2 failures of 10 nodes in 2 days, 100 per 1000 node-days" in repr(found)
+    assert "gpu 1 (gpu), software 1 (job)" in repr(found)
+    assert "2 failures of 10 nodes" in found._repr_html_()
+    assert "at one moment" in repr(log([1.0], [2.0]))

@@ -75,6 +75,44 @@ def test_a_run_that_was_made_is_read_back(tmp_path_factory, lengths, back, step,
     assert log.step_time == pytest.approx(step)
 
 
+def custom(edge: str, time: float, what: str = "eval_step") -> dict:
+    return {f"custom_badput_event_{edge}_time": time, "custom_badput_event_type": what}
+
+
+def test_what_a_job_does_besides_inside_of_a_step_is_no_step(tmp_path):
+    lines = [
+        {"job_name": "a", "job_start_time": 0}, {"tpu_init_start_time": 1}, {"tpu_init_end_time": 9},
+        {"step_start_time": 100, "step_count": 0},
+        {"step_start_time": 110, "step_count": 1},
+        custom("start", 112), custom("start", 113, "sdc"), custom("end", 116, "SDC"),
+        custom("end", 132, "EVAL_STEP"),
+        {"step_start_time": 140, "step_count": 2},
+        {"step_start_time": 150, "step_count": 3},
+        custom("start", 155, "disk check"), {"elastic_wait_start_time": 157, "elastic_wait_event_type": "up"},
+        {"jsonPayload": {"job_name": "a", "job_end_time": 170}},
+    ]  # fmt: skip
+    log = read_run_log(written(tmp_path, lines))
+    assert log.steps.tolist() == [10.0, 10.0, 10.0, 5.0]  # what had not ended ends with the job
+    assert log.training_time_ratio == pytest.approx(35 / 170)
+    assert log.notes == (
+        "35 s of custom events and waits inside of steps are taken from them",
+        "left out: other lines, 1 tpu_init_start_time, 1 tpu_init_end_time",
+    )
+    assert log.notes[0] in repr(log)
+
+
+def test_steps_that_are_logged_now_and_then_count_as_many(tmp_path):
+    lines = [{"job_start_time": 0}]
+    lines += [{"step_start_time": 10 + 2 * k, "step_count": k} for k in range(0, 50, 10)]
+    lines += [{"job_start_time": 200}]
+    lines += [{"step_start_time": 210 + 2 * k, "step_count": 25 + k} for k in (0, 10, 20, 30)]
+    log = read_run_log(written(tmp_path, lines))
+    assert set(log.steps) == {2.0}
+    assert log.weights.sum() == 40 + 30
+    assert log.repeated == 40 - 25  # steps 25 to 39 were done before
+    assert "7 times steps are not logged" in log.notes[0]
+
+
 def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
     lines = [{"job_start_time": 0}]
     lines += [{"step_start_time": 100 + 2 * k, "step_count": k} for k in range(50)]
@@ -99,6 +137,11 @@ def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
     (['{"job_start_time": true}'], "times in seconds or ISO 8601, got True in line 1"),
     ([{"job_start_time": 9}, {"step_start_time": 3, "step_count": 0}], "in order, got line 2"),
     ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": -1}], "step_count must be an integer >= 0"),
+    ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": True}], "step_count .* in line 2 of"),
+    ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": 2.5}], "step_count .* in line 2 of"),
+    ([{"step_start_time": 3, "step_count": 2}] * 2, "every step once, got 2 again in line 2 of"),
+    ([{"job_name": name, "job_start_time": 0} for name in "ab"], "one job, got .*line 2"),
+    ([{"job_start_time": 0}, custom("end", float("nan"))], "ISO 8601, got nan in line 2"),
     ([{"job_start_time": 0}], "at least two steps, got 0"),
     (["x" * 1_100_000], "letters in line 1"),
     (["__import__('os').system('true')"], "line 1"),
