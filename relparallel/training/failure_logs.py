@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
 from numbers import Real
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import (
+    Result,
     choice,
     instance,
     record,
@@ -49,7 +49,7 @@ Times = NDArray[np.float64]
 
 
 @record(eq=False)
-class FailureLog:
+class FailureLog(Result):
     """Failures of a machine in the order in which they began.
 
     Parameters
@@ -134,12 +134,16 @@ class FailureLog:
         return np.asarray(self.end - self.start)
 
     @property
+    def span(self) -> float:
+        """Length of the watch [s]."""
+        return self.watched - float(self.start[0] if self.begin is None else self.begin)
+
+    @property
     def rate(self) -> float:
-        """Failures per node and second, from the begin to the end of the watch."""
-        watched = self.watched - float(self.start[0] if self.begin is None else self.begin)
-        if watched <= 0:
+        """Failures per node and second of the watch."""
+        if self.span <= 0:
             raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
-        return len(self.start) / (self.population * watched)
+        return len(self.start) / (self.population * self.span)
 
     @property
     def watched(self) -> float:
@@ -168,14 +172,12 @@ class FailureLog:
     def reading(self) -> str:
         """How causes are read: what fails with each of them."""
         given, found = self.levels or {}, self.level_of()
-        told = [f"{cause} is a failure of the {level}" for cause, level in found.items()]
-        shown = "; ".join(told[:_SHOWN] + [f"{len(told) - _SHOWN} more"] * (len(told) > _SHOWN))
-        rest = (
-            "" if {*given} >= {*found} else " (by usual words in the names, else of the node; levels= says)"
-        )
-        if unused := [cause for cause in given if cause not in found]:
-            rest += f"; levels names {', '.join(map(repr, unused))}, which never failed"
-        return f"causes of the log: {shown}{rest}"
+        said = [f"{cause} is a failure of the {level}" for cause, level in found.items()]
+        said = said[:_SHOWN] + [f"{len(said) - _SHOWN} more"] * (len(said) > _SHOWN)
+        if not {*given} >= {*found}:
+            said[-1] += " (by usual words in the names, else of the node; levels= says)"
+        said += [f"levels names {cause!r}, which never failed" for cause in given if cause not in found]
+        return f"causes of the log: {'; '.join(said)}"
 
     def repair_of(self, cause: str) -> float | None:
         """Return the mean time to repair of a cause [s], None where no repair was seen.
@@ -226,9 +228,7 @@ class FailureLog:
     def records(self) -> pd.DataFrame:
         """Return every failure as a record for `simulate`: nodes from 0 in the order of their names."""
         if open_ := int(np.isnan(self.end).sum()):
-            raise ValueError(
-                f"end must be known to replay a log, got {open_} failures without one: give repair="
-            )
+            raise ValueError(f"end must be known for records, got {open_} failures without one: give repair=")
         number = np.unique(self.node, return_inverse=True)[1]
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
@@ -248,18 +248,14 @@ class FailureLog:
         ordered: pd.DataFrame = table.iloc[order].reset_index(drop=True)
         return ordered
 
-    def __repr__(self) -> str:
+    def _said(self) -> str:
         """How many failures of what, how often, over which span, and what a reader said."""
-        span = self.watched - float(self.start[0] if self.begin is None else self.begin)
         levels, counts = self.level_of(), pd.Series(self.cause).value_counts()
         causes = [f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(_SHOWN).items()]
         causes += [f"{len(counts) - _SHOWN} more causes"] * (len(counts) > _SHOWN)
-        often = f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if span > 0 else "at one moment"
-        told = f"{len(self.start)} failures of {self.population} nodes in {span / DAY:.4g} days, {often}"
-        return "; ".join([f"FailureLog({told}", ", ".join(causes), *self.notes]) + ")"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{self.to_frame().to_html(float_format='{:.6g}'.format)}"
+        often = f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if self.span > 0 else "at one moment"
+        said = f"{len(self.start)} failures of {self.population} nodes in {self.span / DAY:.4g} days, {often}"
+        return "; ".join([said, ", ".join(causes), *self.notes])
 
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -282,11 +278,9 @@ def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tupl
         return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
     repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
     grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
-    merged = grouped.agg(
-        start=("start", "first"),
-        end=("end", lambda end: end.max(skipna=False)),
-        cause=("cause", "first"),
-    ).reset_index()
+    merged = grouped[["start", "cause"]].first()
+    merged["end"] = grouped["end"].agg(lambda end: end.max(skipna=False))
+    merged = merged.reset_index()
     return merged.sort_values(["start", "end"]), (f"{found} rows are merged into an earlier repair",)
 
 

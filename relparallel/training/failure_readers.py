@@ -21,8 +21,10 @@ from relparallel.training.log_files import (
     read_rows,
     read_table,
     reader_of,
+    require_rows,
     require_zones,
     seconds,
+    told,
 )
 from relparallel.training.machine_logs import Found
 from relparallel.units import MINUTE
@@ -133,19 +135,20 @@ def _log(
     found: Found, path: Any, population: int, finish: Any, overlaps: str, repair: Any, levels: Any
 ) -> FailureLog:
     """A log of what a dialect found, in seconds since its origin."""
-    table, notes = found.table, list(found.notes)
+    table = found.table
     if table.empty:
         raise ValueError(f"path must hold at least one failure, got none in {path}")
-    blank = int((table["cause"] == "").sum())
-    notes += [f"{blank} rows give no cause"] * (blank > 0)
-    open_ = int(table["end"].isna().sum())
-    if open_ and repair is not None:
-        notes.append(f"{open_} failures have no end and are taken to last {repair:g} s as given")
+    open_, named = int(table["end"].isna().sum()), len(found.nodes)
+    lasts = (
+        "they count for the rate, and for no repair that ended" if repair is None else f"taken as {repair} s"
+    )
+    notes = told({
+        "{} rows give no cause": (table["cause"] == "").sum(),
+        "{} failures have no end: " + lasts: open_,
+        "the log names {} nodes, more than the population": named * (named > population),
+    })  # fmt: skip
+    if repair is not None:
         table = table.assign(end=table["end"].fillna(table["start"] + repair))
-    elif open_:
-        notes.append(f"{open_} failures have no end: they count for the rate, and for no repair that ended")
-    if (named := len(found.nodes)) > population:
-        notes.append(f"the log names {named} nodes, more than the population of {population}")
     if isinstance(finish, str):
         if not found.dated:
             raise ValueError(f"finish must be a number of seconds as the times of {path}, got {finish!r}")
@@ -161,7 +164,7 @@ def _log(
     try:
         return FailureLog(
             **columns, population=population, overlaps=overlaps, finish=finish, levels=levels,
-            notes=tuple(notes), begin=begin,
+            notes=(*found.notes, *notes), begin=begin,
         )  # fmt: skip
     except ValueError as error:
         row = re.search(r" in row (\d+)", str(error))
@@ -183,6 +186,11 @@ def _csv(
     table = pd.DataFrame({name: rows[column] for name, column in wanted.items()})
     if clock == "iso":
         require_zones(table[[name for name in ("start", "end") if name in wanted]], path)
+    if delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
+        comma = (
+            table.drop(columns=["node", "cause"]).apply(lambda column: column.str.contains(",")).any(axis=1)
+        )
+        require_rows(table, {"numbers without commas between semicolons": comma}, ["start"], path)
     start = seconds(table["start"], "start", clock, path)
     end = np.full(len(rows), np.nan) if started else seconds(table["end"], "end", clock, path, blank=True)
     table = table.assign(start=start, end=end)

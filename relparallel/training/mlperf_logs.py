@@ -98,8 +98,9 @@ def _events(path: Any) -> tuple[list[_Event], int]:
             raise ValueError(f"path must hold MLLOG events, got line {number} of {path}: {error!r}") from None
         rank = f"rank {found[1]}" if (found := _RANK.fullmatch(front)) else "any"
         writer = writer or (rank if key == "block_start" else "")
-        others += bool(writer) and rank != writer
-        if not writer or rank == writer:
+        if writer and rank != writer and "any" not in (rank, writer):
+            others += 1
+        else:
             events.append(_Event(time / 1e3, str(key), value, where, number))
     return events, others
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice
-from relparallel.training.log_files import read_table, require_rows
+from relparallel.training.log_files import read_table, require_rows, told
 
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 _PARTNERS: Final = {
@@ -36,6 +36,7 @@ class StragglerTrace(Result):
     """Operations of a run: a row for each, with ``kind``, ``group`` of partners and its own ``seconds``."""
 
     frame: pd.DataFrame
+    notes: tuple[str, ...] = ()  # what was left out
 
     @property
     def step_time(self) -> float:
@@ -121,7 +122,8 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
     >>> trace.without_delays, trace.ideal
     (4.0, 3.0)
     """
-    frame = read_table(path, _COLUMNS)[list(_COLUMNS)]
+    whole = read_table(path, _COLUMNS)
+    frame = whole[list(_COLUMNS)]
     if not 0 < len(frame) <= _MOST:
         raise ValueError(f"path must hold 1 to {_MOST:,} operations, got {len(frame):,} in {path}")
     numbers = frame.drop(columns="optype").apply(pd.to_numeric, errors="coerce")
@@ -150,7 +152,8 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
         .where(frame["kind"].str.endswith("pp-comm"), groups["end"].transform("max"))
     )
     frame["seconds"] = (finish - groups["start_ts"].transform("max")).clip(lower=0.0)
-    return StragglerTrace(frame=frame)
+    unread = whole.columns.difference(list(_COLUMNS))
+    return StragglerTrace(frame=frame, notes=told({"left out: columns {}": ", ".join(unread)}))
 
 
 def _group(row: Any) -> Any:

@@ -167,7 +167,7 @@ def test_an_open_outage_counts_for_the_rate_and_as_long_as_it_lasted(tmp_path):
     assert found.repair_of("nic") == pytest.approx(3 * 3600)
     assert found.to_frame()["mean_repair"].tolist() == [found.repair_of("gpu"), found.repair_of("nic")]
     assert found.notes[0].startswith("2 failures have no end")
-    with pytest.raises(ValueError, match="end must be known to replay a log, got 2 failures without one"):
+    with pytest.raises(ValueError, match="end must be known for records, got 2 failures without one"):
         found.records()
     with pytest.raises(ValueError, match=r"start must not lie inside an earlier repair .* in row 2 "):
         read(tmp_path, HEAD + "a,0,30,gpu\na,20,,gpu\n")
@@ -214,6 +214,8 @@ def test_units_and_separators_that_cannot_be_meant_are_refused(tmp_path):
     with pytest.raises(ValueError, match="delimiter=';' would split it"):
         read(tmp_path, other)
     assert read(tmp_path, other, delimiter=";").repairs.tolist() == [1.0]
+    with pytest.raises(ValueError, match="numbers without commas between semicolons, got start '1,234'"):
+        read(tmp_path, HEAD.replace(",", ";") + "a;1,234;2,345;x\n", delimiter=";")
 
 
 MIXED = {

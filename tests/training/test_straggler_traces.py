@@ -22,6 +22,7 @@ def test_the_published_slowdowns_of_the_long_last_stage_come_out():
     """Rows STRAG-ST-01 to -04 and -08 of the authors' own analysis; launch delays are counted 0.1 % apart."""
     trace = published("ST")
     assert trace.step_time == pytest.approx(2.21445, rel=1e-5)
+    assert trace.notes == ("left out: columns gmc, mb_id, mc, rank",)
     assert trace.without_delays == pytest.approx(2.1727, rel=2e-3)
     assert trace.slowdown == pytest.approx(1.1787, rel=1e-3)
     assert trace.what_if("stage").to_numpy() == pytest.approx([0.99805, 0.98306, 0.98249, 1.23226], abs=0.01)
