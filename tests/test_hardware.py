@@ -35,13 +35,20 @@ def test_a_cause_keeps_the_parentheses_of_its_name():
 
 
 def test_parts_and_gpus_per_part_multiply_to_the_cluster():
-    cluster = Cluster(nodes=12, gpus_per_node=4, nodes_per_switch=3, nodes_per_rack=6)
-    assert [cluster.parts(level) for level in LEVELS] == [48, 12, 4, 2, 1]
+    cluster = Cluster(nodes=12, gpus_per_node=4, nodes_per_switch=3, nodes_per_rack=6, gpus_per_tray=2)
+    assert [cluster.parts(level) for level in LEVELS] == [48, 24, 12, 4, 2, 1]
     assert all(cluster.parts(level) * cluster.gpus_per_part(level) == cluster.gpus for level in LEVELS)
 
 
 @pytest.mark.parametrize(
-    "fields", [{"nodes": 0}, {"nodes": 2.0}, {"gpus_per_node": True}, {"nodes": 5, "nodes_per_switch": 2}]
+    "fields",
+    [
+        {"nodes": 0},
+        {"nodes": 2.0},
+        {"gpus_per_node": True},
+        {"nodes": 5, "nodes_per_switch": 2},
+        {"gpus_per_tray": 3},
+    ],
 )
 def test_a_cluster_checks_its_fields(fields):
     with pytest.raises((ValueError, TypeError), match=list(fields)[-1]):

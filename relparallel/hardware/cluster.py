@@ -12,16 +12,17 @@ from relparallel.published import shipped_rows
 from relparallel.units import GBIT, MB
 
 _MOST: Final = 250e9  # bytes/s of a GPU: more than the fastest adapter, of 1,600 Gbit/s, carries
-LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
-"""What stops when a part fails: one GPU, its node, all nodes on a switch or cable, all that share a rack
-or its power, or the job itself."""
+LEVELS: Final = ("gpu", "tray", "node", "switch", "rack", "job")
+"""What stops when a part fails: one GPU, the GPUs that share a host (a tray of a node, or all of it), its
+node, all nodes on a switch or cable, all that share a rack or its power, or the job itself."""
 
 
 @record
 class Cluster:
     """Nodes of equal GPUs, in groups that share a switch.
 
-    Two levels of links: inside a node as the accelerator gives it, and between nodes.
+    Two levels of links: inside a node as the accelerator gives it, and between nodes. A node may be a box of
+    eight GPUs or a whole rack that NVLink joins, whose GPUs share hosts in trays.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ class Cluster:
         most 250e9 a GPU, which no adapter carries; from 1e15 on it limits nothing.
     name : str, optional
         Under which `cluster` finds it.
+    gpus_per_tray : int, optional
+        GPUs that share a host, which fails as a whole; a divisor of ``gpus_per_node``, all of it if omitted.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Cluster:
     accelerator: Accelerator | None = instance(Accelerator, default=None)
     network_bandwidth: float | None = real(default=None, above=0, at_most=1e18)
     name: str = instance(str, default="")
+    gpus_per_tray: int | None = whole(default=None, at_least=1, at_most=10**4)
 
     def __post_init__(self) -> None:
         if self.network_bandwidth is not None and self.network_bandwidth < MB:
@@ -68,11 +72,18 @@ class Cluster:
         for name in ("nodes_per_switch", "nodes_per_rack"):
             if self.nodes % getattr(self, name):
                 raise ValueError(f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}")
+        if self.gpus_per_node % self.tray:
+            raise ValueError(f"gpus_per_tray must divide {self.gpus_per_node} GPUs, got {self.tray}")
 
     @property
     def gpus(self) -> int:
         """GPUs of the whole cluster."""
         return self.nodes * self.gpus_per_node
+
+    @property
+    def tray(self) -> int:
+        """GPUs that share a host."""
+        return self.gpus_per_tray or self.gpus_per_node
 
     def parts(self, level: str) -> int:
         """Return how many parts of a level the cluster has."""
@@ -84,7 +95,7 @@ class Cluster:
         nodes = {
             "node": 1, "switch": self.nodes_per_switch, "rack": self.nodes_per_rack, "job": self.nodes,
         }  # fmt: skip
-        return 1 if level == "gpu" else nodes[level] * self.gpus_per_node
+        return {"gpu": 1, "tray": self.tray}.get(level) or nodes[level] * self.gpus_per_node
 
 
 @cache
@@ -130,6 +141,7 @@ def cluster(name: str, gpus: int) -> Cluster:
     """
     row = _rows()[require_choice(clusters(), name=name)]
     node = min(int(row["gpus_per_node"]), require_int(gpus=gpus, at_least=1, at_most=10**7))
+    tray = max(size for size in range(1, int(row["gpus_per_tray"]) + 1) if node % size == 0)
     if gpus % node:
         raise ValueError(f"gpus must fill nodes of {node} GPUs of {name}, got {gpus}")
     return Cluster(
@@ -138,4 +150,5 @@ def cluster(name: str, gpus: int) -> Cluster:
         accelerator=accelerator(row["accelerator"]),
         network_bandwidth=float(row["network_gbit"]) * GBIT * node / int(row["gpus_per_node"]),  # its share
         name=name,
+        gpus_per_tray=tray if tray < node else None,
     )

@@ -68,7 +68,7 @@ class ComponentRate:
     ----------
     cause, category : str
         As the table names them.
-    level : {"gpu", "node", "switch", "rack", "job"}
+    level : {"gpu", "tray", "node", "switch", "rack", "job"}
         The part that failed.
     events, components : int
         Interruptions counted, and parts of that level in the run.
@@ -99,6 +99,9 @@ class ComponentRates:
         Where the table is published.
     causes : tuple of ComponentRate
         One entry for each cause.
+    gpus_per_node, gpus : int, optional
+        Of the run: GPUs of a node, which is a host, and of the whole job. With them the rates are carried
+        over per GPU (`carried`); where omitted, those of nodes and of the job stay as they are given.
 
     Examples
     --------
@@ -109,6 +112,23 @@ class ComponentRates:
 
     source: str = instance(str)
     causes: tuple[ComponentRate, ...] = each(ComponentRate)
+    gpus_per_node: int | None = whole(at_least=1, at_most=10**4, default=None)
+    gpus: int | None = whole(at_least=1, at_most=10**10, default=None)
+
+    def carried(self, row: ComponentRate, cluster: Cluster) -> tuple[str, float]:
+        """Return the level of a cause on another cluster and its rate per part [1/s]; per GPU it is kept.
+
+        A part with twice the GPUs behind it fails twice as often: a host (tray or node), what a node has of
+        the network and the rack, and the job as a whole. Where the run's GPUs are not known, and for GPUs,
+        the rate stays.
+        """
+        level, width, known = row.level, 1, self.gpus if row.level == "job" else self.gpus_per_node
+        if row.level == "node" and cluster.tray < cluster.gpus_per_node:
+            level = "tray"
+        if row.level != "gpu" and known:
+            width = {"tray": cluster.tray, "job": cluster.gpus}.get(level, cluster.gpus_per_node)
+            return level, row.rate * (width / known)
+        return level, row.rate
 
     @property
     def events(self) -> int:
@@ -128,8 +148,8 @@ class ComponentRates:
     def with_job_failures(self, times: float) -> ComponentRates:
         """The same table with failures of the job itself so many times as often.
 
-        A table says how often one job failed as a whole; whether a job on twice the nodes does so twice as
-        often, it cannot say. ``times=nodes / 2048`` is the answer for Llama 3 if every node adds its part.
+        A table says how often one job failed as a whole. That another job fails so in proportion to its GPUs
+        (`carried`) is a rule and no finding; this asks what follows from another.
         """
         require_real(times=times, above=0, at_most=1e9)
         causes = tuple(
@@ -176,7 +196,9 @@ def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
     run = rows["L3-001"].inputs
     cluster = Cluster(nodes=int(run["nodes"]), nodes_per_switch=nodes_per_switch)
     causes = tuple(_cause(rows[f"L3-{number:03d}"], cluster, float(run["time"])) for number in range(10, 28))
-    return ComponentRates(source=rows["L3-010"].source, causes=causes)
+    return ComponentRates(
+        source=rows["L3-010"].source, causes=causes, gpus_per_node=cluster.gpus_per_node, gpus=cluster.gpus
+    )
 
 
 def _cause(fact: Fact, cluster: Cluster, duration: float) -> ComponentRate:

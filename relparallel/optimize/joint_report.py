@@ -149,8 +149,8 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
         f"{len(search.evaluated):,} joint choices were evaluated; no other can reach the best: "
         f"their bounds are at or below it.",
         *(f"{note[0].upper()}{note[1:]}." for note in (step.notes if step else ())),
-        f"The job as a whole fails {search.sites[best.site].failures.job_rate * DAY:.2g} times a day, "
-        f"whatever its size.",
+        f"The job as a whole fails {search.sites[best.site].failures.job_rate * DAY:.2g} times a day: in "
+        "proportion to its GPUs by a published table or a log, as given by classes.",
     ]
     if fastest == best:
         lines.append("The fastest strategy is the best here: planning by throughput alone is right.")
@@ -182,9 +182,12 @@ def _described(row: dict[str, Any]) -> str:
     """A choice in words."""
     degrees = ", ".join(f"{name} {row[name]}" for name in (*DEGREES, "copies"))
     wired = f" with {row['network']}" if "network" in row else ""
+    every = f"every {row['interval'] / MINUTE:.1f} min"
+    if row["interval"] == float("inf"):
+        every = "never written (no failure that counts sends the job back to one)"
     return (
         f"{degrees} on {row['cluster']}{wired}, {row['spares']} spares, policy {row['policy']}, checkpoints "
-        f"{row['checkpoint']} every {row['interval'] / MINUTE:.1f} min"
+        f"{row['checkpoint']} {every}"
     )
 
 

@@ -289,7 +289,7 @@ def reliability_kinds(
     for name in order[: order.index("data")]:
         stride *= choices[name]
     copies = np.where(choices["zero_stage"] == 0, data, data // choices["shard"])
-    widest = max(cluster.gpus_per_part(level) for level in ("gpu", "node", "switch", "rack"))
+    widest = max(cluster.gpus_per_part(level) for level in ("gpu", "tray", "node", "switch", "rack"))
     apart = (data - data // copies) * stride >= widest
     lost = np.where(copies == 1, 1, np.where(apart, 0, copies))
     return np.column_stack([*degrees, lost]), copies

@@ -70,10 +70,11 @@ def failure_model(
     Returns
     -------
     FailureModel
-        A job as a whole fails as often as the one of the table, whatever its size. No failure is counted
-        twice: on a topology the network of the table ("Network switch/cable") gives way to the parts, its
-        failed cards become those of the parts "nic", and a table that counts all hardware of a node together
-        keeps its total.
+        Failures per GPU are those of a published table, so that a job fails as a whole in proportion to its
+        GPUs (`ComponentRates.carried`); classes are taken as given. No failure is counted twice: on a
+        topology the network of the table ("Network switch/cable") gives way to the parts, its failed cards
+        become those of the parts "nic", and a table that counts all hardware of a node together keeps its
+        total.
 
     References
     ----------
@@ -112,7 +113,7 @@ def failure_model(
     times: dict[str, Any] = dict.fromkeys((part.name for part in impact.parts), repair)
     if isinstance(repair, Mapping):
         times = _by_part(repair, "repair", [*times], topology)
-    by_part = _rates_by_part(network_rates, table, impact, topology, home)
+    by_part = _rates_by_part(network_rates, base if table else None, impact, topology)
     parts = tuple(
         replace(
             entry,
@@ -145,15 +146,15 @@ def _impact(
 
 
 def _rates_by_part(
-    given: Any, table: ComponentRates | None, impact: NetworkImpact, topology: Topology, cluster: Cluster
+    given: Any, base: FailureModel | None, impact: NetworkImpact, topology: Topology
 ) -> dict[str, float]:
     """Failures per part and second of every part that counts with the network."""
     rates = published_network_rates() if given is None else require_instance(Mapping, network_rates=given)
     for rate in rates.values():
         require_rate(network_rates=rate)
     cards = sum(part.count for part in impact.parts if part.name == _CARD)
-    if cards and table is not None and _CARD not in rates:
-        moved = sum(row.rate * cluster.parts(row.level) for row in table.causes if row.cause == "NIC")
+    if cards and base is not None and _CARD not in rates:
+        moved = sum(base.class_rate(entry) for entry in base.classes if entry.name == "NIC")
         rates = {**rates, _CARD: moved / cards}
     names = [part.name for part in impact.parts]
     never = {name: 0.0 for name in names if outside(topology, name)}
@@ -214,7 +215,8 @@ def rate_table(rates: Any, cluster: Cluster) -> ComponentRates | tuple[Component
     """A failure table by name or as given, or the classes of a log or as given.
 
     By name: Llama-3 (18 causes); RSC-1 and RSC-2 of Meta, OPT-175B, GLM-130B and MPT-7B (all hardware of a
-    node together); BLOOM (GPUs). Only Llama-3 has published failures of the job's software with their number.
+    node of eight GPUs together); BLOOM (GPUs). Only Llama-3 has published failures of the job's software with
+    their number.
     """
     if isinstance(rates, FailureLog):
         return rates.classes(cluster)
@@ -228,7 +230,8 @@ def rate_table(rates: Any, cluster: Cluster) -> ComponentRates | tuple[Component
         cause=row["cause"], category=row["category"], level=row["level"], events=int(row["events"]),
         components=int(row["components"]), duration=float(row["hours"]) * HOUR,
     )  # fmt: skip
-    return ComponentRates(source=facts("training-reliability")[row["fact"]].source, causes=(cause,))
+    source = facts("training-reliability")[row["fact"]].source
+    return ComponentRates(source=source, causes=(cause,), gpus_per_node=_NODE)
 
 
 def published_network_rates() -> dict[str, float]:

@@ -45,10 +45,11 @@ class ComponentClass:
     ----------
     name : str
         What fails.
-    level : {"gpu", "node", "switch", "rack", "job"}
-        What is behind it: one GPU, its node, the nodes of a switch or a rack, or the job.
+    level : {"gpu", "tray", "node", "switch", "rack", "job"}
+        What is behind it: one GPU, those of its host (a tray of a node), its node, the nodes of a switch or a
+        rack, or the job.
     rate : float
-        Failures per part and second.
+        Failures per part and second, as given: of the job itself whatever its size.
     effect : {"stop", "degrade", "corrupt"}
         A stopped rank is missed at once; a degraded part slows the job until it is repaired; a corrupted rank
         spoils every replica at the next gradient sum.
@@ -156,16 +157,18 @@ class FailureModel:
     ) -> FailureModel:
         """Carry the failure table of one run over to another cluster, one class per cause.
 
-        Silent data corruption corrupts, everything else stops. A job as a whole fails as often as the one of
-        the table, whatever its size (`ComponentRates.with_job_failures` says otherwise).
+        Silent data corruption corrupts, everything else stops. Failures per GPU are those of the run
+        (`ComponentRates.carried`), so that a job fails as a whole in proportion to its GPUs.
         """
         require_instance(ComponentRates, rates=rates)
+        require_instance(Cluster, cluster=cluster)
+        carried = [rates.carried(row, cluster) for row in rates.causes]
         classes = tuple(
             ComponentClass(
-                name=row.cause, level=row.level, rate=row.rate,
+                name=row.cause, level=level, rate=rate,
                 effect="corrupt" if row.cause == "Silent data corruption" else "stop",
             )
-            for row in rates.causes
+            for row, (level, rate) in zip(rates.causes, carried, strict=True)
         )  # fmt: skip
         return cls(classes=classes, cluster=cluster, placement=placement)
 

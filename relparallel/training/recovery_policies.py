@@ -37,7 +37,6 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -377,10 +376,11 @@ def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.
     if shape.units * holders * most > _STEPS:
         allowed = _STEPS // (shape.units * holders)
         raise ValueError(f"down must be at most {allowed} of {shape.units} units in a ring, got {down}")
-    every = (shards_held(shape.units, holders, dead) for dead in range(most))
-    held = np.array(list(takewhile(lambda share: share >= 1e-18, every)))  # further ones leave less
+    held: list[float] = []
+    while len(held) < most and (share := shards_held(shape.units, holders, len(held))) >= 1e-18:
+        held.append(share)  # further dead ones leave less
     speeds = np.zeros(chance.shape[1])
-    speeds[: held.size] = _speeds.shared_shards(shape.units, holders, held)
+    speeds[: len(held)] = _speeds.shared_shards(shape.units, holders, np.array(held))
     return np.asarray(chance @ speeds)
 
 

@@ -1,13 +1,14 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.hardware import Cluster, llama3_interruptions
+from relparallel.hardware import Cluster, cluster, llama3_interruptions
 from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
-from relparallel.training import ComponentClass, FailureModel, blast_radius
+from relparallel.training import CheckpointLevel, ComponentClass, FailureModel, blast_radius
 
 DEGREES = ("tensor", "context", "data", "pipeline")
 
@@ -32,12 +33,59 @@ def test_failures_of_nodes_and_of_the_job_are_all_failures(llama3):
 
 
 @given(nodes=st.integers(1, 5000))
-def test_rates_follow_the_parts_and_those_of_the_job_do_not(nodes):
+def test_rates_follow_the_parts_and_the_job_is_one_that_grows(nodes):
+    """Software and watchdogs of a job of half the GPUs strike half as often."""
     model = FailureModel.from_rates(llama3_interruptions(), Cluster(nodes=nodes))
     reference = FailureModel.from_rates(llama3_interruptions(), Cluster(nodes=2048))
     assert model.node_rate == pytest.approx(reference.node_rate)
     local = sum(model.class_rate(entry) for entry in model.classes if entry.level == "job")
-    assert local == pytest.approx(63 / (54 * DAY))
+    assert local == pytest.approx(63 / (54 * DAY) * nodes / 2048)
+
+
+def host_failures(nodes):
+    """Failures of host parts per GPU and second, and of the job as a whole."""
+    model = FailureModel.from_rates(llama3_interruptions(), nodes)
+    hosts = [entry for entry in model.classes if entry.level in ("tray", "node")]
+    assert {entry.name for entry in hosts} >= {"CPU", "NIC", "SSD", "Power supply"}
+    return sum(model.class_rate(entry) for entry in hosts) / nodes.gpus, model.job_rate / nodes.gpus
+
+
+@pytest.mark.parametrize("name", ["gb200-186gb-nvl72", "gb300-279gb-nvl72"])
+def test_hosts_fail_per_gpu_as_often_in_a_rack_of_trays_as_in_boxes(name):
+    """A rack is one node to a job; its hosts are sixteen trays, not one."""
+    racks, boxes = cluster(name, 4096), cluster("h100-80gb-dgx", 4096)
+    assert host_failures(racks) == pytest.approx(host_failures(boxes), rel=1e-12)
+    assert (racks.parts("tray"), racks.gpus_per_part("tray"), boxes.parts("tray")) == (1024, 4, 512)
+    whole = Cluster(nodes=64, gpus_per_node=72)  # hosts not known: one to a node, which is nine boxes
+    assert host_failures(whole) == pytest.approx(host_failures(boxes), rel=1e-12)
+    network = [FailureModel.from_rates(llama3_interruptions(), at) for at in (racks, boxes)]
+    one, other = (sum(m.class_rate(e) for e in m.classes if e.level == "switch") for m in network)
+    assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_a_tray_stops_four_gpus_of_its_rack():
+    racks, strategy = cluster("gb200-186gb-nvl72", 512), Strategy(tensor=8, data=64)
+    tray = ComponentClass(name="tray", level="tray", rate=1e-8)
+    model = FailureModel(classes=(tray,), cluster=racks, placement=Placement(strategy=strategy))
+    (domain,) = model.domains
+    assert (domain.parts, domain.nodes, domain.replicas) == (128, 1, 1)
+    hit = blast_radius(tray, Placement(strategy=strategy), racks)
+    assert (hit.replicas, hit.ranks, hit.nodes) == (1, 8, 1)
+
+
+def test_rates_of_a_run_without_its_gpus_stay_as_they_are_given():
+    table = replace(llama3_interruptions(), gpus=None, gpus_per_node=None)
+    racks = cluster("gb200-186gb-nvl72", 4096)
+    model = FailureModel.from_rates(table, racks)
+    assert [entry.rate for entry in model.classes] == [row.rate for row in table.causes]
+    job = sum(model.class_rate(entry) for entry in model.classes if entry.level == "job")
+    assert job == pytest.approx(63 / (54 * DAY))
+
+
+def test_memory_of_a_node_does_not_outlive_a_tray_of_it():
+    memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"node": 0.25})
+    assert (memory.survival("tray"), memory.survival("gpu"), memory.survival("rack")) == (0.25, 1.0, 1.0)
+    assert replace(memory, survives={"node": 0.25, "tray": 0.5}).survival("tray") == 0.5
 
 
 def test_the_number_of_events_does_not_depend_on_how_many_nodes_share_a_switch():

@@ -161,7 +161,7 @@ def test_the_network_of_the_table_is_counted_once():
     assert "NIC" not in names
     table = {row.cause: row for row in llama3_interruptions().causes}
     (nic,) = (domain for domain in model.domains if domain.component.name == "nic")
-    assert nic.rate == pytest.approx(8 * table["NIC"].rate)
+    assert nic.rate == pytest.approx(8 * table["NIC"].rate * 4 / 8)  # nodes of four GPUs, not of eight
     rates = published_network_rates()
     by_name = {domain.component.name: domain.rate for domain in model.domains}
     assert by_name["leaf"] == pytest.approx(4 * rates["switch"])
@@ -172,7 +172,7 @@ def test_the_network_of_the_table_is_counted_once():
 def test_a_table_of_all_hardware_keeps_its_total():
     network = redundant_fabric(8, **SMALL)
     model = failure_model(network, SPLIT, cluster=HOME, rates="rsc1")
-    assert sum(domain.rate for domain in model.domains) == pytest.approx(8 * 6.5e-3 / DAY)
+    assert sum(domain.rate for domain in model.domains) == pytest.approx(8 * 6.5e-3 / DAY * 4 / 8)
     with pytest.raises(ValueError, match="network_rates must stay below"):
         failure_model(network, SPLIT, cluster=HOME, rates="rsc1", network_rates={"cable": 1.0})
 

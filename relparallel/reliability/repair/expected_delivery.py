@@ -6,7 +6,6 @@ looked at could change an expectation by at most their probability times the ran
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -313,9 +312,9 @@ def _whole_units(t: Topology) -> tuple[IntArray, int]:
     """
     kinds, kind = np.unique(t.capacity, return_inverse=True)
     exact = [Fraction(repr(float(c))) for c in kinds]
-    common = math.lcm(*(c.denominator for c in exact))
+    common = int(np.lcm.reduce(np.array([c.denominator for c in exact], dtype=object), initial=1))
     whole = [int(c * common) for c in exact] or [1]
-    whole = [c // math.gcd(*whole) for c in whole]
+    whole = [c // int(np.gcd.reduce(np.array(whole, dtype=object))) for c in whole]
     total = sum(c * int(m) for c, m in zip(whole, np.bincount(kind, t.multiplicity), strict=False))
     if total >= 2**_UNITS:
         fine = 2 ** (_UNITS - 1 - (total // whole[0]).bit_length())
