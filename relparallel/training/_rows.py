@@ -83,14 +83,19 @@ class Rows:
         available = max(1 - float(probability[speed == 0].sum()), 0.0)
         return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
-    def outside_pauses(self) -> Self:
-        """The job as it is found outside its pauses: fewer nodes are missing than on average.
+    def outside_pauses(self, waits: bool) -> tuple[Self, NDArray[np.float64]]:
+        """The job as it is found outside its pauses, and the share of parts that can fail meanwhile, [i].
 
         Outside a pause of length d nothing has failed for d seconds, and of the parts that were under repair
-        then the share e^{-d/r} still is. With repairs of mean r that is a smaller load, rho e^{-d/r}.
+        then the share e^{-d/r} still is. With repairs of mean r and the share a of all nodes that can fail
+        that is a smaller load, rho e^{-d/r} a / (1 - (1 - a) e^{-d/r}), exact for nodes on their own.
         """
+        able = float(self.down(waits) @ np.minimum(self.states(waits)[0], 1.0))
         still = np.where(self.pausing & (self.repair > 0), self.detection + self.pause, 0.0)
-        return replace(self, repair=self.repair * np.exp(-still / np.maximum(self.repair, 1.0)))
+        past = still / np.maximum(self.repair, 1.0)
+        left = np.exp(-past) * np.where(past > 0, able / (1 - (1 - able) * np.exp(-past)), 1.0)
+        mean = 1 - (1 - able) * -np.expm1(-past) / np.where(past > 0, past, 1.0)
+        return replace(self, repair=self.repair * left), np.where(self.nodes > 0, mean, 1.0)
 
     def slow_parts(self) -> float:
         """Mean speed with slow parts, of which Poisson numbers are slow at once."""
@@ -138,7 +143,7 @@ def rows(
     )  # fmt: skip
     if checkpointing.interval is not None or np.isinf(job.interval):
         return job
-    pace = job.outside_pauses().running(recovery.waits)[1] * job.slow_parts()
+    pace = job.outside_pauses(recovery.waits)[0].running(recovery.waits)[1] * job.slow_parts()
     return replace(job, interval=job.interval * pace) if pace > STANDING else job
 
 

@@ -25,6 +25,7 @@ from relparallel.training.down_nodes import (
     down_distribution,
     reach,
     speed_variance,
+    speeds,
 )
 from relparallel.training.factors import Factors, outside_pauses
 from relparallel.training.failures import FailureModel
@@ -91,21 +92,22 @@ def goodput(
     -----
     Exact for waiting policies with failures of one size: a job that waits sees failures at a constant rate in
     the time it runs. Products of means elsewhere. A job that pauses after failures computes while fewer nodes
-    are missing than on average: repairs r count as r e^{-pause/r} in its speed, within 0.05 points of
-    simulation up to pauses of an hour. Its rollback is taken as independent of them. Where a higher
-    level of checkpoints is durable sooner than a lower one, see `rollback`. With failures of several sizes
-    the distribution of the missing nodes is exact where all parts can always fail, and for cold spares where
-    the parts under repair have at most a thousand states. Beyond, it keeps only mean balances: where a
-    third of the missing nodes leave four at a time and spares are short, waiting comes out up to a tenth too
-    small. Nodes of a part leave and return together. Failures of one level are taken to hit different nodes:
-    the neglected overlap is the product of their shares of nodes missing. The variance adds those of the
-    factors and neglects that waiting and rollback share their failures: a few percent of the standard
-    deviation, a sixth with racks and cold spares. Percentiles have the skewness of going back alone: right to
-    0.1 points where waits are rare, (failures per second) * (restart + interval / 2) is below 0.5 and the
-    horizon holds thirty failures; skewed by one or two points where it holds a few waits of days.
+    are missing than on average, and those missing cannot fail: within 0.05 points for nodes that fail and are
+    repaired on their own and pauses of one length up to an hour. Its rollback is taken as independent of
+    them. Where a higher level of checkpoints is durable sooner than a lower one, see `rollback`. With
+    failures of several sizes the distribution of the missing nodes is exact where all parts can always fail,
+    and for cold spares where the parts under repair have at most a thousand states. Beyond, it keeps only
+    mean balances: where a third of the missing nodes leave four at a time and spares are short, waiting comes
+    out up to a tenth too small. Nodes of a part leave and return together. Failures of one level are taken to
+    hit different nodes: the neglected overlap is the product of their shares of nodes missing. The variance
+    adds those of the factors and neglects that waiting and rollback share their failures: a few percent of
+    the standard deviation, a sixth with racks and cold spares. Percentiles have the skewness of going back
+    alone: right to 0.1 points where waits are rare, (failures per second) * (restart + interval / 2) is below
+    0.5 and the horizon holds thirty failures; skewed by one or two points where it holds a few waits of days.
 
-    "markov" takes waiting, pauses and speed from `NodeChain`: exponential repairs and pauses, every node
-    repaired on its own. Where parts with several nodes decide, "closed" is closer to repairs of whole parts.
+    "markov" takes waiting, pauses and speed from `NodeChain`: exponential repairs, pauses of their own
+    length, every node repaired on its own. Where parts with several nodes decide, "closed" is closer to
+    repairs of whole parts.
 
     O(classes + nodes missing); parts of a class are never listed.
 
@@ -272,19 +274,19 @@ class _Job:
 
     def evaluated(self, scheduled: float = 1.0, chain: bool = False, crews: int | None = None) -> _Evaluated:
         """Factors in closed form, or those of missing nodes and pauses from the Markov chain."""
-        rate, found = self.rows.rate[self.rows.pausing], self.rows.detection[self.rows.pausing]
+        clear, able = self.rows.outside_pauses(self.waits)
+        rate, found = (self.rows.rate * able)[self.rows.pausing], self.rows.detection[self.rows.pausing]
         recovery, noticed = outside_pauses(rate, found + self.rows.pause), 1.0
         if recovery < 1:
             unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
             noticed = 1 - unnoticed / (1 - recovery)
         availability, _ = self.rows.running(self.waits)
-        able, speed = self.rows.outside_pauses().running(self.waits)
-        recovery = min(recovery * able / availability, 1.0) if availability else recovery
+        goes_on, speed = clear.running(self.waits)
+        recovery = min(recovery * goes_on / availability, 1.0) if availability else recovery
         if chain:
-            waiting, pause, mean = self._chain(crews).shares()
-            availability = 1 - waiting
-            recovery = 1 - pause / availability if availability else 1.0
-            speed = min(mean / (availability * recovery), 1.0) if availability else 0.0
+            availability, goes_on, mean = self._in_chain(crews)
+            recovery = min(goes_on / availability, 1.0) if availability else 1.0
+            speed = min(mean / goes_on, 1.0) if goes_on else 0.0
         slow = self.rows.slow_parts()
         back = self.rollback(speed * slow)
         factors = Factors(
@@ -293,17 +295,40 @@ class _Job:
         )  # fmt: skip
         return _Evaluated(factors, back, float(noticed))
 
+    def _in_chain(self, crews: int | None) -> tuple[float, float, float]:
+        """Shares of the time with some speed, and of that outside pauses, and the mean speed outside.
+
+        Outside a pause of length d no failure that pauses has struck for d: the states of the chain after
+        such a time without its moves by those failures. The pause of a job without nodes passes as well.
+        """
+        from scipy.sparse.linalg import expm_multiply
+
+        job, chain = self.rows, self._chain(crews)
+        moves, chance = chain.generator()[::2, ::2].tocoo(), chain.stationary()[:, 0]
+        speed = speeds(np.arange(chance.size), job.spares, job.speed)
+        size, pauses = moves.col - moves.row, np.zeros(job.total + 2)
+        for n in job.taken:
+            own = job.nodes == n
+            pauses[n] = job.rate[own & job.pausing].sum() / job.rate[own].sum()
+        strikes = (size > 0) & (speed[moves.row] > 0)
+        moves.data = moves.data * np.where(strikes, 1 - pauses[np.maximum(size, 0)], 1.0)
+        found, rate = job.detection[job.pausing] + job.pause, job.rate[job.pausing]
+        alone = float(job.rate[job.pausing & (job.nodes == 0)].sum())
+        outside = np.zeros(chance.size) if rate.size else chance
+        for still in np.unique(found).tolist():
+            weight = rate[found == still].sum() / rate.sum() * np.exp(-alone * still)
+            outside = outside + weight * expm_multiply(moves.T.tocsr() * still, chance)
+        return float(chance[speed > 0].sum()), float(outside[speed > 0].sum()), float(outside @ speed)
+
     def _chain(self, crews: int | None) -> NodeChain:
         """The Markov chain of the nodes, every one repaired on its own."""
-        job, pausing, takes = self.rows, self.rows.pausing, self.rows.nodes > 0
+        job, takes = self.rows, self.rows.nodes > 0
         nodes = float(job.rate[takes] @ job.nodes[takes])
         repair = float(job.rate[takes] @ (job.nodes * job.repair)[takes]) / nodes if nodes else 1.0
-        still = job.rate[pausing] @ (job.detection[pausing] + job.pause)
         return NodeChain(
             nodes=job.total, spares=job.spares, repair=max(repair, 1e-6), speed=job.speed,
             rates={n: float(job.rate[job.nodes == n].sum()) for n in job.taken}, hot=job.hot,
-            waits=self.waits, pause=float(still / job.rate[pausing].sum()) if pausing.any() else 0.0,
-            crews=crews,
+            waits=self.waits, crews=crews,
         )  # fmt: skip
 
     def variance_rate(self, found: _Evaluated) -> float:
