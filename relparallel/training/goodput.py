@@ -187,29 +187,28 @@ def steady_state(
 def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]) -> list[float]:
     """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so many.
 
-    Where units that are hit drop out, a larger replica is hit more often, a part takes one node of it at
-    least, and a kept batch is never faster than a shrinking one; other policies may promise a speed of at
-    most the share of nodes left. 1 under the others that go on.
+    If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept batch is
+    never faster; others may promise at most the share of nodes left (`Policy.in_proportion`), or nothing: 1.
     """
     drops, nodes = recovery.drops, model.cluster.nodes
     if not drops and not POLICIES[recovery.policy].in_proportion:
         return [1.0] * len(touched)
     loads: dict[int, float] = {}
-    for d in model.domains:
-        if d.component.stops and d.nodes:
-            repair = recovery.repair if d.component.repair is None else d.component.repair
-            left = d.rate * repair * np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
-            size = 1 if drops else d.nodes
-            loads[size] = loads.get(size, 0.0) + left
+    takes = [d for d in model.domains if d.component.stops and d.nodes]
+    repairs = [recovery.repair if d.component.repair is None else d.component.repair for d in takes]
+    busy = sum(d.nodes * d.rate * repair for d, repair in zip(takes, repairs, strict=True)) / nodes
+    able = max(1 - busy, 0.0)  # no larger share of the nodes can fail less
+    for d, repair in zip(takes, repairs, strict=True):
+        left = np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
+        left = left * able / (1 - (1 - able) * left) if left < 1 else 1.0  # as `Rows.outside_pauses`
+        size = 1 if drops else d.nodes
+        loads[size] = loads.get(size, 0.0) + d.rate * repair * left
     down = np.arange(reach(loads, nodes + spares) + 1)
     missing = np.clip(down - spares, 0, nodes)
     chance = down_distribution(loads, able_to_fail(down, nodes, spares, recovery.hot, waits=False))
-    bounds = []
-    for least in touched:
-        unit = max(size for size in range(1, (least if drops else 1) + 1) if nodes % size == 0)
-        clean = unit_clean(nodes, unit, int(missing[-1]))[missing]
-        bounds.append(min(float(chance @ clean) * (1 + 1e-12), 1.0))
-    return bounds
+    units = [max(n for n in range(1, (least if drops else 1) + 1) if nodes % n == 0) for least in touched]
+    means = [float(chance @ unit_clean(nodes, unit, int(missing[-1]))[missing]) for unit in units]
+    return [min(mean * (1 + 1e-12), 1.0) for mean in means]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from relparallel.training import (
     goodput,
     simulate,
 )
-from relparallel.training.goodput import most_running
+from relparallel.training.goodput import most_running, steady_state
 from relparallel.training.recovery_policies import POLICIES, policy
 from relparallel.units import DAY, HOUR
 
@@ -99,3 +99,19 @@ def test_an_own_policy_goes_by_name_into_a_plan_and_its_break_even_rate():
             break_even_rate(alone.best)
     finally:
         del POLICIES["mine"]
+
+
+@pytest.mark.parametrize("name", ["elastic", "regroup"])
+@pytest.mark.parametrize("pause", [30.0, 3600.0])
+def test_the_bound_on_the_speed_holds_with_pauses(name, pause):
+    """Missing nodes cannot fail: outside its pauses a job is a little faster, and so is the bound."""
+    node = ComponentClass(name="node", level="node", rate=1e-6)
+    recovery = Recovery(name, 6 * HOUR, pause=pause)
+    for pipeline in (1, 2, 4, 8):
+        model = failure_model(
+            Cluster(nodes=64), Strategy(tensor=8, pipeline=pipeline, data=64 // pipeline), rates=(node,)
+        )
+        state = steady_state(model, STORAGE, recovery, 0)
+        (bound,) = most_running(model, recovery, 0, [pipeline])
+        assert bound < 1
+        assert state.degraded_nodes <= bound
