@@ -135,15 +135,25 @@ def shares(hit, shape, nodes, held, recovery, instance, known):
     key = (recovery.policy, held, nodes, births[1:].tobytes(), back, on, speed.tobytes())
     if key not in known:
         up = np.where(missing == 0, 1.0, 0.0) if recovery.waits else (nodes - missing) / nodes
-        repair, pause = instance["repair"], recovery.pause  # outside a pause repairs count e^{-pause/repair}
-        left = [rate * n * (1 if goes_back else np.exp(-pause / repair)) for rate, n, goes_back in hit]
-        faster = births @ np.arange(births.size) / sum(left) if sum(left) else 1.0
-        flow = np.diag(np.arange(1, most + 1) * faster / repair, -1)
-        for width in np.flatnonzero(births[1:]) + 1:
-            to = np.minimum(np.arange(most + 1) + width, most)
-            np.add.at(flow, (np.arange(most + 1), to), births[width] * up)
-        np.fill_diagonal(flow, 0)
-        running = balanced(flow) @ speed * np.exp(-on * recovery.pause)
+        repair, pause = instance["repair"], recovery.pause
+
+        def spread(faster):
+            flow = np.diag(np.arange(1, most + 1) * faster / repair, -1)
+            for width in np.flatnonzero(births[1:]) + 1:
+                to = np.minimum(np.arange(most + 1) + width, most)
+                np.add.at(flow, (np.arange(most + 1), to), births[width] * up)
+            np.fill_diagonal(flow, 0)
+            return balanced(flow)
+
+        # Outside a pause only e^{-pause/repair} of the repairs that went on before it still do, and of the
+        # nodes those that were missing during it could not fail.
+        able, gone = spread(1.0) @ up, np.exp(-pause / repair)
+        gone_on = gone * able / (1 - (1 - able) * gone)
+        left = [rate * n * (1 if goes_back else gone_on) for rate, n, goes_back in hit]
+        clear = spread(births @ np.arange(births.size) / sum(left) if sum(left) else 1.0)
+        outside = np.exp(-on * (pause - (1 - able) * repair * (1 - gone)))
+        enough = spread(1.0)[speed > 0].sum() / max(clear[speed > 0].sum(), 1e-300)  # never more than that
+        running = clear @ speed * min(outside, enough)
         levels = {name: one.levels[0] for name, one in instance["checkpoints"].items()}
         known[key] = [
             running * optimal_training_time_ratio(x.cost, 1 / back, recovery.restart + x.restart)

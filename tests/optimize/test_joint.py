@@ -154,9 +154,11 @@ def test_one_job_agrees_with_the_closed_forms(policy):
     )
     if policy == "elastic":
         # Pauses overlap when another failure comes during one; the closed form lets none come then.
-        left = DAY * np.exp(-30.0 / DAY)  # fewer nodes are missing outside pauses
+        down, gone = rate * DAY / (1 + rate * DAY), np.exp(-30.0 / DAY)  # fewer are missing outside pauses
+        left = DAY * gone * (1 - down) / (1 - down * gone)
         unpaused = elastic_throughput(nodes, 16, rate, left, 0.0)
-        assert plan.share == pytest.approx(unpaused * np.exp(-nodes * rate * 30.0), rel=1e-12)
+        paused = 30.0 - down * DAY * (1 - gone)  # and those that are missing begin none
+        assert plan.share == pytest.approx(unpaused * np.exp(-nodes * rate * paused), rel=1e-12)
         assert plan.share == pytest.approx(elastic_throughput(nodes, 16, rate, left, 30.0), rel=1e-5)
     else:
         ratio = effective_training_time_ratio(1 / (nodes * rate), plan.interval, 60.0, 900.0)
