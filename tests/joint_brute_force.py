@@ -152,8 +152,10 @@ def shares(hit, shape, nodes, held, recovery, instance, known):
         left = [rate * n * (1 if goes_back else gone_on) for rate, n, goes_back in hit]
         clear = spread(births @ np.arange(births.size) / sum(left) if sum(left) else 1.0)
         outside = np.exp(-on * (pause - (1 - able) * repair * (1 - gone)))
-        enough = spread(1.0)[speed > 0].sum() / max(clear[speed > 0].sum(), 1e-300)  # never more than that
-        running = clear @ speed * min(outside, enough)
+        with_nodes, without = (chance[speed > 0].sum() for chance in (spread(1.0), clear))
+        if outside * without > with_nodes > 1e-9:  # no more time than there are nodes for
+            outside = with_nodes / without
+        running = clear @ speed * outside
         levels = {name: one.levels[0] for name, one in instance["checkpoints"].items()}
         known[key] = [
             running * optimal_training_time_ratio(x.cost, 1 / back, recovery.restart + x.restart)
