@@ -64,7 +64,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
     "planning.read_cluster": lambda: {"path": machine()},
-    "parallel.read_strategy": lambda: {"text": "TP8 PP2"},
+    "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
     "training.read_run_log": lambda: {"path": events(), "dialect": "events"},
     "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
     "training.read_straggler_trace": lambda: {"path": trace()},

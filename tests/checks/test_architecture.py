@@ -31,13 +31,14 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 INSIDE = [path for path in MODULES if path.parent != PACKAGE or path.stem not in ("__init__", "__main__")]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
-# the same commit and says why; whoever needs fewer lowers it.
+# the same commit and says why; whoever needs fewer lowers it. Last raised for what people bring in: families
+# of models, logs, networks and clusters of files, and for pipelines whose layers do not divide.
 BUDGET = {
-    "atlas": 610, "claims": 4965, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
-    "metrics": 2650, "optimize": 6870, "planning": 640, "parallel": 8330, "reliability": 11300,
-    "reproduce": 2160, "topology": 6420, "training": 9320, "workload": 2980, "modules": 2165,
+    "atlas": 610, "claims": 4965, "communication": 3085, "derive": 680, "drawing": 1120, "hardware": 520,
+    "metrics": 2650, "optimize": 6940, "planning": 945, "parallel": 8700, "reliability": 11335,
+    "reproduce": 2175, "topology": 6830, "training": 10270, "workload": 3565, "modules": 2295,
 }  # fmt: skip
-MOST_LINES = 63720
+MOST_LINES = 66660
 MOST_PUBLIC_NAMES = 376
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -165,7 +166,7 @@ def test_a_reader_rarely_jumps():
         sum(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree(path)))
         for path in MODULES
     ]
-    assert statistics.mean(counts) <= 9.4
+    assert statistics.mean(counts) <= 9.5
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from relparallel.parallel import Links, collective, collective_time, ring_all_reduce, rounds_time
-from relparallel.parallel._kernel import MACHINE, gather, in_node
+from relparallel.parallel._kernel import MACHINE
+from relparallel.parallel._transfer_kernel import gather, in_node
 from relparallel.parallel.algorithms import (
     chain_broadcast,
     double_tree_all_reduce,

@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 
 from relparallel.hardware import accelerator
 from relparallel.parallel import Links, collective_time
-from relparallel.parallel._kernel import MACHINE, gather
+from relparallel.parallel._kernel import MACHINE
+from relparallel.parallel._transfer_kernel import gather
 from relparallel.parallel.calibration import calibration
 from relparallel.parallel.collective_time import FORMS
 from relparallel.published import facts

@@ -95,7 +95,9 @@ def test_domains_are_what_all_parts_lost_one_by_one_add_up_to(name, order):
         network, SPLIT, place, workload=GPT, cluster=HOME, global_batch=64, network_rates=rates, repair=HOUR
     )
     found = Counter()
-    for domain in model.domains[len(rate_table("llama3").causes) - 2 :]:  # without the network and the cards
+    for domain in model.domains[
+        len(rate_table("llama3", HOME).causes) - 2 :
+    ]:  # without the network and the cards
         part = domain.component
         key = (
             part.name,
@@ -184,14 +186,14 @@ def test_tables_are_what_was_published_of_a_node():
              "mpt7b": "MPT-7B 7.66", "opt175b": "OPT 14.1"}  # fmt: skip
     for name, words in shown.items():
         assert words in text
-        table = rate_table(name)
         nodes = Cluster(nodes=2048)
+        table = rate_table(name, nodes)
         total = sum(row.rate * nodes.parts(row.level) for row in table.causes if name != "llama3")
         total = total or table.events / (54 * DAY)
         digits = len(words.split(".")[1])
         assert round(1000 * DAY * total / 2048, digits) == pytest.approx(float(words.split()[-1]))
         assert table.source
-    log = rate_table("glm130b").causes[0]
+    log = rate_table("glm130b", Cluster(nodes=96)).causes[0]
     assert (log.events, log.components, log.duration / HOUR) == (10, 96, 53 * 24 + 20)
 
 
