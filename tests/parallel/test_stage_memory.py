@@ -155,6 +155,10 @@ FLAGS = ("gated", "tied", "learned_positions", "biases")
 def test_every_stage_equals_the_count_tensor_by_tensor(case, flash, dropout, name, product):
     model, strategy, batch = case
     assume(not (PRECISIONS[name].sharded_storage and strategy.zero_stage == 2))
+    chunks = strategy.pipeline * strategy.virtual_stages  # unequal ones: test_uneven_pipelines.py
+    assume(
+        strategy.schedule != "interleaved_1f1b" or chunks == strategy.pipeline or model.layers % chunks == 0
+    )
     kept = replace(PRECISIONS[name], product_bytes=PRODUCTS[product])
     need = memory(model, strategy, batch, precision=kept, flash_attention=flash, dropout=dropout)
     expected = slowly(model, strategy, batch, kept, flash, dropout)
