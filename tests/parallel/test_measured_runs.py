@@ -106,12 +106,12 @@ def test_mixtures_of_experts_wait_for_the_launches_of_their_experts():
 
 
 def test_half_of_the_mixtures_on_b200_are_within_11_per_cent():
-    # 7.5 and 10.1 % with a network of 100 Gb/s a GPU for MLPERF-4.1-008, 6.5 and 11.0 % with its own.
+    # 6.5 and 11.0 % with the fullest stage everywhere, 8.0 and under 11.1 % with layers as they are dealt.
     table = scoreboard().set_index(["source", "used"])
     of = table.loc[[source for source in table.index if "MoE" in source[0]]]
     assert of["rows"].droplevel("used").to_dict() == {
         f"Megatron-Bridge MoE, {chip}": rows
         for chip, rows in {"B200": 9, "GB200": 12, "B300": 9, "GB300": 23, "H100": 9}.items()
     }
-    for chip, most in (("B200", 7), ("GB200", 11.1)):
+    for chip, most in (("B200", 8.1), ("GB200", 11.1)):
         assert of.loc[(f"Megatron-Bridge MoE, {chip}", "one number fitted"), "median"] < most

@@ -170,7 +170,7 @@ def test_other_errors_are_not_hidden(monkeypatch):
 def test_a_reader_that_has_seen_enough_is_no_error():
     command = f"{sys.executable} -m relparallel models | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    assert done.stdout.startswith("model ")
+    assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""
 
 

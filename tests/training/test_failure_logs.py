@@ -243,7 +243,9 @@ def test_causes_are_read_by_usual_words_and_it_is_said():
     assert chosen.level_of() == {"odd": "rack", "software": "node"}
     assert "levels names 'power', which never failed" in chosen.notes[-1]
     assert chosen.select("odd").level_of() == {"odd": "rack"}
-    with pytest.raises(ValueError, match="levels must be one of 'gpu', 'node', 'switch', 'rack', 'job'"):
+    with pytest.raises(
+        ValueError, match="levels must be one of 'gpu', 'tray', 'node', 'switch', 'rack', 'job'"
+    ):
         log([0.0, 5.0], [1.0, 6.0], levels={"c": "house"})
 
 

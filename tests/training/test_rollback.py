@@ -166,7 +166,8 @@ def test_shares_of_the_time_sum_to_one():
     rng = np.random.default_rng(5)
     for _ in range(300):
         checkpointing, causes = random_job(rng)
-        found = rollback(checkpointing, causes)
+        with np.errstate(over="ignore"):  # third moments of jobs that hardly get on may be infinite
+            found = rollback(checkpointing, causes)
         assert sum(found.buckets.values()) == pytest.approx(1.0, abs=1e-9)
         assert min(found.buckets.values()) >= 0.0
         assert found.buckets["productive"] == found.share
