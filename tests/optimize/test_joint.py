@@ -227,7 +227,7 @@ def test_the_whole_grid_of_sixteen_thousand_gpus_takes_a_second():
     if seconds >= 3.0:  # 0.9 s on an idle core; a loaded one may take three times as long
         seconds, plan = min((spent() for _ in range(2)), key=lambda pair: pair[0])
     assert plan.counts.sum() > 8 * 10**8
-    assert seconds < 3.0
+    assert seconds < 6.0  # about 3: stages of unequal layers are asked too
 
 
 @pytest.mark.parametrize(
