@@ -354,16 +354,12 @@ def plan(
         speeds = measured if isinstance(measured, Mapping) else read_measured(measured)
         question |= {"limits": limits, "measured": speeds}
     found = tuple(
-        joint(
-            sizes,
-            one,
-            global_batch=global_batch,
-            **question,
-            network=network if isinstance(network, Topology) else network_of(network, one),
-        )
+        joint(sizes, one, global_batch=global_batch, network=network_of(network, one), **question)
         for one in machines
     )
     assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
+    wired = (one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None)
+    notes += dict.fromkeys(note for said in wired for note in said)
     notes += [note for one in found if (note := many_stages(one, sizes.layers))]
     return Plan(
         name=name, model=sizes, global_batch=global_batch, found=found, price=prices, strategies=strategies,

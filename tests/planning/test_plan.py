@@ -244,3 +244,10 @@ def test_measured_strategies_are_asked_about_by_label():
     plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, measured=speeds)
     assert "it is the best" in plan.why_not(plan.strategy)
     assert "is not among the measured strategies" in plan.why_not("TP4 DP16")
+
+
+def test_a_scheduler_s_topology_says_what_each_leaf_stops(tmp_path):
+    path = tmp_path / "topology.conf"
+    path.write_text("SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-8]\nSwitchName=s Switches=a,b\n")
+    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, network=path, spares=0)
+    assert any("nodes hang at" in note for note in plan.notes)
