@@ -5,37 +5,20 @@ waits for the last of them. MG-WFBP and Horovod's fusion buffer are two answers.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_choice, require_real
+from relparallel._checks import require_choice, require_real
 from relparallel.chain import best_chains
+from relparallel.parallel.ordering import MergedMessages
 from relparallel.units import MIB
 from relparallel.workload import LayerGraph
 
 FloatArray = NDArray[np.float64]
 MERGING: Final = ("optimal", "greedy", "none", "all")
 """Least finish; the rule of MG-WFBP; every tensor alone (wait-free backpropagation); one message."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class MergedMessages(Result):
-    """Messages in their order: tensors ``groups[i][0]`` to ``groups[i][1] - 1`` go together.
-
-    ``begin`` and ``end`` [s] of every message; all is there at ``finish`` [s].
-    """
-
-    groups: tuple[tuple[int, int], ...]
-    begin: FloatArray
-    end: FloatArray
-
-    @property
-    def finish(self) -> float:
-        """When the last message is there [s]."""
-        return float(self.end[-1])
 
 
 def merge_gradients(

@@ -7,6 +7,7 @@ the network in turn: one for an all-reduce, two to a parameter server and back, 
 between GPU and network. A message of M bytes occupies a hop for M/B and arrives a later than it has left.
 """
 
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
+    Result,
     require_choice,
     require_indices,
     require_instance,
@@ -22,12 +24,28 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
-from relparallel.parallel.fusion import MergedMessages
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 from relparallel.workload.graph import LayerGraph
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class MergedMessages(Result):
+    """Messages in their order: tensors ``groups[i][0]`` to ``groups[i][1] - 1`` go together.
+
+    ``begin`` and ``end`` [s] of every message; all is there at ``finish`` [s].
+    """
+
+    groups: tuple[tuple[int, int], ...]
+    begin: Floats
+    end: Floats
+
+    @property
+    def finish(self) -> float:
+        """When the last message is there [s]."""
+        return float(self.end[-1])
 
 
 class _Policy(NamedTuple):
