@@ -1,5 +1,6 @@
 from . import (
     atlas as atlas,
+    book as book,
     chain as chain,
     claims as claims,
     communication as communication,

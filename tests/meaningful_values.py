@@ -5,14 +5,11 @@ Infinity where something may last for ever, text where a name is free.
 
 import valid_availability
 import valid_checkpoints
-import valid_communication
 import valid_goodput
 import valid_network_failures
 import valid_planning
-import valid_plans
 import valid_real
 import valid_reliability
-import valid_sharing
 import valid_workload
 
 FREE = {"text"}
@@ -36,21 +33,15 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.ComponentClass": {"name": FREE},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
-    **valid_sharing.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,
-    **valid_communication.MEANINGFUL,
     **valid_goodput.MEANINGFUL,
     **valid_availability.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
     **valid_planning.MEANINGFUL,
-    **valid_plans.MEANINGFUL,
     **valid_real.MEANINGFUL,
     **valid_reliability.MEANINGFUL,
     "topology.UnitPrices": {"name": FREE},
     "topology.read": {"path": FREE},
     "topology.write": {"path": FREE},
     "workload.LayerGraph": {"title": FREE, "edges": {"empty"}},  # a model of one layer
-    "workload.PartitionProblem": {"edges": {"empty"}},  # operators that need nothing from each other
-    "workload.read_partition_problem": {"path": FREE},
-    "workload.read_profile": {"path": FREE},
 }

@@ -6,7 +6,8 @@ import pytest
 from matplotlib.collections import LineCollection
 from scipy.spatial.distance import pdist
 
-from relparallel.drawing import abridge, draw_topology, gallery, positions
+from relparallel.book.s24.abridged import abridge
+from relparallel.drawing import draw_topology, gallery, positions
 from relparallel.drawing.layouts import shades
 from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours
 from relparallel.plotting import PALETTE, figure

@@ -17,7 +17,6 @@ import valid_availability
 import valid_checkpoints
 import valid_closed_forms
 import valid_collectives
-import valid_communication
 import valid_costs
 import valid_designs
 import valid_goodput
@@ -26,16 +25,13 @@ import valid_layer_graphs
 import valid_network_failures
 import valid_ordering
 import valid_planning
-import valid_plans
 import valid_real
 import valid_recovery
 import valid_reliability
 import valid_schedules
 import valid_search
-import valid_sharing
 import valid_simulation
 import valid_staleness
-import valid_transport
 import valid_workload
 from valid_workload import Arguments, fields, model
 
@@ -110,10 +106,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "pods": 4, "hosts_per_pod": 16, "electrical": 0.5, "optical": 0.5, "wavelengths": 8,
     },
     "topology.reconfigure": lambda: {"topology": rp.topology.c_through(2, 2, 2), "matching": [(0, 3)]},
-    "topology.schedule_circuits": lambda: circuits(),
-    "topology.circuit_demand": lambda: {
-        "topology": rp.topology.c_through(2, 2, 2), "waiting": 1e9 * np.ones((8, 8)),
-    },
     "topology.paths": lambda: {
         "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "routing": "design",
         "rng": np.random.default_rng(1),
@@ -129,13 +121,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "wavelengths": 8,
     },
     "topology.unit_prices": lambda: {"name": "helios2010"},
-    "topology.equipped": lambda: {
-        "topology": rp.topology.fat_tree(4), "prices": rp.topology.unit_prices(), "latency": 1e-6,
-        "mtbf": {"switch": 1e9, "cable": 1e8}, "mttr": 3600.0,
-    },
-    "topology.equipped by class": lambda: {"topology": nx.cycle_graph(5), "mttr": {"cable": 60.0}},
-    "topology.mean_lives": lambda: {"rates": rp.hardware.llama3_interruptions()},
-    "topology.mean_repair": dict,
     "topology.racks": lambda: {"topology": rp.topology.fat_tree(4)},
     "topology.with_power_domains": lambda: {
         "topology": rp.topology.leaf_spine(3, 2, 1), "racks_per_domain": 2,
@@ -182,22 +167,14 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "metrics.field_losses": lambda: {"topology": rp.topology.fat_tree(4)},
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
-    "metrics.aggregate_bottleneck_throughput": lambda: {
-        "topology": nx.cycle_graph(5), "alive": None, "split": "paths",
-    },
     "metrics.concurrent_flow": lambda: {
         "topology": nx.cycle_graph(5), "traffic": "permutation", "share": 0.5, "gap": 0.01,
         "rng": np.random.default_rng(1),
     },
     "metrics.ecmp_load": lambda: {"topology": nx.cycle_graph(5), "alive": None, "split": "paths"},
-    "metrics.throughput_under_failures": lambda: {
-        "topology": nx.cycle_graph(5), "samples": 2, "rng": np.random.default_rng(1), "links": 0.2,
-        "switches": 0.0, "servers": 0.0, "split": "paths",
-    },
     # workload
     **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
-    **valid_plans.CALLS,
     **valid_availability.CALLS,
     **valid_network_failures.CALLS,
     **valid_planning.CALLS,
@@ -206,10 +183,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_recovery.CALLS,
     **valid_reliability.CALLS,
     **valid_simulation.CALLS,
-    **valid_sharing.CALLS,
     **valid_staleness.CALLS,
-    **valid_communication.CALLS,
-    **valid_transport.CALLS,
     **valid_checkpoints.CALLS,
     **valid_closed_forms.CALLS,
     **valid_goodput.CALLS,
@@ -238,7 +212,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "optimizer_bytes": 12.0,
     },
     "parallel.stage_activation_bytes": lambda: {"model": model(), "strategy": strategy(), "micro_batches": 8},
-    "parallel.strategy_collectives": lambda: {"model": model(), "strategy": strategy(), "global_batch": 8},
     # training
     "training.ComponentClass": lambda: fields(component()),
     "training.FailureModel": lambda: {

@@ -58,10 +58,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.level_rounds_time": lambda: {
         "rounds": rp.parallel.ring_all_reduce(4, 4), "levels": LEVELS, "element_bytes": 2.0,
     },
-    "parallel.nccl_times": lambda: {
-        "size": 1e6, "ranks": 16, "nodes": 2, "channels": 8, "channel_bandwidth": 2e10,
-        "architecture": "ampere", "link": "pci",
-    },
     "parallel.plan_rounds": lambda: {
         "rounds": rp.parallel.ring_all_reduce(4, 4), "network": rp.topology.fat_tree(4),
         "nodes": [0, 1, 2, 3], "work": 1.0, "element_bytes": 2.0, "latency": 1e-6, "streamed": True,

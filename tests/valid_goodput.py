@@ -27,10 +27,6 @@ def call() -> Arguments:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "training.consequences": lambda: {
-        key: value for key, value in call().items()
-        if key in ("model", "checkpointing", "recovery", "spares")
-    },
     "training.goodput": call,
 }  # fmt: skip
 

@@ -26,7 +26,6 @@ def plan() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "optimize.break_even_rate": lambda: {"plan": plan(), "checkpoint": "storage"},
     "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},
     "optimize.joint": question,
     "optimize.joint measured": lambda: question() | {

@@ -50,7 +50,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.layer_graph": lambda: {"name": "vgg-11"},
     "workload.layer_graphs": dict,
     "workload.LayerGraph": lambda: fields(graph()),
-    "workload.PartitionProblem": lambda: fields(rp.workload.read_partition_problem(problem())),
-    "workload.read_partition_problem": lambda: {"path": problem(), "time_unit": 1e-3},
-    "workload.read_profile": lambda: {"path": profile(), "batch": 2, "data_loading": True},
 }  # fmt: skip

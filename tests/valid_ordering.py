@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from valid_workload import Arguments
 
-from relparallel.parallel import merge_gradients, shards
+from relparallel.book.s37.fusion import merge_gradients
 from relparallel.workload import LayerGraph
 
 
@@ -32,20 +32,6 @@ MESH = {"row": 2, "column": 2}
 DIMS = {"b": 4, "h": 6}
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.shards": lambda: {
-        "dims": DIMS, "mesh": MESH, "layout": {"b": "row"}, "halo": {"b": (1, 1)},
-    },
-    "parallel.movement": lambda: {
-        "before": shards(DIMS, MESH, {"b": "row"}), "after": shards(DIMS, MESH, {"h": "row"}),
-    },
-    "parallel.mesh_product": lambda: {
-        "terms": "bh,h->b", "dims": DIMS, "mesh": MESH, "layout": {"b": "row"}, "element_bytes": 4.0,
-    },
-    "parallel.reshard": lambda: {
-        "before": shards(DIMS, MESH, {"b": "row"}), "after": shards(DIMS, MESH, {"h": "row"}),
-        "bandwidth": 1e9, "method": "broadcast", "order": "search", "element_bytes": 2.0, "per_host": 2,
-        "pieces": 4,
-    },
     "parallel.order": lambda: {
         "graph": small(), "policy": "forward", "network": (0.1, 4.0), "partition": 2.0, "credit": 2,
         "groups": None, "loss": 0.1, "timeout": 1.0, "rng": np.random.default_rng(1),

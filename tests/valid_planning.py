@@ -67,7 +67,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
     "training.read_run_log": lambda: {"path": events(), "dialect": "events"},
     "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
-    "training.read_straggler_trace": lambda: {"path": trace()},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }  # fmt: skip
 MEANINGFUL = {

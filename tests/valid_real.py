@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from valid_workload import Arguments, fields
 
 import relparallel as rp
@@ -37,12 +36,6 @@ def log() -> Any:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.FailureLog": lambda: fields(log()),
-    "training.fit_lifetimes": lambda: {
-        "times": [1.0, 2.0, 6.0], "censored": 3.0, "laws": ("weibull",), "samples": 2,
-        "rng": np.random.default_rng(0),
-    },
-    "training.predict_runs": lambda: {"points": 2.0},
-    "training.published_runs": dict,
     "training.read_failure_log": lambda: {
         "path": written("log.csv", "host,from,to,why,note\nn1,0,2,gpu,x\nn2,3,4,nic,y\n"), "population": 4,
         "node": "host", "start": "from", "end": "to", "cause": "why", "clock": "h", "finish": 9e4,

@@ -47,10 +47,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.evaluate (sampled)": lambda: {
         **CALLS["reliability.evaluate"](), "method": "monte_carlo", "rng": np.random.default_rng(1),
     },
-    "reliability.failure_frequency": lambda: {
-        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_mtbf": 1e6, "link_mttr": 1e3,
-        "node_mtbf": {1: 1e7}, "node_mttr": 0.0, "max_states": 1000,
-    },
     "reliability.polynomial": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "parts": "links", "max_states": 1000,
     },
@@ -65,5 +61,4 @@ MEANINGFUL = {
     "reliability.evaluate": {"groups": {"empty"}},  # there are none
     "reliability.evaluate (with groups)": {"groups": {"empty"}},
     "reliability.evaluate (sampled)": {"groups": {"empty"}},
-    "reliability.failure_frequency": {"link_mtbf": {"infinite"}, "node_mtbf": {"infinite"}},  # never fails
 }  # fmt: skip

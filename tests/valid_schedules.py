@@ -7,16 +7,9 @@ from valid_workload import Arguments
 from relparallel.parallel import simulate_schedule
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.best_order": lambda: {
-        "stages": 2, "micro_batches": 3, "forward": 1, "backward": 2, "backward_weight": 1,
-        "most_in_flight": 2.0, "local": True,
-    },
     "parallel.bubble_fraction": lambda: {
         "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
         "backward": 2.0, "backward_weight": 1.0,
-    },
-    "parallel.fill_bubbles": lambda: {
-        "timeline": simulate_schedule("gpipe", 2, 2), "resource": [0, 1], "duration": [1.0, 2.0],
     },
     "parallel.iteration_period": lambda: {
         "timeline": simulate_schedule("gpipe", 2, 2, iterations=4), "micro_batches": 2,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import relparallel as rp
+from relparallel.book import s31
 
 Arguments = dict[str, Any]
 
@@ -19,7 +20,7 @@ def model() -> Any:
 
 
 def mixed() -> Any:
-    return rp.workload.rlhf(model(), model(), prompt=8, response=8, sequences=4)
+    return s31.rlhf(model(), model(), prompt=8, response=8, sequences=4)
 
 
 def recurrent() -> Arguments:
@@ -32,24 +33,15 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.bert": lambda: {
         "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "sequence": 16, "batch": 2,
     },
-    "workload.break_even_sram": lambda: {"head": 64},
     "workload.encoder_decoder": lambda: {
         "encoder": 2, "decoder": 3, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "source": 16,
         "target": 8, "batch": 2, "head_size": 8, "biases": True,
     },
-    "workload.encoder_layer": lambda: {
-        "batch": 2, "sequence": 16, "hidden": 64, "heads": 4, "ffn": 100,
-    },
-    "workload.flash_attention_accesses": lambda: {"sequence": 128, "head": 8, "sram": 1000},
     "workload.lost_gradients": lambda: {
         "scale": 8.0, "mean": -6.0, "deviation": 1.5, "number": rp.workload.FORMATS["fp16"],
     },
     "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
     "workload.recurrent": lambda: {"cell": "lstm", **recurrent()},
-    "workload.rlhf": lambda: {
-        "actor": model(), "critic": model(), "prompt": 8, "response": 8, "sequences": 4, "epochs": 2,
-    },
-    "workload.standard_attention_accesses": lambda: {"sequence": 128, "head": 8},
     "workload.state_bytes_per_parameter": lambda: {
         "weights": "bf16", "gradients": "fp32", "master": True, "moments": 2,
     },
@@ -66,10 +58,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.vision_transformer": lambda: {
         "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "patch": 4, "image": 16, "classes": 10, "batch": 2,
     },
-    "workload.words_moved": lambda: {"layer": rp.workload.encoder_layer(), "fused": ["softmax"]},
 }  # fmt: skip
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "workload.lost_gradients": {"mean": {"negative"}},
-    "workload.words_moved": {"fused": {"empty"}},  # every operator is a kernel of its own
 }

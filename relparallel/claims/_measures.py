@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 
 from relparallel import metrics, topology, units
+from relparallel.book import s22
 from relparallel.topology.routing import disjoint_paths, ecmp_paths
 
 
@@ -75,7 +76,7 @@ def exact_bisection(t: topology.Topology) -> float:
 
 def bottleneck(t: topology.Topology) -> float:
     """Links of a host that all-to-all traffic fills over all shortest paths."""
-    return float(metrics.aggregate_bottleneck_throughput(t))
+    return float(s22.aggregate_bottleneck_throughput(t))
 
 
 def bottleneck_per_host(t: topology.Topology) -> float:

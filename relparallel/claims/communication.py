@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
+from relparallel.book import s36
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.communication import batch as large_batch, feedback, linear_models
 
 
 def _normal(*shape: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def broken_variance_bounds(cases: int) -> int:
     sizes = np.geomspace(10, 1e6, cases).astype(int)
     draws = [np.random.default_rng(n).standard_t(2, n) for n in sizes]
     return sum(
-        com.qsgd(s).variance(v) > (1 + 1e-12) * min(v.size / s**2, v.size**0.5 / s) * (v @ v)
+        s36.qsgd(s).variance(v) > (1 + 1e-12) * min(v.size / s**2, v.size**0.5 / s) * (v @ v)
         for v in draws
         for s in (1, 4, 64)
     )
@@ -36,14 +36,14 @@ def broken_variance_bounds(cases: int) -> int:
 @reproduces("qsgd_var_ones")
 def variance_of_ones(n: int, s: int) -> float:
     """Exact variance over the squared norm."""
-    return com.qsgd(s).variance(np.ones(n)) / n
+    return s36.qsgd(s).variance(np.ones(n)) / n
 
 
 @reproduces("qsgd_bits_sparse")
 def sparse_bits(n: int, s: int, draws: int) -> float:
     """Mean length of the code of normal vectors."""
     rng = np.random.default_rng(1)
-    return float(np.mean([com.qsgd(s).encode(rng.normal(size=n), rng).bits for _ in range(draws)]))
+    return float(np.mean([s36.qsgd(s).encode(rng.normal(size=n), rng).bits for _ in range(draws)]))
 
 
 _DENSE = (
@@ -56,27 +56,27 @@ _DENSE = (
 @reproduces("qsgd_dense", discrepancies={"qsgd_dense": _DENSE})
 def dense_bits(n: int, s: int) -> float:
     """Length of the code of equal numbers, where nothing is random."""
-    return com.qsgd(s).encode(np.ones(n), np.random.default_rng(1)).bits
+    return s36.qsgd(s).encode(np.ones(n), np.random.default_rng(1)).bits
 
 
 @reproduces("terngrad_ratio")
 def ternary_ratio(bits: int) -> float:
     """Bits of a million numbers over those that TernGrad sends of them, its scale aside."""
     n, scale = 10**6, 32
-    return bits * n / (com.terngrad().encode(np.ones(n), np.random.default_rng(1)).bits - scale)
+    return bits * n / (s36.terngrad().encode(np.ones(n), np.random.default_rng(1)).bits - scale)
 
 
 @reproduces("onebit_err")
 def sign_error(n: int) -> float:
     """Squared error over squared norm, at evenly spaced quantiles of the normal distribution."""
     v = ndtri((np.arange(n) + 0.5) / n)
-    return com.one_bit().variance(v) / float(v @ v)
+    return s36.one_bit().variance(v) / float(v @ v)
 
 
 @reproduces("sbc_golomb_*")
 def position_bits(p: float) -> float:
     """Mean bits of a position."""
-    return float(com.golomb_bits(p))
+    return float(s36.golomb_bits(p))
 
 
 @reproduces("dgc_momentum_identity")
@@ -84,7 +84,7 @@ def momentum_difference(beta: float, steps: int, d: int, k: int) -> float:
     """Weights of dense momentum against those of compressed momentum, corrected by the residual."""
     gradients = iter(_normal(steps, d))
     memory: Any = None
-    method = com.ErrorFeedback(com.top_k(k / d), momentum=beta)
+    method = s36.ErrorFeedback(s36.top_k(k / d), momentum=beta)
     dense = sparse = velocity = np.zeros(d)
     for gradient in gradients:
         velocity = beta * velocity + gradient
@@ -100,7 +100,7 @@ _CUT = "The third number is 4**-3 = 0.015625, cut after three decimals; the seco
 @reproduces("dgc_warmup", discrepancies={"dgc_warmup": _CUT})
 def warm_up_shares(epochs: int, least: float) -> tuple[float, ...]:
     """Shares that are sent of 4**9 numbers."""
-    methods = [feedback.deep_gradient_compression(epoch, density=least) for epoch in range(epochs)]
+    methods = [s36.feedback.deep_gradient_compression(epoch, density=least) for epoch in range(epochs)]
     return tuple(method.compressor.contraction(4**9) for method in methods)
 
 
@@ -142,7 +142,7 @@ def broken_contractions(cases: int, d: int) -> int:
     shares = np.linspace(0.02, 1, cases)
     vectors = np.random.default_rng(1).standard_t(2, (cases, d))
     return sum(
-        com.top_k(p).variance(v) > (1 - com.top_k(p).contraction(d)) * (v @ v) * (1 + 1e-12)
+        s36.top_k(p).variance(v) > (1 - s36.top_k(p).contraction(d)) * (v @ v) * (1 + 1e-12)
         for p, v in zip(shares, vectors, strict=True)
     )
 
@@ -150,13 +150,13 @@ def broken_contractions(cases: int, d: int) -> int:
 @reproduces("bsp_exp_*", "ssp_P2_*", "ssp_P8_s1", "ssp_P8_s3")
 def exact_rate(P: int, s: int) -> float:
     """Of the Markov chain."""
-    return com.ssp_throughput(P, s)
+    return s36.ssp_throughput(P, s)
 
 
 @reproduces("ssp_P8_s10")
 def simulated_rate(P: int, s: int, clocks: int) -> float:
     """Of the waiting recursion with exponential times."""
-    return com.asynchronous_run(np.random.default_rng(1).exponential(size=(clocks, P)), s).throughput
+    return s36.asynchronous_run(np.random.default_rng(1).exponential(size=(clocks, P)), s).throughput
 
 
 @reproduces("ssp_persistent")
@@ -164,14 +164,14 @@ def straggler_rate(P: int, s: int, slow: float) -> float:
     """Of the waiting recursion where one worker is always slow."""
     times = np.ones((20_000, P))
     times[:, 0] = slow
-    return com.asynchronous_run(times, s).throughput
+    return s36.asynchronous_run(times, s).throughput
 
 
 @reproduces("lars_invariance")
 def step_length_error(rate: float, smallest: float, largest: float) -> float:
     """Length of an update over rate and weights, for gradients of both scales."""
     w, g = _normal(2, 50)
-    rule = com.UpdateRule(trust=1.0)
+    rule = s36.UpdateRule(trust=1.0)
     slopes = [rule.directed(_constant(scale * g)) for scale in (smallest, largest)]
     updates = [com.delayed_descent(slope, w, [rate], 0)[1] - w for slope in slopes]
     return float(max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates))
@@ -180,13 +180,13 @@ def step_length_error(rate: float, smallest: float, largest: float) -> float:
 @reproduces("goyal_lr")
 def scaled_rate(batch: int, images: int, epochs: int) -> float:
     """Largest rate of the schedule."""
-    return float(large_batch.large_batch_rates(batch, images, epochs).max())
+    return float(s36.batch.large_batch_rates(batch, images, epochs).max())
 
 
 @reproduces("goyal_iters")
 def scaled_updates(batch: int, images: int, epochs: int) -> int:
     """Updates of the schedule."""
-    return large_batch.large_batch_rates(batch, images, epochs).size
+    return s36.batch.large_batch_rates(batch, images, epochs).size
 
 
 @theorem("THM-truncated-lasso", system="Truncated gradient")
@@ -194,7 +194,7 @@ def truncated_lasso() -> tuple[float, float]:
     """On an orthonormal design the truncated gradient ends at the soft-thresholded least squares."""
     # Sum of squared weights after 200 updates with pull 0.5, and of the closed form.
     best = _normal(30)
-    pull = linear_models.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
+    pull = s36.linear_models.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
     found = com.delayed_descent(pull, np.zeros(30), np.full(200, 0.5), 0)[-1]
     return float(found @ found), float(np.sum(np.maximum(np.abs(best) - 0.5, 0) ** 2))
 
@@ -203,7 +203,7 @@ def truncated_lasso() -> tuple[float, float]:
 def dropping_loses_nothing() -> tuple[float, float]:
     """What was sent and what is kept add up to all gradients."""
     # Squared norm of both sums after 300 gradients of which 1 % is sent.
-    gradients, method = _normal(300, 400), com.ErrorFeedback(com.top_k(0.01))
+    gradients, method = _normal(300, 400), s36.ErrorFeedback(s36.top_k(0.01))
     sent = np.zeros(400)
     memory: Any = None
     for gradient in gradients:
@@ -223,7 +223,7 @@ def asynchrony_is_momentum() -> tuple[float, float]:
         before_start = (1 - 1 / workers) ** (t + 1)
         new = weights[-1] - rate * (chance @ weights[::-1] + before_start * weights[0])
         weights = np.append(weights, new)
-    taps = [np.asarray(tap) for tap in com.asynchronous_taps(rate, workers).values()]
+    taps = [np.asarray(tap) for tap in s36.asynchronous_taps(rate, workers).values()]
     now, last = np.asarray(1.0 - rate), np.ones(())  # all workers begin with the same weights
     for _ in range(59):
         now, last = taps[0] * now + taps[1] * last, now
@@ -249,7 +249,7 @@ def most_missing_updates() -> tuple[int, int]:
     # Four workers, s = 3: one is ahead by 3 clocks, then the others overtake it in its next clock.
     times = np.full((20, 4), 0.01)
     times[0, 1:], times[3, 0] = 1.0, 100.0
-    return int(com.asynchronous_run(times, staleness=3).delays.max()), 3 * 7
+    return int(s36.asynchronous_run(times, staleness=3).delays.max()), 3 * 7
 
 
 @theorem("THM-downpour-delay", system="DistBelief (Downpour SGD)")
@@ -258,7 +258,7 @@ def downpour_delay() -> tuple[float, float]:
     # Five workers, n = 4, equal clocks out of step; over whole periods after the first.
     times = np.ones((80, 5))
     times[0] += np.arange(5) / 5
-    return float(com.asynchronous_run(times, fetch=4).delays[100:300].mean()), 4 + 5 * 3 / 2
+    return float(s36.asynchronous_run(times, fetch=4).delays[100:300].mean()), 4 + 5 * 3 / 2
 
 
 @theorem("THM-cocoa-ridge", system="CoCoA")
@@ -266,7 +266,7 @@ def cocoa_ridge() -> tuple[float, float]:
     """CoCoA ends at the solution of the ridge regression."""
     # Squared norm of the weights after 600 rounds of four workers, and of the linear system's solution.
     x, y = _normal(24, 4), _normal(24)
-    run = com.cocoa(x, y, workers=4, local_steps=12, rounds=600, rng=np.random.default_rng(1))
+    run = s36.cocoa(x, y, workers=4, local_steps=12, rounds=600, rng=np.random.default_rng(1))
     solved = np.linalg.solve(x.T @ x / 24 + 0.1 * np.eye(4), x.T @ y / 24)
     return float(run.weights @ run.weights), float(solved @ solved)
 
@@ -276,7 +276,7 @@ def lamb_layers() -> tuple[float, float]:
     """LAMB moves every layer by the rate times the norm of its weights, whatever the gradients."""
     # Sum over three layers of the lengths of the fifth update, and of 0.1 times the norms before it.
     scales = np.repeat([1e-4, 1.0, 1e4], 20)
-    rule = com.UpdateRule(momentum=0.9, second=0.999, trust=1.0)
+    rule = s36.UpdateRule(momentum=0.9, second=0.999, trust=1.0)
     path = com.delayed_descent(
         rule.directed(lambda w, u: scales * w, layers=(20, 40)), _normal(60), np.full(5, 0.1), 0
     )
@@ -298,5 +298,5 @@ def critical_batch() -> tuple[float, float]:
         a2, a1, _ = np.polyfit([0.0, 1.0, 2.0], losses, 2)
         return float(a1**2 / (4 * a2))
 
-    noise = com.noise_scale(4, 64, [squared(4)], [squared(64)])
+    noise = s36.noise_scale(4, 64, [squared(4)], [squared(64)])
     return best(8) / best(1e18), 1 / (1 + noise / 8)

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 
 from relparallel import hardware, optimize, parallel, workload
+from relparallel.book import s43
 from relparallel.claims.registry import theorem
 from relparallel.optimize.joint_plans import JointPlan
 
@@ -50,7 +51,7 @@ def break_even_of_the_search() -> tuple[float, float]:
     plan = optimize.joint(
         model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0, pause=0.0
     )
-    found = optimize.break_even_rate(plan)
+    found = s43.break_even_rate(plan)
     return found.rate, found.closed_rate
 
 

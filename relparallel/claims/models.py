@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from relparallel import hardware, units, workload
+from relparallel.book import s31
 from relparallel.claims._rows import model_of
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
@@ -118,7 +119,7 @@ def resnet_parameters(fact: Fact, classes: int) -> float:
 @reproduces("dmayn_flop")
 def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float, float]:  # noqa: E741
     """GFLOP of the products, forward and both passes."""
-    products = workload.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
+    products = s31.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
     forward = products["flops"][products["pass"] == "forward"].sum()
     return float(forward) / units.GFLOP, float(products["flops"].sum()) / units.GFLOP
 
@@ -126,7 +127,7 @@ def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float,
 @reproduces("dmayn_shares")
 def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:  # noqa: E741
     """Percentages by class."""
-    layer = workload.encoder_layer(B, L, I, H, U)
+    layer = s31.encoder_layer(B, L, I, H, U)
     share = 100 * layer.groupby("class")["flops"].sum() / layer["flops"].sum()
     return tuple(float(share[kind]) for kind in workload.KINDS)
 
@@ -134,7 +135,7 @@ def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:
 @reproduces("flash_count")
 def flash_accesses(N: int, d: int, M: int) -> tuple[int, int]:
     """Numbers read or written in tiles, and without."""
-    return workload.flash_attention_accesses(N, d, M), workload.standard_attention_accesses(N, d)
+    return s31.flash_attention_accesses(N, d, M), s31.standard_attention_accesses(N, d)
 
 
 _KERNELS = (
@@ -147,8 +148,8 @@ _KERNELS = (
 def flash_traffic() -> tuple[float, float, float, float]:
     """GB and ms of 64 x 16 heads of 1024 tokens; backward counts as two forward passes."""
     counts = (
-        workload.standard_attention_accesses(1024, 64),
-        workload.flash_attention_accesses(1024, 64, 51200),
+        s31.standard_attention_accesses(1024, 64),
+        s31.flash_attention_accesses(1024, 64, 51200),
     )
     moved = [3 * 64 * 16 * 2 * count for count in counts]
     rate = hardware.accelerator("a100-40gb").memory_bandwidth
@@ -212,8 +213,8 @@ def rounded_gradients() -> tuple[float, float]:
 def fusion_savings() -> tuple[int, int]:
     """Fusion saves each inner tensor's write and reads, and each repeated read of an outer one."""
     # Words saved by fusing the softmax, counted by kernels and by tensors.
-    layer = workload.encoder_layer()
-    saved = workload.words_moved(layer).sum() - workload.words_moved(layer, ["softmax", "relu"]).sum()
+    layer = s31.encoder_layer()
+    saved = s31.words_moved(layer).sum() - s31.words_moved(layer, ["softmax", "relu"]).sum()
     scores, wide = 8 * 16 * 512 * 512, 8 * 512 * 4096
     return int(saved), 2 * scores + scores + 2 * wide + wide
 
@@ -223,7 +224,7 @@ def rlhf_states() -> tuple[float, float]:
     """Two trained models and two frozen ones keep 18 bytes for each parameter of actor and critic."""
     # Bytes without the cache, and the closed form.
     actor, critic = workload.transformer("llama2-13b"), workload.transformer("llama2-7b")
-    step = workload.rlhf(actor, critic, prompt=8, response=8, sequences=4)
+    step = s31.rlhf(actor, critic, prompt=8, response=8, sequences=4)
     return step.bytes - step.cache, 18.0 * (actor.parameters + critic.parameters)
 
 

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 
 from relparallel import metrics, reliability, topology
+from relparallel.book import s22, s24
 from relparallel.claims.registry import theorem
 from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.topology.routing import bcube_paths, disjoint_paths, ecmp_paths, ficonn_route
@@ -104,7 +105,7 @@ def fat_tree_host_cables() -> tuple[float, float]:
 def bcube_theorem() -> tuple[float, float]:
     """All-to-all traffic of a BCube gets n(N-1)/(n-1) host links, more than one per server."""
     # Measured at 4,096 servers.
-    return float(metrics.aggregate_bottleneck_throughput(topology.bcube(n=8, k=3))), 8 * 4095 / 7
+    return float(s22.aggregate_bottleneck_throughput(topology.bcube(n=8, k=3))), 8 * 4095 / 7
 
 
 @theorem("THM-TOPO-FAT-TREE-FLOW", system="Fat-Tree")
@@ -185,7 +186,7 @@ def c_through_duty() -> tuple[float, float]:
     """Saturated circuits of R racks carry R C hold/(hold + reconfiguration)."""
     # Sixteen racks held for 100 ms, dark for 12 ms, over five epochs.
     demand = 1e15 * (1 - np.eye(16))
-    found = topology.schedule_circuits(topology.c_through(4, 4, 16), demand, 0.1, 0.012, epochs=5)
+    found = s24.schedule_circuits(topology.c_through(4, 4, 16), demand, 0.1, 0.012, epochs=5)
     return found.throughput, 16 * LINK_CAPACITY * 0.1 / 0.112
 
 
@@ -194,7 +195,7 @@ def helios_circuits() -> tuple[float, float]:
     """With F fibres of w wavelengths a pod, saturated circuits of P pods carry P F w C."""
     # Eight pods of 32 hosts, half of their bandwidth optical: two fibres of eight wavelengths.
     demand = 1e15 * (1 - np.eye(8))
-    found = topology.schedule_circuits(topology.helios(8, 32, 0.5, 0.5), demand, 1.0, 0.0)
+    found = s24.schedule_circuits(topology.helios(8, 32, 0.5, 0.5), demand, 1.0, 0.0)
     return found.throughput, 8 * 2 * 8 * LINK_CAPACITY
 
 

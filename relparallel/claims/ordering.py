@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relparallel import parallel
+from relparallel.book import s33, s37
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.workload import LayerGraph, Transformer
 
@@ -73,7 +74,7 @@ def fused() -> tuple[float, float]:
     """What is ready at a look goes together: simulated messages end when the recursion over looks says."""
     # End of the last message in a step without forward passes, and by the recursion.
     graph = _graph(0 * _FORWARD, _BACKWARD, _SIZES)
-    merged = parallel.fuse_gradients(graph, latency=0.5, bandwidth=4.0, buffer=16.0, cycle=2.5)
+    merged = s37.fuse_gradients(graph, latency=0.5, bandwidth=4.0, buffer=16.0, cycle=2.5)
     return parallel.order(graph, network=(0.5, 4.0), groups=merged).makespan, merged.finish
 
 
@@ -91,17 +92,17 @@ def pipelined_broadcast() -> tuple[float, float]:
     """K pieces that A hosts pass on take t (1 + (A - 1)/K)."""
     # Simulated as a message of 6 slices over 5 hops, and as the only transfer of a resharding.
     found = parallel.order(_graph([0.0], [0.0], [30.0]), network=[_FREE] * 5, partition=5.0).makespan
-    one = parallel.shards({"x": 30}, {"host": 1}, {})
-    many = parallel.shards({"x": 30}, {"host": 5}, {})
-    return parallel.reshard(one, many, bandwidth=1.0, element_bytes=1.0, pieces=6).time, found
+    one = s37.shards({"x": 30}, {"host": 1}, {})
+    many = s37.shards({"x": 30}, {"host": 5}, {})
+    return s37.reshard(one, many, bandwidth=1.0, element_bytes=1.0, pieces=6).time, found
 
 
 @theorem("THM-reshard-order", system="Cross-mesh resharding")
 def reshard_order() -> tuple[float, float]:
     """Of all orders of the transfers between two meshes none is faster than the one that search finds."""
     # Halves to fifths, where greedy is not best; by search, and by trying 720 orders of the overlaps.
-    halves, fifths = (parallel.shards({"x": 20}, {"host": n}, {"x": "host"}) for n in (2, 5))
-    found = parallel.reshard(halves, fifths, bandwidth=1.0, element_bytes=1.0, order="search")
+    halves, fifths = (s37.shards({"x": 20}, {"host": n}, {"x": "host"}) for n in (2, 5))
+    found = s37.reshard(halves, fifths, bandwidth=1.0, element_bytes=1.0, order="search")
     free: dict[tuple[str, int], float] = {}
     tasks = [
         (min(a, b) - max(low, start), i, j)
@@ -128,7 +129,7 @@ def mesh_layouts() -> tuple[float, float]:
     b, d, h, r, c = 24, 8, 20, 2, 4
     passes = ["bd,dh->bh", "bh,hd->bd", "bd,bh->hd", "bd,hd->bh", "bh,bd->dh", "bh,dh->bd"]
     found = [
-        sum(parallel.mesh_product(p, {"b": b, "d": d, "h": h}, mesh, layout, 1).summed for p in passes)
+        sum(s37.mesh_product(p, {"b": b, "d": d, "h": h}, mesh, layout, 1).summed for p in passes)
         for mesh, layout in (({"all": 4}, {"b": "all"}), ({"all": 4}, {"h": "all"}),
                              ({"row": r, "column": c}, {"b": "row", "h": "column"}))
     ]  # fmt: skip
@@ -141,14 +142,14 @@ def mesh_layouts() -> tuple[float, float]:
 def adjoint_coherence() -> float:
     """Largest incoherence of broadcast, scatter, all-to-all and halo exchange on random tensors."""
     rng, mesh, dims = np.random.default_rng(20), {"w": 4}, {"x": 13, "y": 9}
-    root = parallel.shards(dims, {"w": 1}, {})
+    root = s37.shards(dims, {"w": 1}, {})
     copies, rows, columns, margins = (
-        parallel.shards(dims, mesh, layout, halo)
+        s37.shards(dims, mesh, layout, halo)
         for layout, halo in (({}, None), ({"x": "w"}, None), ({"y": "w"}, None), ({"x": "w"}, {"x": (1, 2)}))
     )
     worst = 0.0
     for before, after in ((root, copies), (root, rows), (rows, columns), (rows, margins)):
-        move = parallel.movement(before, after)
+        move = s37.movement(before, after)
         x, y = ([rng.normal(size=shape) for shape in shapes] for shapes in (move.inputs, move.outputs))
         flat = [np.concatenate([part.ravel() for part in v]) for v in (move(x), y, x, move.adjoint(y))]
         norm = [np.linalg.norm(v) for v in flat]
@@ -166,9 +167,9 @@ def partitioned_affine() -> tuple[float, float]:
     # Sum of squares of output and input gradient, by 2 x 3 workers and serially.
     rng, mesh = np.random.default_rng(7), {"out": 2, "in": 3}
     weights, x, back = rng.normal(size=(8, 9)), rng.normal(size=9), rng.normal(size=8)
-    inputs = parallel.movement(*(parallel.shards({"i": 9}, m, {"i": "in"}) for m in ({"in": 3}, mesh)))
-    outputs = parallel.movement(*(parallel.shards({"o": 8}, m, {"o": "out"}) for m in ({"out": 2}, mesh)))
-    boxes = parallel.shards({"o": 8, "i": 9}, mesh, {"o": "out", "i": "in"}).tolist()
+    inputs = s37.movement(*(s37.shards({"i": 9}, m, {"i": "in"}) for m in ({"in": 3}, mesh)))
+    outputs = s37.movement(*(s37.shards({"o": 8}, m, {"o": "out"}) for m in ({"out": 2}, mesh)))
+    boxes = s37.shards({"o": 8, "i": 9}, mesh, {"o": "out", "i": "in"}).tolist()
     local = [weights[slice(*o), slice(*i)] for o, i in boxes]
     y = outputs.adjoint([w @ v for w, v in zip(local, inputs(np.split(x, 3)), strict=True)])
     g = inputs.adjoint([w.T @ v for w, v in zip(local, outputs(np.split(back, 2)), strict=True)])
@@ -182,7 +183,7 @@ def hybrid_sharding() -> tuple[float, float]:
     # Bytes that a rank sends in a step, by the strategy's collectives and counted over executed rounds.
     model = Transformer(layers=2, hidden=64, heads=2, vocabulary=96, sequence=8)
     strategy = parallel.Strategy(data=32, zero_stage=3, shard=8)
-    ours = sum(c.bytes_sent for c in parallel.strategy_collectives(model, strategy, 32))
+    ours = sum(c.bytes_sent for c in s33.strategy_collectives(model, strategy, 32))
     rounds = parallel.collective("all_reduce", "hierarchical", 32, int(model.parameters), ranks_per_node=8)
     gather = parallel.collective("all_gather", "ring", 8, int(model.parameters))
     counted = parallel.bytes_sent(rounds, 32).mean() + parallel.bytes_sent(gather, 8).mean()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from relparallel import parallel, units, workload
+from relparallel.book import s33
 from relparallel.claims._rows import model_of, strategy_of
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.memory_forms import micro_batches_in_flight
@@ -25,7 +26,7 @@ def zero_state(psi: float, dp: int, K: int, stage: int) -> float:
 def zero_volume(psi: float, dp: float, stage: int) -> float:
     """Elements sent per parameter, of two bytes each: two replicas send half of a vector."""
     model = workload.transformer("gpt3-175b")
-    moved = parallel.strategy_collectives(model, parallel.Strategy(data=2, zero_stage=stage), 2)
+    moved = s33.strategy_collectives(model, parallel.Strategy(data=2, zero_stage=stage), 2)
     return sum(c.bytes_sent for c in moved) / (2 * model.parameters) * 2 * (1 - 1 / dp)
 
 
@@ -160,8 +161,6 @@ def tensor_volume() -> tuple[float, float]:
     """Each GPU sends what 4 ring all-reduces per layer send when counted round by round."""
     # Bytes by the formula, and bytes counted.
     model = workload.Transformer(layers=48, hidden=6144, heads=64, vocabulary=51200, sequence=2048)
-    (formula,) = parallel.strategy_collectives(
-        model, parallel.Strategy(tensor=8, micro_batch=4), global_batch=4
-    )
+    (formula,) = s33.strategy_collectives(model, parallel.Strategy(tensor=8, micro_batch=4), global_batch=4)
     counted = parallel.bytes_sent(parallel.ring_all_reduce(8, 4 * 2048 * 6144), ranks=8, element_bytes=2)
     return formula.bytes_sent, 4 * 48 * float(counted.max())

@@ -5,10 +5,9 @@ from typing import Final
 
 import numpy as np
 
+from relparallel.book.s35.stage_order import DGX1_NVLINKS, stage_order
 from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize import stage_order
-from relparallel.optimize.stage_order import DGX1_NVLINKS
 from relparallel.published import Fact
 from relparallel.units import MILLISECOND
 

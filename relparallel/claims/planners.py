@@ -6,11 +6,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel import optimize, parallel
+from relparallel.book import s35, s37
+from relparallel.book.s35.mesh_program import MeshProgram
+from relparallel.book.s35.pipelines import dapple_sum
 from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize.mesh_program import MeshProgram
-from relparallel.optimize.pipelines import dapple_sum
 from relparallel.units import MILLISECOND
 from relparallel.workload import LayerGraph
 
@@ -45,7 +45,7 @@ def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float
         activation_bytes=np.zeros(1), parameter_bytes=np.array([row["parameter_bytes"]]),
         edges=np.empty((0, 2), dtype=int), unit="s",
     )  # fmt: skip
-    return float(row["work"]) / optimize.pipedream(whole, [(workers, bandwidth)]).time
+    return float(row["work"]) / s35.pipedream(whole, [(workers, bandwidth)]).time
 
 
 @reproduces("dapple_plan_bert48")
@@ -81,7 +81,7 @@ def rule_is_optimal(profiles: int, networks: int) -> int:
     return int((chosen["greedy"] <= chosen["optimal"] * (1 + 1e-6)).sum())
 
 
-def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) -> optimize.OperatorProblem:
+def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) -> s35.OperatorProblem:
     """A training step of dense layers: forward, gradients of inputs and of weights, and the new weights."""
     program = MeshProgram(mesh, [1.0] * len(mesh), per_byte)
     inputs = [program.matrix(batch, hidden)]
@@ -99,7 +99,7 @@ def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) 
 @reproduces("alpa_ilp_mlp*")
 def alpa_of_dense_layers(layers: int, batch: int, hidden: int, rows: int, columns: int, slow: float) -> float:
     """Cost of the best strategies; the second axis of the mesh costs ``slow`` per byte, the first one 1."""
-    return optimize.operator_plan(mlp_problem(layers, batch, hidden, (rows, columns), (1.0, slow)))[1]
+    return s35.operator_plan(mlp_problem(layers, batch, hidden, (rows, columns), (1.0, slow)))[1]
 
 
 @reproduces("alpa_ilp_attn_fwd")
@@ -109,7 +109,7 @@ def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> f
     tokens = program.matrix(batch * sequence, hidden)
     heads = [program.product(tokens, program.matrix(hidden, hidden)) for _ in range(3)]
     program.whole(program.product(program.together(*heads), program.matrix(hidden, hidden)))
-    return optimize.operator_plan(program.problem())[1]
+    return s35.operator_plan(program.problem())[1]
 
 
 _SPLIT: Final = (
@@ -138,18 +138,18 @@ def tied_layers() -> tuple[float, float]:
     period = ["tokens", *(f"{kind} {layer % 2}" for kind, layer in kinds), "loss"]
     for layer in reversed(range(12)):
         period += [f"new weight {layer % 2}"] + [f"gradient {layer % 2}"] * bool(layer)
-    choice, cost = optimize.operator_plan(whole.tied(period))
+    choice, cost = s35.operator_plan(whole.tied(period))
     spread = dict(zip(dict.fromkeys(period), choice, strict=True))
     spread_cost = whole.cost([spread[label] for label in period])
-    return cost + spread_cost, 2 * optimize.operator_plan(whole)[1]
+    return cost + spread_cost, 2 * s35.operator_plan(whole)[1]
 
 
 @theorem("THM-flexflow-optimum", system="FlexFlow")
 def annealed() -> tuple[float, float]:
     """Annealed strategies of two dense layers on 4 x 8 devices cost as little as can be."""
     problem = mlp_problem(2, 1024, 128, (4, 8), (1.0, 0.01))
-    found = min(optimize.anneal_plan(problem, np.random.default_rng(seed))[1] for seed in range(4))
-    return found, optimize.operator_plan(problem)[1]
+    found = min(s35.anneal_plan(problem, np.random.default_rng(seed))[1] for seed in range(4))
+    return found, s35.operator_plan(problem)[1]
 
 
 def _layers(weights: list[float], outputs: list[float]) -> LayerGraph:
@@ -175,7 +175,7 @@ def hypar_halvings() -> tuple[float, float]:
         best = min(volumes, key=lambda model: volumes[model])
         total += 2**level * volumes[best]
         w, f = w / (1 + np.array(best)), f / (2 - np.array(best))
-    return optimize.hypar(_layers(weights, outputs), 2).volume, total
+    return s35.hypar(_layers(weights, outputs), 2).volume, total
 
 
 @theorem("THM-tofu-two-layers", system="Tofu")
@@ -184,7 +184,7 @@ def tofu_of_two_layers() -> tuple[float, float]:
 
     The halves then sum the second output and need the first input whole.
     """
-    found = optimize.tofu(_layers([1e6, 1e6], [8.0, 4.0]), 1)
+    found = s35.tofu(_layers([1e6, 1e6], [8.0, 4.0]), 1)
     right = found.choices == (("out", "in"),)
     return found.volume if right else np.inf, 4.0 / 2 * 2
 
@@ -199,7 +199,7 @@ def separated_layers() -> tuple[float, float]:
         parts = (slice(cut), m), (slice(cut, 3), n - m)
         busy = sum(n * work[part].sum() / k + 2 * (k - 1) / k * weights[part].sum() / b for part, k in parts)
         times.append(busy + 2 * n * outputs[cut - 1] / (b * min(m, n - m)))
-    return optimize.stanza(_layers(weights.tolist(), outputs.tolist()), n, b).time, min(times)
+    return s35.stanza(_layers(weights.tolist(), outputs.tolist()), n, b).time, min(times)
 
 
 @theorem("THM-pipe-torch", system="Pipe-torch")
@@ -212,7 +212,7 @@ def pipeline_on_unequal_links() -> tuple[float, float]:
             stages = np.diff([0, *cuts, 5]) * 3.0
             times.append(max(stages.max(), (2 * outputs[np.array(cuts) - 1] / links).max()))
     graph = _layers([0.0] * 5, outputs.tolist())
-    return optimize.pipedream(graph, [(4, links)], straight=True).time, min(times)
+    return s35.pipedream(graph, [(4, links)], straight=True).time, min(times)
 
 
 @theorem("THM-alpa-stages", system="Alpa")
@@ -228,12 +228,12 @@ def alpa_stages() -> tuple[float, float]:
                 if sum(shares) == 4 and all(np.diff(edges) > 0):
                     took = [seconds[k, i, j] for i, j, k in zip(edges, edges[1:], shares, strict=False)]
                     steps.append(sum(took) + 5 * max(took))
-    return optimize.alpa(_layers([1.0] * n, [1.0] * n), seconds, 6).time, min(steps)
+    return s35.alpa(_layers([1.0] * n, [1.0] * n), seconds, 6).time, min(steps)
 
 
 @theorem("THM-fusion-buffers", system="Tensor fusion (Horovod)")
 def fused_messages() -> tuple[float, float]:
     """Gradients that are all there at the first look go in messages of a full buffer each."""
     rows = np.column_stack((np.linspace(0.0, 0.9, 30), np.full(30, 4.0)))
-    found = parallel.fuse_gradients(rows, latency=0.25, bandwidth=8.0, buffer=20.0, cycle=1.0)
+    found = s37.fuse_gradients(rows, latency=0.25, bandwidth=8.0, buffer=20.0, cycle=1.0)
     return found.finish, 1.0 + 6 * 0.25 + 120 / 8

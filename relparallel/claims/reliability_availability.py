@@ -9,15 +9,16 @@ import networkx as nx
 import numpy as np
 
 from relparallel import reliability, topology
+from relparallel.book import s11, s13
 from relparallel.claims.registry import theorem
 from relparallel.reliability.bounding.cuts import find_cuts
 from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth
 from relparallel.reliability.problem import read_problem
 
 
-def _hosts(spares: int, dormancy: float = 1.0) -> reliability.RepairedParts:
+def _hosts(spares: int, dormancy: float = 1.0) -> s13.RepairedParts:
     """A job of 128 hosts; life and repair are powers of two, exact as fractions."""
-    return reliability.RepairedParts(
+    return s13.RepairedParts(
         name="host", count=128 + spares, needed=128, mtbf=2.0**23, mttr=2.0**14, dormancy=dormancy
     )
 
@@ -26,7 +27,7 @@ def _hosts(spares: int, dormancy: float = 1.0) -> reliability.RepairedParts:
 def crews_enough() -> tuple[float, float]:
     """With a crew for each host the repair chain gives the k-out-of-n formula."""
     # Elimination without a subtraction, and the binomial sum.
-    chain = reliability.repair_chain([_hosts(8)])
+    chain = s13.repair_chain([_hosts(8)])
     return chain.unavailability, float(
         reliability.unavailability(2.0**23, 2.0**14, needed=128, installed=136)
     )
@@ -38,18 +39,16 @@ def one_crew() -> tuple[float, float]:
     # 128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired.
     rates = [Fraction(min(134 - k, 128), 2**9) for k in range(134)]
     weights = [prod(rates[:k], start=Fraction(1)) for k in range(135)]
-    return reliability.repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(
-        sum(weights[7:]) / sum(weights)
-    )
+    return s13.repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(sum(weights[7:]) / sum(weights))
 
 
 @theorem("THM-availability-frequency", system="Availability, MTBF/MTTR")
 def ring_fails_as_often() -> tuple[float, float]:
     """A ring fails as often by Birnbaum's measures of its cables as by the chain over their number."""
     # Sum of w B over 12 cables, and the flow of the chain from one cable down to two.
-    ring = reliability.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
-    cables = reliability.RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
-    return ring.frequency, reliability.repair_chain([cables]).frequency
+    ring = s11.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
+    cables = s13.RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
+    return ring.frequency, s13.repair_chain([cables]).frequency
 
 
 @theorem("THM-availability-common-cause", system="Availability, MTBF/MTTR")
@@ -90,7 +89,7 @@ def uplinks_left() -> tuple[float, float]:
     cables: Any = {(0, spine): 0.05 for spine in range(2, 6)}
     spines: Any = dict.fromkeys(range(2, 6), 0.1)
     ends: Any = {"sources": [0], "targets": [1]}
-    found = reliability.performability(graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends)
+    found = s11.performability(graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends)
     return found.value, 4 * 0.9 * 0.95
 
 
@@ -108,7 +107,7 @@ def pairs_connected() -> tuple[float, float]:
     # A ring of six with failing cables: 64 states, and three distances by the frontier DP.
     ring = nx.cycle_graph(6)
     pairs = [reliability.evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
-    return reliability.performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5
+    return s11.performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5
 
 
 @theorem("THM-reliability-torus-cuts", system="3D torus")

@@ -5,6 +5,7 @@ import numpy as np
 from scipy.stats import poisson
 
 from relparallel import optimize, reliability, topology
+from relparallel.book import s12
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import component_table
 
@@ -12,7 +13,7 @@ from relparallel.published import component_table
 @reproduces("NR-rap-*")
 def optimal_allocation(components: str, cost_limit: int, weight_limit: int) -> float:
     """Most reliable system within the limits, by the table of all limits."""
-    return optimize.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
+    return s12.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
 
 
 @theorem("THM-redundancy-two-routes", system="Redundancy allocation (RAP)")
@@ -21,7 +22,7 @@ def table_equals_programme() -> tuple[float, float]:
     # Two exact routes.
     table = component_table("fyffe")
     by_table, by_programme = (
-        optimize.redundancy_allocation(table, 130, 180, method=method).unreliability
+        s12.redundancy_allocation(table, 130, 180, method=method).unreliability
         for method in ("table", "milp")
     )
     return by_table, by_programme
@@ -32,7 +33,7 @@ def ring_is_cheapest() -> tuple[float, float]:
     """Of a complete graph at price 1 no 2-edge-connected network is cheaper than a ring: n links."""
     # Eight nodes, nothing given.
     nothing, complete = nx.empty_graph(8), nx.complete_graph(8)
-    return optimize.survivable_augmentation(nothing, complete, cost=1.0).cost, 8.0
+    return s12.survivable_augmentation(nothing, complete, cost=1.0).cost, 8.0
 
 
 @theorem("THM-cheapest-reliable-ring", system="Reliable network design")
@@ -52,8 +53,8 @@ def two_planes_are_a_product() -> tuple[float, float]:
     graph.remove_edges_from(
         [(u, v) for u, v in graph.edges if graph.nodes[v]["kind"] == "spine" and (u ^ v) & 1]
     )
-    found = optimize.cheapest_fabric({"planes": graph}, 64, 0.5, "all").table["lower"].iloc[0]
-    parts = topology.equipped(topology.leaf_spine(4, 2, 16))
+    found = s12.cheapest_fabric({"planes": graph}, 64, 0.5, "all").table["lower"].iloc[0]
+    parts = s12.equipped(topology.leaf_spine(4, 2, 16))
     switch, cable = (
         float(up[-1]) for up in (parts.node_attributes["availability"], parts.edge_attributes["availability"])
     )
@@ -65,7 +66,7 @@ def two_planes_are_a_product() -> tuple[float, float]:
 def stock_is_erlang() -> tuple[float, float]:
     """One kind of part: the cheapest stock is the inverse of Erlang's formula."""
     # A fleet of 2,048 nodes with cold spares; B(n) is the n-th of n + 1 Poisson terms over their sum.
-    plan = optimize.spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
+    plan = s12.spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
     servers, load = np.arange(1, 100), 2048 * 3.79e-3
     blocked = poisson.pmf(servers, load) / poisson.cdf(servers, load)
     return float(plan.spares[0]), float(servers[blocked <= 1e-3][0] - 1)
@@ -75,5 +76,5 @@ def stock_is_erlang() -> tuple[float, float]:
 def inspection_is_young() -> tuple[float, float]:
     """For rare failures the optimal inspection interval is Young's sqrt(2 c / (d lam))."""
     # Rounded to five digits; the next term is of relative order sqrt(c lam / d).
-    plan = optimize.inspection_interval(rate=1e-14, inspection=2.0, downtime=1.0)
+    plan = s12.inspection_interval(rate=1e-14, inspection=2.0, downtime=1.0)
     return float(f"{plan.interval:.5g}"), float(f"{(2 * 2.0 / 1e-14) ** 0.5:.5g}")

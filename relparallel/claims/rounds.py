@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import binom
 
 from relparallel import parallel, topology, units, workload
+from relparallel.book import s24, s32
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.collective_time import crossover_size
 from relparallel.parallel.round_plans import RoundPlan
@@ -32,7 +33,7 @@ def nccl_tuner(
     channel_bandwidth: float = 1.0, architecture: str = "ampere",
 ) -> float:  # fmt: skip
     """Latency in microseconds, or bandwidth in GB/s, by the tuner's formulas on its own constants."""
-    found = parallel.nccl_times(1e9, ranks, nodes, channels, channel_bandwidth, architecture)
+    found = s32.nccl_times(1e9, ranks, nodes, channels, channel_bandwidth, architecture)
     column, unit = ("latency", units.MICROSECOND) if fact.unit == "us" else ("bandwidth", units.GB)
     return float(found[column].to_dict()[algorithm, protocol] / unit)
 
@@ -62,7 +63,7 @@ def circuits(demand: str, directed: bool) -> float:
     """Demand that one epoch of circuits carries: Helios by an assignment, c-Through by a matching."""
     matrix = np.array([row.split() for row in demand.split("/")], dtype=float)
     t = topology.helios(len(matrix), 16, 0.5, 0.5) if directed else topology.c_through(1, len(matrix), 1)
-    return float(topology.schedule_circuits(t, matrix, 1.0, 0.0, directed=directed).carried.sum())
+    return float(s24.schedule_circuits(t, matrix, 1.0, 0.0, directed=directed).carried.sum())
 
 
 @theorem("THM-mpi-crossover", system="MPI collectives")

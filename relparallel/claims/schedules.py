@@ -3,6 +3,7 @@
 import numpy as np
 
 from relparallel import parallel
+from relparallel.book import s34
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.timeline import Timeline
 from relparallel.published import Fact
@@ -170,7 +171,7 @@ def eager_hides() -> tuple[float, float]:
 def one_forward_one_backward_optimal() -> tuple[float, float]:
     """No order of 4 stages, 8 micro-batches and undivided passes beats 1F1B under its memory."""
     # Span by exhaustive search, and simulated.
-    best = parallel.best_order(4, 8, most_in_flight=4)
+    best = s34.best_order(4, 8, most_in_flight=4)
     return float(best.span), parallel.simulate_schedule("1f1b", 4, 8).makespan
 
 
@@ -179,7 +180,7 @@ def zero_bubble_synthesis() -> tuple[float, float]:
     """With divided passes search finds H1's span under memory p, no bubble from 2 p - 1 on."""
     # Digits of the idle times under memory p, 2 p - 2 and 2 p - 1 for 4 stages and 8 micro-batches.
     idle = [
-        parallel.best_order(4, 8, backward_weight=1, most_in_flight=limit, local=True).span - 24
+        s34.best_order(4, 8, backward_weight=1, most_in_flight=limit, local=True).span - 24
         for limit in (4, 6, 7)
     ]
     form = parallel.bubble_fraction("zb_h1", 4, 8) * 24
@@ -191,5 +192,5 @@ def bubble_filling() -> tuple[float, float]:
     """Unit tasks fill the bubble (p - 1)(f + b) of every 1F1B stage completely."""
     # Seconds filled on 5 stages by as many unit tasks as would ever fit, and the bubbles' sum.
     timeline = parallel.simulate_schedule("1f1b", 5, 10)
-    filling = parallel.fill_bubbles(timeline, np.repeat(np.arange(5), 20), 1.0)
+    filling = s34.fill_bubbles(timeline, np.repeat(np.arange(5), 20), 1.0)
     return float(filling.filled.sum()), 5 * 4 * 3.0

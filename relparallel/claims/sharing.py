@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relparallel import hardware, optimize, workload
+from relparallel import hardware
+from relparallel.book import s31, s38
+from relparallel.book.s31.tiles import tile_group
 from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
 from relparallel.units import MILLISECOND
-from relparallel.workload.tiles import tile_group
 
 
 @reproduces("pollux_*_w6", system="Pollux simulator")
@@ -26,7 +27,7 @@ def goodput(
     local: int, sqr: float, var: float, M0: int,
 ) -> tuple[float, float, float]:  # fmt: skip
     """Throughput, efficiency and their product."""
-    job = optimize.StatisticalGoodput(
+    job = s38.StatisticalGoodput(
         compute=alpha_c, compute_per_sample=beta_c, nodes=alpha_n, nodes_per_replica=beta_n, local=0.0,
         local_per_replica=0.0, overlap=gamma, noise=var / sqr * M0, batch=M0,
     )  # fmt: skip
@@ -38,9 +39,7 @@ def goodput(
 def efficiency(phi: float, M0: int, M: int) -> float:
     """(noise + M0) / (noise + M)."""
     costs = dict.fromkeys(("compute", "compute_per_sample", "nodes", "nodes_per_replica"), 0.0)
-    job = optimize.StatisticalGoodput(
-        **costs, local=0.0, local_per_replica=0.0, overlap=1.0, noise=phi, batch=M0
-    )
+    job = s38.StatisticalGoodput(**costs, local=0.0, local_per_replica=0.0, overlap=1.0, noise=phi, batch=M0)
     return float(job.efficiency(M))
 
 
@@ -57,7 +56,7 @@ def published_goodput(sets: int) -> float:
         step = s * (a + b * m) + ((a + b * m) ** gamma + summed**gamma) ** (1 / gamma)
         scale = k * m * (s + 1) * 8 / base
         expected = k * m * 8 * (s + 1) / step * (var + sqr) / (var / scale + sqr) / scale
-        job = optimize.StatisticalGoodput(
+        job = s38.StatisticalGoodput(
             compute=a, compute_per_sample=b / 8, nodes=n, nodes_per_replica=dn, local=r, local_per_replica=dr,
             overlap=gamma, noise=var / sqr * base, batch=base,
         )  # fmt: skip
@@ -74,7 +73,7 @@ def _interpolated(batches: str, milliseconds: str) -> list[float]:
 @reproduces("nexus_toy_A")
 def duty_cycle(rate: float, objective: float, batches: str, latencies_ms: str) -> tuple[float, float]:
     """Duty cycle and worst latency of the rest of a session [ms]."""
-    plan = optimize.nexus({"A": _interpolated(batches, latencies_ms)}, {"A": objective}, {"A": rate})
+    plan = s38.nexus({"A": _interpolated(batches, latencies_ms)}, {"A": objective}, {"A": rate})
     row = plan.to_frame().iloc[-1]
     return float(row["duty"]) / MILLISECOND, float(row["worst"]) / MILLISECOND
 
@@ -87,9 +86,7 @@ def shared_gpus(fact: Fact, rates: str, objectives_ms: str, batches: str) -> tup
     limit = dict(zip(names, (float(x) * MILLISECOND for x in objectives_ms.split()), strict=True))
     rate = dict(zip(names, map(float, rates.split()), strict=True))
     found = [
-        optimize.nexus(
-            {n: latency[n] for n in pair}, {n: limit[n] for n in pair}, {n: rate[n] for n in pair}
-        ).gpus
+        s38.nexus({n: latency[n] for n in pair}, {n: limit[n] for n in pair}, {n: rate[n] for n in pair}).gpus
         for pair in ("AB", "AC")
     ]
     return found[0], found[1]
@@ -103,7 +100,7 @@ def groupings(instances: int, most_layers: int) -> int:
         send, compute = draw.uniform(0, 3, (2, int(draw.integers(2, most_layers + 1))))
         calls = dict(zip(("per_send", "per_group"), draw.uniform(0, 1, 2).tolist(), strict=True))
         least = _least_of_all(send, compute, **calls)
-        same += abs(optimize.switch_plan(send, compute, **calls).time - least) < 1e-12
+        same += abs(s38.switch_plan(send, compute, **calls).time - least) < 1e-12
     return same
 
 
@@ -132,21 +129,19 @@ def ridges(v100_peak: float, v100_rate: float) -> tuple[float, float, float]:
 def tiled_product(side: int, memory_bytes: float, element_bytes: float) -> tuple[float, float]:
     """Words of the best tile, and of a bound for any order of multiplications."""
     sizes = dict.fromkeys("mnk", side)
-    gemm = workload.TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
+    gemm = s31.TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
     memory = memory_bytes / element_bytes
-    return workload.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
+    return s31.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
 
 
-def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[workload.TileOperator]:
+def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[s31.TileOperator]:
     """Convolutions over one image, without borders."""
     found, wide = [], rows
     for i in range(len(channels) - 1):
         wide -= window - 1
         sizes = {"d": channels[i + 1], "y": wide, "x": wide, "c": channels[i], "r": window, "s": window}
         reads = (f"X{i}[c,y+r,x+s]", f"W{i}[d,c,r,s]")
-        found.append(
-            workload.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes)
-        )
+        found.append(s31.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes))
     return found
 
 
@@ -181,25 +176,25 @@ def streamed_words() -> tuple[float, float]:
 @theorem("THM-tile-data-movement", system="WELDER")
 def connected_as_fused() -> tuple[float, float]:
     """Connected pointwise operators move what the operators of an encoder layer say of the group."""
-    layer = workload.encoder_layer(2, 6, 12, 3, 20)
+    layer = s31.encoder_layer(2, 6, 12, 3, 20)
     part = layer[layer["group"] == "relu"].iloc[:2]
     wide = {"t": 12, "u": 20}
-    bias = workload.TileOperator(name="bias", writes="fb[t,u]", reads=("f[t,u]", "b1[u]"), sizes=wide)
-    relu = workload.TileOperator(name="relu", writes="fr[t,u]", reads=("fb[t,u]",), sizes=wide)
+    bias = s31.TileOperator(name="bias", writes="fb[t,u]", reads=("f[t,u]", "b1[u]"), sizes=wide)
+    relu = s31.TileOperator(name="relu", writes="fr[t,u]", reads=("fb[t,u]",), sizes=wide)
     found = tile_group([bias, relu], {"t": 3, "u": 20}, stream="t")
-    return found.words, float(workload.words_moved(part, ["relu"]).sum())
+    return found.words, float(s31.words_moved(part, ["relu"]).sum())
 
 
 @theorem("THM-elastic-work", system="ElasticDL / elastic training")
 def elastic_work() -> tuple[float, float]:
     """Elastic jobs whose speed is their GPUs keep all GPUs busy: they end at work over GPUs."""
-    model = optimize.StatisticalGoodput(
+    model = s38.StatisticalGoodput(
         compute=0.0, compute_per_sample=1.0, nodes=0.0, nodes_per_replica=0.0, local=0.0,
         local_per_replica=0.0, overlap=1.0, noise=0.0, batch=48,
     )  # fmt: skip
-    app = optimize.modelled_application(model, epochs=1, steps=100, limits=(1, 48, 96))
+    app = s38.modelled_application(model, epochs=1, steps=100, limits=(1, 48, 96))
     jobs = pd.DataFrame(
         {"name": list("abcd"), "time": 0, "application": "x", "num_replicas": 16, "batch_size": 48}
     )
-    run = optimize.share_cluster(jobs, {"x": app}, "elastic", nodes=4, interval=1.0, restart=0.0)
+    run = s38.share_cluster(jobs, {"x": app}, "elastic", nodes=4, interval=1.0, restart=0.0)
     return float(run.jobs["completion"].max()) - 1.0, 4 * 100 * 48 / 16

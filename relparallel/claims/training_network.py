@@ -4,9 +4,10 @@ import math
 from itertools import product
 
 from relparallel import parallel, training, units
+from relparallel.book import s44
+from relparallel.book.s44.stragglers import expected_maximum
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
-from relparallel.training.stragglers import expected_maximum
 
 
 @reproduces("STR-*", system="straggler, *")
@@ -18,7 +19,7 @@ def largest_of_draws(fact: Fact, n: int) -> float:
 @reproduces("OCS-001", "OCS-002")
 def usable_share_of_a_pod(n: int, h: float) -> float:
     """Share of the cubes of a pod in whole slices, any cubes joined by optical switches."""
-    return training.usable_fraction(n, h)
+    return s44.usable_fraction(n, h)
 
 
 @theorem("THM-degraded-states", system="Reliability of a parallel strategy")
@@ -27,7 +28,7 @@ def speed_over_states() -> tuple[float, float]:
     # Classes in order of slowdown, and all 2^9 states.
     counts, slowdowns, down = (4, 3, 2), (1.1, 1.5, 3.0), (0.1, 0.2, 0.3)
     parts = tuple(
-        training.RepairableParts(name="part", count=n, rate=q / (1 - q), repair=1.0, slowdown=s)
+        s44.RepairableParts(name="part", count=n, rate=q / (1 - q), repair=1.0, slowdown=s)
         for n, s, q in zip(counts, slowdowns, down, strict=True)
     )
     single = [(s, q) for n, s, q in zip(counts, slowdowns, down, strict=True) for _ in range(n)]
@@ -36,7 +37,7 @@ def speed_over_states() -> tuple[float, float]:
         / max(s if off else 1.0 for off, (s, _) in zip(state, single, strict=True))
         for state in product((False, True), repeat=len(single))
     )
-    return float(training.expected_speed(parts)), total
+    return float(s44.expected_speed(parts)), total
 
 
 @theorem("THM-slow-ranks", system="Reliability of a parallel strategy")
@@ -49,8 +50,8 @@ def slow_ranks_over_all_sets() -> tuple[float, float]:
         stages = [any(slow[i : i + 2]) for i in range(0, 12, 2)]
         worst = max(sum(stages[:3]), sum(stages[3:]))
         chance = q ** sum(slow) * (1 - q) ** (12 - sum(slow))
-        total += chance * training.pipeline_slowdown(worst, 3, micro_batches=4, factor=1.3)
-    return training.slow_ranks(strategy, q, 1.3, micro_batches=4).mean, total
+        total += chance * s44.pipeline_slowdown(worst, 3, micro_batches=4, factor=1.3)
+    return s44.slow_ranks(strategy, q, 1.3, micro_batches=4).mean, total
 
 
 @theorem("THM-dual-homed-cards", system="Reliability of a parallel strategy")

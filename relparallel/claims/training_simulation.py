@@ -3,8 +3,8 @@
 import numpy as np
 
 from relparallel import training, units
+from relparallel.book.s41.fleet import Fleet
 from relparallel.claims.registry import reproduces
-from relparallel.training.fleet import Fleet
 from relparallel.training.lifetimes import fleet_failures
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from relparallel import communication, topology
+from relparallel import topology
+from relparallel.book import s23
+from relparallel.book.s23.ecn import Dcqcn
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.communication.ecn import Dcqcn
 from relparallel.published import Fact
 from relparallel.units import GBIT, KB, MICROSECOND
 
@@ -30,13 +31,13 @@ def _dcqcn(fact: Fact, **others: Any) -> Dcqcn:
     given = {name: row[key] for name, key in _KEYS.items()}
     given |= {"flows": row.get("N", 1), "rate": row["C"], "feedback_delay": row.get("delay", 0.0)}
     packet = float(str(row["pkt"]).removesuffix("bit")) / 8
-    return communication.dcqcn(**given | {"increase": _megabits(row["R_AI"]), "packet": packet} | others)
+    return s23.dcqcn(**given | {"increase": _megabits(row["R_AI"]), "packet": packet} | others)
 
 
 def _patched(fact: Fact) -> Any:
     """Patched TIMELY with the parameters of a row."""
     row: Any = fact.inputs
-    return communication.patched_timely(
+    return s23.patched_timely(
         flows=row["N"], rate=row["C"], feedback_delay=row.get("Dprop", 0.0), burst=row["Seg"],
         packet_size=row["MTU"], increase=_megabits(row["delta"]), low=row["Tlow"], shortest=row["minRTT"],
         decrease=row["beta"], smoothing=row["alpha"],
@@ -118,7 +119,7 @@ def timely_convergence(fact: Fact, N: int) -> float:
 @reproduces("timely_orig_fixedpoints")
 def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[int, int]:
     """Fair states that stand still; and, where rates fall at g = 0, directions in which all do."""
-    model = communication.timely(flows=N, rate=C, feedback_delay=0.0, decrease=beta, smoothing=alpha)
+    model = s23.timely(flows=N, rate=C, feedback_delay=0.0, decrease=beta, smoothing=alpha)
     p = model.values()
     p.count = np.ones((N, 1))
     fair = np.stack([np.full((N, 1), C / N), np.zeros((N, 1)), np.full((N, 1), C * 100e-6)])
@@ -139,7 +140,7 @@ def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[in
 
 def _hpcc(eta: float, N: int, share: float) -> Any:
     whole = 100 * GBIT * 10e-6
-    return communication.hpcc(
+    return s23.hpcc(
         flows=N, rate=100 * GBIT, feedback_delay=10e-6, target=eta, increase=share * whole * (1 - eta) / N
     )
 
@@ -159,7 +160,7 @@ def hpcc_contraction(eta: float, N: int, share: float) -> float:
     p.count = np.ones((2, 1))
     window = p.rate * p.round_trip * np.array([[0.7], [0.3]])
     state = np.stack([window, 0 * window])
-    change = communication.hpcc.derivative(p, state, state)[0] * p.round_trip
+    change = s23.hpcc.derivative(p, state, state)[0] * p.round_trip
     return 1 + float((change[0] - change[1])[0] / (window[0] - window[1])[0])
 
 
@@ -168,33 +169,33 @@ def irn_cap(C: float, RTT: float, MTU: float) -> tuple[float, float]:
     """Buffer that a window of one round trip fills, and its packets: a credit loop of that length."""
     packets = np.arange(1, 1000)
     loop = RTT - MTU / C  # beside the packet itself
-    full = communication.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C
+    full = s23.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C
     return float(packets[full][0] * MTU), float(packets[full][0])
 
 
 @reproduces("pfc_hr_gbe")
 def pfc_cable(C: float, length: float) -> float:
     """The part of the headroom that grows with the cable."""
-    return float(communication.pfc_headroom(C, length) - communication.pfc_headroom(C, 0.0))
+    return float(s23.pfc_headroom(C, length) - s23.pfc_headroom(C, 0.0))
 
 
 @reproduces("incast_rto200")
 def incast_rate(S: float, C: float, RTO: float) -> float:
     """In Mbit/s."""
-    return float(communication.incast_goodput(S, C, RTO)) / GBIT * 1000
+    return float(s23.incast_goodput(S, C, RTO)) / GBIT * 1000
 
 
 @reproduces("incast_rto1")
 def incast_share(S: float, C: float, RTO: float) -> float:
     """Of the link."""
-    return float(communication.incast_goodput(S, C, RTO)) / C
+    return float(s23.incast_goodput(S, C, RTO)) / C
 
 
 @theorem("THM-dcqcn-plus-flows", system="DCQCN+")
 def dcqcn_plus_marking() -> tuple[float, float]:
     """With periods in proportion to the flows, steps inversely, marking does not depend on them."""
     # Marking probability of 5,000 flows, and of the 8 whose parameters they scale.
-    model = communication.dcqcn_plus(flows=[5000, 8], rate=40 * GBIT, feedback_delay=0.0)
+    model = s23.dcqcn_plus(flows=[5000, 8], rate=40 * GBIT, feedback_delay=0.0)
     many, few = model.fixed_point().marking
     return float(many), float(few)
 
@@ -209,14 +210,14 @@ def pfc_overshoot() -> tuple[float, float]:
     phases = np.append(np.linspace(0, 1, 101), stop * rate / mtu % 1) * mtu / rate
     last = phases + np.floor((stop - phases) * rate / mtu + 1e-9) * mtu / rate  # start of the last packet
     worst = float((last + mtu / rate + flight).max()) * rate
-    return worst, float(communication.pfc_headroom(rate, length, mtu, response))
+    return worst, float(s23.pfc_headroom(rate, length, mtu, response))
 
 
 @theorem("THM-pfc-deadlock", system="PFC")
 def pfc_deadlock() -> tuple[float, float]:
     """Shortest paths on a torus let buffers wait in a circle, those of a fat-tree do not."""
     # Links of the circle of a 5 x 5 torus that follow each other, and of a fat-tree; a ring has 5.
-    circles = [communication.buffer_cycle(t) for t in (topology.torus((5, 5)), topology.fat_tree(4))]
+    circles = [s23.buffer_cycle(t) for t in (topology.torus((5, 5)), topology.fat_tree(4))]
     follow = [sum(circle[i - 1][1] == circle[i][0] for i in range(len(circle))) for circle in circles]
     return float(sum(follow)), 5.0
 
@@ -234,7 +235,7 @@ def credit_run() -> tuple[float, float]:
             start[i] = max(start[i - 1] + packet / rate, free)
         total += 10 * k * packet / (start[-1] - start[-1 - 10 * k])
     buffers = np.array([3, 20, 60, 300]) * packet
-    return total, float(communication.credit_rate(buffers, rate, length, packet).sum())
+    return total, float(s23.credit_rate(buffers, rate, length, packet).sum())
 
 
 @theorem("THM-roce-go-back-n", system="RoCE / RoCEv2")
@@ -243,7 +244,7 @@ def go_back_n() -> tuple[float, float]:
     # Sum over numbers of losses of one packet, and the closed form.
     p, window = 0.02, 60
     sent = sum((1 - p) * p**k * (1 + k * window) for k in range(40))
-    return 1 / sent, float(communication.loss_goodput(p, window, "go_back_n"))
+    return 1 / sent, float(s23.loss_goodput(p, window, "go_back_n"))
 
 
 @theorem("THM-irn-selective", system="IRN")
@@ -252,7 +253,7 @@ def selective_repeat() -> tuple[float, float]:
     # The chance that a packet sent is the one that arrives, over numbers of losses.
     p = 0.3
     sent = sum((1 - p) * p**k * (1 + k) for k in range(80))
-    return 1 / sent, float(communication.loss_goodput(p, 1e6))
+    return 1 / sent, float(s23.loss_goodput(p, 1e6))
 
 
 @theorem("THM-flow-collisions", system="Flow scheduling in data centres")
@@ -260,7 +261,7 @@ def collisions() -> tuple[float, float]:
     """The busiest of m links carries on average what the sum over all m^n ways says."""
     # Seven flows over three links, all ways and the generating function.
     ways = [np.bincount(way, minlength=3).max() for way in product(range(3), repeat=7)]
-    return float(np.mean(ways)), communication.expected_max_load(7, 3)
+    return float(np.mean(ways)), s23.expected_max_load(7, 3)
 
 
 @theorem("THM-flow-rearrangeable", system="Flow scheduling in data centres")
@@ -270,14 +271,14 @@ def rearrangeable() -> tuple[float, float]:
     rng, fabric = np.random.default_rng(5), topology.fat_tree(4)
     orders = [rng.permutation(16).tolist() for _ in range(5)]
     flows = [list(zip(order, order[1:] + order[:1], strict=True)) for order in orders]
-    return sum(communication.place_flows(fabric, some).load for some in flows), 5.0
+    return sum(s23.place_flows(fabric, some).load for some in flows), 5.0
 
 
 @theorem("THM-timely-no-fixed-point", system="TIMELY")
 def timely_grows() -> tuple[float, float]:
     """Where the queue stands still, at gradient 0, every TIMELY flow still grows by delta an update."""
     # Change of the rates of two flows over all splits, times the time between updates, and twice delta.
-    model = communication.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)
+    model = s23.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)
     p: SimpleNamespace = model.values()
     p.count, grown = np.ones((2, 1)), []
     for share in (0.1, 0.3, 0.5):

@@ -10,12 +10,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel import optimize, parallel
+from relparallel import parallel
+from relparallel.book import s35, s37
+from relparallel.book.s35.profiles import read_profile
+from relparallel.book.s37.fusion import MERGING
 from relparallel.hardware import cluster
 from relparallel.parallel.evaluate import evaluate
-from relparallel.parallel.fusion import MERGING
 from relparallel.units import GB, GBIT, TFLOP
-from relparallel.workload import Transformer, read_profile
+from relparallel.workload import Transformer
 
 _PIPELINES: Final = {
     "vgg16": ("4@1e9", "16@1e9", "16@4e9", "4@1e9 straight", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),
@@ -56,12 +58,12 @@ def _pipeline_table(paths: Sequence[Path]) -> pd.DataFrame:
         for setting in _PIPELINES[name]:
             pairs = [level.split("@") for level in setting.split() if "@" in level]
             levels = [(int(devices), float(bandwidth)) for devices, bandwidth in pairs]
-            plan = optimize.pipedream(graph, levels, straight="straight" in setting)
+            plan = s35.pipedream(graph, levels, straight="straight" in setting)
             rows.append((name, setting, plan, graph.totals, digest(path)))
     bert = read_profile(dapple, batch=2)
     for count in (4, 16):
         parts = {x: getattr(bert, x) * 32 / count for x in ("forward", "backward", "activation_bytes")}
-        plan = optimize.dapple(replace(bert, **parts), 2, 8, count)
+        plan = s35.dapple(replace(bert, **parts), 2, 8, count)
         rows.append(
             ("bert-48", f"2x8, 64 sequences in {count} micro-batches", plan, bert.totals, digest(dapple))
         )
@@ -80,8 +82,8 @@ def _gradient_table(paths: Sequence[Path]) -> pd.DataFrame:
         graph = read_profile(path)
         for network, (latency, per_byte) in _NETWORKS.items():
             link = {"latency": latency, "bandwidth": 1 / per_byte}
-            ways = {way: parallel.merge_gradients(graph, method=way, **link) for way in MERGING}
-            ways["horovod"] = parallel.fuse_gradients(graph, **link)
+            ways = {way: s37.merge_gradients(graph, method=way, **link) for way in MERGING}
+            ways["horovod"] = s37.fuse_gradients(graph, **link)
             for way, found in ways.items():
                 end = f"{found.finish:.10g}"
                 rows.append((path.parent.name, network, way, len(found.groups), end, digest(path)))

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel import optimize
-from relparallel.derive.plans import digest
-from relparallel.optimize.shared_jobs import (
+from relparallel.book import s38
+from relparallel.book.s38.shared_jobs import (
     Application,
     read_application,
     read_shared_jobs,
     statistical_goodput_fit,
 )
+from relparallel.derive.plans import digest
 from relparallel.units import HOUR
 
 _APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
@@ -53,7 +53,7 @@ def _hit_row(
     path: Path, policy: str, hours: int, seed: int, applications: Mapping[str, Application]
 ) -> dict[str, object]:
     """Mean completion time [s] where a node fails every so many hours and is away for one on average."""
-    run = optimize.share_cluster(
+    run = s38.share_cluster(
         read_shared_jobs(path), applications, policy, node_rate=1 / (hours * HOUR), repair=HOUR,
         rng=np.random.default_rng(seed),
     )  # fmt: skip
@@ -67,7 +67,7 @@ def _shared_row(
     path: Path, policy: str, applications: Mapping[str, Application], folder: Path
 ) -> dict[str, object]:
     """Mean completion time [s] beside the published one, and how many jobs end at the published second."""
-    run = optimize.share_cluster(read_shared_jobs(path), applications, policy)
+    run = s38.share_cluster(read_shared_jobs(path), applications, policy)
     row: dict[str, object] = {"workload": path.stem, "policy": policy, "jobs": len(run.jobs)}
     row |= {"mean": str(run.mean_time), "restarts": int(run.jobs["restarts"].sum())}
     summary = folder / "results-jobload" / f"{policy}-1.0" / "summary.json"
@@ -98,6 +98,6 @@ def _fit_row(app: Application) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _log_error(model: optimize.StatisticalGoodput, rows: pd.DataFrame) -> NDArray[np.float64]:
+def _log_error(model: s38.StatisticalGoodput, rows: pd.DataFrame) -> NDArray[np.float64]:
     split = (rows[name].to_numpy() for name in ("num_nodes", "num_replicas", "local_bsz"))
     return np.asarray(np.log(model.step_time(*split) / rows["step_time"].to_numpy()))

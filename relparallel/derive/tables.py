@@ -17,19 +17,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel import communication, optimize, training
+from relparallel import training
+from relparallel.book import s23, s35, s47
+from relparallel.book.s35.partition import latency_partition, partition_loads
+from relparallel.book.s35.partition_problems import read_partition_problem
+from relparallel.book.s47.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.plans import PLAN_TABLES, digest
 from relparallel.derive.sharing import sharing_tables
-from relparallel.optimize.partition import latency_partition, partition_loads
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
 from relparallel.training.failure_readers import read_lanl
-from relparallel.training.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.units import DAY, GBIT, HOUR, KB, MICROSECOND, MINUTE
-from relparallel.workload import read_partition_problem
 
 _DIGITS: Final = 6
 _LANL: Final = "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
@@ -144,11 +145,11 @@ def _margin_table(files: list[Path]) -> pd.DataFrame:
         name, delay = path.stem, re.search(r"delay(\d+)", path.stem)
         given: Any = {"flows": flows, "feedback_delay": float(delay[1]) * MICROSECOND if delay else 0.0}
         if "timely" in name:
-            model: Any = communication.patched_timely(rate=10 * GBIT, **given)
+            model: Any = s23.patched_timely(rate=10 * GBIT, **given)
         else:
             given |= {"increase": (0.01 if "rai10" in name else 0.04) * GBIT}
             given |= {"rate": (100 if "100gbps" in name else 40) * GBIT}
-            model = communication.dcqcn(**given, kmax=(1000 if "kmax1000" in name else 200) * KB)
+            model = s23.dcqcn(**given, kmax=(1000 if "kmax1000" in name else 200) * KB)
         bound = name.startswith("convergence")
         ours = model.convergence_bound() if bound else model.phase_margin("published")
         off = np.abs(ours / published - 1 if bound else ours - published)
@@ -176,12 +177,12 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
                 least = latency_partition(problem)
                 row |= {"latency": least.latency, "bound": least.bound, "proven": least.proven}
         else:
-            best = optimize.throughput_partition(problem)
-            alone = optimize.throughput_partition(problem, cpus=0)
+            best = s35.throughput_partition(problem)
+            alone = s35.throughput_partition(problem, cpus=0)
             row |= {"ideals": best.ideals, "max_load": best.max_load, "bound": best.bound}
             row |= {"no_cpu": alone.max_load if alone.proven else np.nan, "proven": best.proven}
             for method in ("line", "blocks"):
-                row[method] = optimize.throughput_partition(problem, method=method).max_load
+                row[method] = s35.throughput_partition(problem, method=method).max_load
             row["experts"] = _experts_load(path, folder / "human-experts" / f"{path.stem}_expert.json")
         rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"ideals": "Int64"})
@@ -229,7 +230,7 @@ def _speed(policy: str, nodes: int, size: int) -> NDArray[np.float64]:
 def _record(log: training.FailureLog, systems: int) -> dict[str, float]:
     """Counts, causes and repairs of the whole record."""
     repairs = log.repairs
-    fits = {fit.law: fit for fit in training.fit_lifetimes(repairs[repairs > 0])}
+    fits = {fit.law: fit for fit in s47.fit_lifetimes(repairs[repairs > 0])}
     shares = {f"share {cause}": float((log.cause == cause).mean()) for cause in np.unique(log.cause)}
     return {
         "records": len(log.start), "systems": systems, **shares,
@@ -246,7 +247,7 @@ def _system(log: training.FailureLog) -> dict[str, float]:
     mean, checkpoint, restart = float(gaps.mean()), 60.0, 600.0
     young = float(training.checkpoint_interval(checkpoint, mean, "young"))
     best = best_replay(gaps, checkpoint, restart)
-    fits = {fit.law: fit for fit in training.fit_lifetimes(gaps)}
+    fits = {fit.law: fit for fit in s47.fit_lifetimes(gaps)}
     return {
         "nodes": log.population, "failures": len(log.start), "gaps": len(gaps), "mean gap h": mean / HOUR,
         "per 1000 node-days": 1000 * DAY * log.rate,

@@ -2,8 +2,8 @@
 
 Where to begin, by question:
 
-- One network?  `draw_topology`. Several side by side?  `gallery`. A large one?  `abridge` it first.
-- Where does a node stand?  `positions`. How a model is split?  `draw_split`.
+- One network?  `draw_topology`. Several side by side?  `gallery`.
+- Where does a node stand?  `positions`.
 
 A colour tells a kind of cable: vermilion is light in a circuit switch, green is NVLink, blue and orange are
 levels, dimensions, planes or rails.

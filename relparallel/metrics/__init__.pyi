@@ -13,7 +13,3 @@ from .resilience import (
     resilience_curve as resilience_curve,
     survival as survival,
 )
-from .throughput import (
-    aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
-    throughput_under_failures as throughput_under_failures,
-)

@@ -5,7 +5,7 @@ Where to begin, by question:
 - How long does a step take?  `step_time`, of one `Strategy`; of many, `evaluate` of a `StrategyGrid`.
 - As people write it, "TP8 PP16 ZeRO-1"?  `read_strategy`, and back: `notation`.
 - Does it fit?  `memory`. Which GPU runs which rank?  `Placement`.
-- What does a pipeline wait for?  `simulate_schedule`; the best order: `best_order`.
+- What does a pipeline wait for?  `simulate_schedule`.
 - What does a collective take?  `collective_time`; on the links of a network: `plan_rounds`.
 - How good are the predictions?  `measured_runs`, `cross_validate`.
 """

@@ -1,4 +1,3 @@
-from .bubbles import fill_bubbles as fill_bubbles
 from .calibration import calibration as calibration
 from .collective_time import (
     COLLECTIVES as COLLECTIVES,
@@ -17,7 +16,6 @@ from .collectives import (
 )
 from .evaluate import evaluate as evaluate
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
-from .fusion import fuse_gradients as fuse_gradients, merge_gradients as merge_gradients
 from .grid import StrategyGrid as StrategyGrid
 from .levels import (
     best_blueconnect_order as best_blueconnect_order,
@@ -32,10 +30,8 @@ from .memory_forms import (
     model_state_bytes as model_state_bytes,
     stage_activation_bytes as stage_activation_bytes,
 )
-from .nccl import nccl_times as nccl_times
 from .notation import notation as notation, read_strategy as read_strategy
 from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
-from .resharding import reshard as reshard
 from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
 from .server_rounds import (
@@ -43,7 +39,6 @@ from .server_rounds import (
     server_time as server_time,
     superstep_time as superstep_time,
 )
-from .sharding import mesh_product as mesh_product, movement as movement, shards as shards
 from .steady_state import (
     bubble_fraction as bubble_fraction,
     iteration_period as iteration_period,
@@ -52,5 +47,3 @@ from .steady_state import (
 )
 from .step_time import step_time as step_time
 from .strategy import Placement as Placement, Strategy as Strategy
-from .synthesis import best_order as best_order
-from .volume import strategy_collectives as strategy_collectives

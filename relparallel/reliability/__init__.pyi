@@ -15,8 +15,6 @@ from .closed_forms.survivability import (
 )
 from .exact import evaluate as evaluate
 from .extensions.counting import polynomial as polynomial, survival_signature as survival_signature
-from .repair.expected_delivery import performability as performability
-from .repair.markov_availability import RepairedParts as RepairedParts, repair_chain as repair_chain
 from .repair.stationary import stationary_distribution as stationary_distribution
 from .repair.steady_state import (
     availability as availability,
@@ -26,4 +24,3 @@ from .repair.steady_state import (
 )
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate, estimator_table as estimator_table
-from .sensitivity.frequency import failure_frequency as failure_frequency

@@ -1,4 +1,3 @@
-from .circuits import circuit_demand as circuit_demand, schedule_circuits as schedule_circuits
 from .conformance import check as check
 from .costs import (
     UnitPrices as UnitPrices,
@@ -17,7 +16,6 @@ from .designs.published_clusters import dgx_superpod as dgx_superpod, hpn7 as hp
 from .designs.random_graphs import jellyfish as jellyfish, xpander as xpander
 from .designs.server_centric import bcube as bcube, dcell as dcell, ficonn as ficonn
 from .designs.switch_centric import f10 as f10, fat_tree as fat_tree, leaf_spine as leaf_spine
-from .equipment import equipped as equipped, mean_lives as mean_lives, mean_repair as mean_repair
 from .fabric import Topology as Topology, as_topology as as_topology
 from .formats import read as read, write as write
 from .parts import Design as Design, SharedRisk as SharedRisk

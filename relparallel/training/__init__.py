@@ -6,7 +6,7 @@ Where to begin, by question:
 - What is left of the speed?  `goodput`; simulated, `simulate`; in closed form, `relative_goodput`.
 - How often to write checkpoints?  `checkpoint_interval`; several levels: `Checkpointing`.
 - How many spares?  `spares_needed`. When does another strategy win?  `crossovers`, `break_even_repair`.
-- What does my log say?  `read_failure_log` of failures, `read_run_log` of one run; its laws: `fit_lifetimes`.
+- What does my log say?  `read_failure_log` of failures, `read_run_log` of one run.
   A log is taken as ``rates`` of `failure_model` and of ``rp.plan``.
 """
 

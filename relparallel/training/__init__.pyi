@@ -16,14 +16,12 @@ from .checkpointing import (
     effective_training_time_ratio as effective_training_time_ratio,
     optimal_training_time_ratio as optimal_training_time_ratio,
 )
-from .consequences import consequences as consequences
 from .crossover import (
     break_even_rates as break_even_rates,
     break_even_regroup as break_even_regroup,
     break_even_repair as break_even_repair,
     crossovers as crossovers,
 )
-from .degraded_states import RepairableParts as RepairableParts, expected_speed as expected_speed
 from .domains import (
     POLICIES as POLICIES,
     blast_radius as blast_radius,
@@ -40,15 +38,8 @@ from .failure_readers import read_failure_log as read_failure_log
 from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
-from .lifetime_fits import fit_lifetimes as fit_lifetimes
 from .lifetimes import Lifetime as Lifetime
 from .network_failures import network_impact as network_impact
-from .optical import (
-    rewired as rewired,
-    slice_availability as slice_availability,
-    usable_fraction as usable_fraction,
-)
-from .published_runs import predict_runs as predict_runs, published_runs as published_runs
 from .recovery import (
     elastic_throughput as elastic_throughput,
     statistical_efficiency as statistical_efficiency,
@@ -62,20 +53,10 @@ from .redundancy import (
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput
 from .rollback import rollback as rollback
-from .run_logs import (
-    read_run_log as read_run_log,
-    start_up_law as start_up_law,
-    start_ups as start_ups,
-)
+from .run_logs import read_run_log as read_run_log, start_up_law as start_up_law, start_ups as start_ups
 from .simulate import simulate as simulate
 from .spares import (
     shortage_probability as shortage_probability,
     spares_law as spares_law,
     spares_needed as spares_needed,
-)
-from .straggler_traces import read_straggler_trace as read_straggler_trace
-from .stragglers import (
-    noise_slowdown as noise_slowdown,
-    pipeline_slowdown as pipeline_slowdown,
-    slow_ranks as slow_ranks,
 )

@@ -4,7 +4,6 @@ Where to begin, by question:
 
 - A model by its name?  `transformer`, `layer_graph`. By its ``config.json``?  `read_config`.
 - What does an operator compute and move?  `operators`, and ``roofline`` of its table.
-- What does a profile say?  `read_profile`.
 """
 
 import lazy_loader

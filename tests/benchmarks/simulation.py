@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 
 from relparallel import training
+from relparallel.book.s41.fleet import Fleet
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.published import facts
-from relparallel.training.fleet import Fleet
 from relparallel.units import DAY
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "simulation.csv"

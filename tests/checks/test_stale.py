@@ -32,7 +32,7 @@ def test_every_notebook_has_a_record():
 
 
 def test_an_edit_of_a_leaf_makes_only_the_notebooks_stale_that_load_it():
-    leaf = "relparallel/communication/compression.py"
+    leaf = "relparallel/book/s36/compression.py"
     assert newly_stale(leaf) == readers(leaf)
     assert "36_communicating_less" in newly_stale(leaf) | set(reasons())
     assert len(newly_stale(leaf)) < len(NOTEBOOKS) / 2

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.metrics import aggregate_bottleneck_throughput, ecmp_load
+from relparallel.book.s22.throughput import aggregate_bottleneck_throughput
+from relparallel.metrics import ecmp_load
 from relparallel.topology import (
     Design,
     Topology,

@@ -18,8 +18,9 @@ from joint_brute_force import (
 )
 from pace import pace
 
+from relparallel.book.s43.joint_break_even import break_even_rate
 from relparallel.hardware import Cluster, cluster
-from relparallel.optimize import break_even_rate, joint
+from relparallel.optimize import joint
 from relparallel.optimize.joint_strategies import (
     fastest_of_each_kind,
     least_memory,

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.book.s32.nccl import nccl_times
 from relparallel.parallel import (
     Links,
     collective,
     discover_groups,
     execute,
     fastest_algorithm,
-    nccl_times,
     plan_rounds,
     rounds_time,
 )

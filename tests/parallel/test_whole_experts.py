@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from relparallel.book.s33.volume import strategy_collectives
 from relparallel.hardware import cluster
-from relparallel.parallel import (
-    Placement,
-    Strategy,
-    StrategyGrid,
-    evaluate,
-    memory,
-    step_time,
-    strategy_collectives,
-)
+from relparallel.parallel import Placement, Strategy, StrategyGrid, evaluate, memory, step_time
 from relparallel.parallel.calibration import calibration
 from relparallel.parallel.group_links import group_links
 from relparallel.parallel.stage_times import dealt_layers

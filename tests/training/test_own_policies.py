@@ -5,8 +5,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from relparallel.book.s43.joint_break_even import break_even_rate
+from relparallel.book.s45.consequences import consequences
 from relparallel.hardware import Cluster, cluster
-from relparallel.optimize import break_even_rate, joint
+from relparallel.optimize import joint
 from relparallel.parallel import Strategy
 from relparallel.planning import plan
 from relparallel.training import (
@@ -14,7 +16,6 @@ from relparallel.training import (
     CheckpointLevel,
     ComponentClass,
     Recovery,
-    consequences,
     failure_model,
     goodput,
     simulate,

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.book.s35.partition_problems import read_partition_problem
+from relparallel.book.s35.profiles import read_profile
 from relparallel.published import facts
-from relparallel.workload import LayerGraph, read_partition_problem, read_profile
+from relparallel.workload import LayerGraph
 from relparallel.workload.published_graphs import bert_graph, gnmt_graph, resnet_graph, vgg_graph
 
 NODE = (

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.workload import Transformer, operators, rlhf
+from relparallel.book.s31.rlhf import rlhf
+from relparallel.workload import Transformer, operators
 from relparallel.workload.mixers import LatentAttention, Mixer, attended
 
 SIZES = {"layers": 6, "hidden": 32, "heads": 4, "vocabulary": 50, "sequence": 24, "gated": True}

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.book.s31.rlhf import rlhf
 from relparallel.published import facts
 from relparallel.workload import (
     Transformer,
@@ -14,7 +15,6 @@ from relparallel.workload import (
     encoder_decoder,
     operators,
     recurrent,
-    rlhf,
     swin,
     t5,
     transformer,

@@ -1,0 +1,20 @@
+"""Systems of the literature, one notebook each: a package ``sNN`` holds what notebook NN alone needs.
+
+Where to begin, by topic:
+
+- Networks that fail: `s11` how often and how far, `s12` redundancy and fabrics chosen, `s13` repairmen.
+- Data-centre networks: `s22` throughput after failures, `s23` transport, `s24` circuits that move.
+- What training moves: `s31` inside a GPU, `s32` NCCL, `s33` volumes of a split, `s36` gradients compressed
+  and late, `s37` messages in order and sharded arrays.
+- Pipelines, planners, clusters: `s34` bubbles, `s35` planners, `s38` shared clusters.
+- Training that fails: `s41` fleets, `s43` break-even rates, `s44` slow and degraded parts,
+  `s45` consequences, `s47` records of runs.
+
+A chapter builds on the library and on no other chapter, and nothing of the library builds on a chapter. Its
+functions are in plain words: a sentence, the source, an example where it teaches. What a second notebook
+needs moves down into the library.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,19 @@
+"""Notebook 12: redundancy, spares, maintenance, second routes and fabrics, chosen with a proof."""
+
+from relparallel.book.s12.disjoint_routes import disjoint_routes as disjoint_routes
+from relparallel.book.s12.equipment import (
+    equipped as equipped,
+    mean_lives as mean_lives,
+    mean_repair as mean_repair,
+)
+from relparallel.book.s12.fabric_choice import cheapest_fabric as cheapest_fabric
+from relparallel.book.s12.maintenance import (
+    inspection_interval as inspection_interval,
+    replacement_interval as replacement_interval,
+)
+from relparallel.book.s12.redundancy_allocation import (
+    redundancy_allocation as redundancy_allocation,
+    redundancy_allocations as redundancy_allocations,
+)
+from relparallel.book.s12.spare_parts import spares as spares
+from relparallel.book.s12.survivable_augmentation import survivable_augmentation as survivable_augmentation

@@ -1,0 +1,7 @@
+"""Notebook 24: circuits that move with the traffic, and large networks drawn in part."""
+
+from relparallel.book.s24.abridged import abridge as abridge
+from relparallel.book.s24.circuits import (
+    circuit_demand as circuit_demand,
+    schedule_circuits as schedule_circuits,
+)

@@ -1,0 +1,12 @@
+"""Notebook 31: the traffic inside a GPU, and the passes of learning from human feedback."""
+
+from relparallel.book.s31.data_movement import (
+    ENCODER_FUSION as ENCODER_FUSION,
+    break_even_sram as break_even_sram,
+    encoder_layer as encoder_layer,
+    flash_attention_accesses as flash_attention_accesses,
+    standard_attention_accesses as standard_attention_accesses,
+    words_moved as words_moved,
+)
+from relparallel.book.s31.rlhf import rlhf as rlhf
+from relparallel.book.s31.tiles import TileOperator as TileOperator, tile_schedule as tile_schedule

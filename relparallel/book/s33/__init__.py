@@ -1,0 +1,5 @@
+"""Notebook 33: what each way of splitting sends, how a split looks, and layers dealt to stages."""
+
+from relparallel.book.s33.splits import draw_split as draw_split
+from relparallel.book.s33.stage_split import best_stage_layers as best_stage_layers
+from relparallel.book.s33.volume import strategy_collectives as strategy_collectives

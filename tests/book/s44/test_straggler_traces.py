@@ -1,0 +1,79 @@
+"""Replayed traces: published slowdowns come out, and a run that was made is taken apart as it was made."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relparallel.book.s44.straggler_traces import read_straggler_trace
+
+DATA = os.environ.get("RELPARALLEL_DATA")
+HEAD = "dp_rank,stage,step,optype,start_ts,duration,seq_id"
+needs_data = pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+
+
+def published(name: str):
+    return read_straggler_trace(Path(DATA) / f"data/straggler-analysis/trace-{name}.csv.xz")
+
+
+@needs_data
+def test_the_published_slowdowns_of_the_long_last_stage_come_out():
+    """Rows STRAG-ST-01 to -04 and -08 of the authors' own analysis; launch delays are counted 0.1 % apart."""
+    trace = published("ST")
+    assert trace.step_time == pytest.approx(2.21445, rel=1e-5)
+    assert trace.notes == ("left out: columns gmc, mb_id, mc, rank",)
+    assert trace.without_delays == pytest.approx(2.1727, rel=2e-3)
+    assert trace.slowdown == pytest.approx(1.1787, rel=1e-3)
+    assert trace.what_if("stage").to_numpy() == pytest.approx([0.99805, 0.98306, 0.98249, 1.23226], abs=0.01)
+
+
+@needs_data
+@pytest.mark.slow
+def test_the_published_slowdown_of_the_slow_worker_comes_out():
+    """Rows STRAG-AR-01, -03 and -04."""
+    trace = published("AR")
+    assert trace.step_time == pytest.approx(46.6492, rel=1e-5)
+    assert trace.slowdown == pytest.approx(1.97305, rel=2e-3)
+
+
+def made(folder: Path, slow: float, steps: int = 3) -> Path:
+    """Two replicas of one stage that compute and sum gradients; the second computes slower."""
+    rows = []
+    for step in range(steps):
+        begin = 100.0 * step
+        for rank, time in ((0, 1.0), (1, slow)):
+            rows.append(f"{rank},0,{step},forward-compute,{begin},{time},0")
+            rows.append(f"{rank},0,{step},grads-reduce-scatter,{begin + time},{slow + 0.5 - time},0")
+    path = folder / "trace.csv"
+    path.write_text("\n".join([HEAD, *rows]))
+    return path
+
+
+@pytest.mark.parametrize("slow", [1.0, 1.5, 3.0])
+def test_a_slow_replica_costs_what_it_is_slower_than_the_mean(tmp_path, slow):
+    trace = read_straggler_trace(made(tmp_path, slow))
+    assert trace.step_time == pytest.approx(slow + 0.5)
+    assert trace.without_delays == pytest.approx(slow + 0.5)
+    assert trace.ideal == pytest.approx((1 + slow) / 2 + 0.5)
+    only = trace.what_if("dp_rank")
+    assert only[1] == pytest.approx(trace.slowdown)
+    assert only[0] == pytest.approx(1.0)
+    assert np.isclose(trace.what_if("kind")["forward-compute"], trace.slowdown)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("a,b\n1,2\n", "must have the columns"),
+    (HEAD + "\n", "1 to 10,000,000 operations, got 0"),
+    (HEAD + "\n0,0,0,forward-compute,zero,1,0\n", "got start_ts 'zero' in row 1"),
+    (HEAD + "\n0,0,0,forward-compute,0,-1,0\n", "got duration '-1' in row 1"),
+    (HEAD + "\n0,0,0,forward-compute,0\n", "must have 7 fields in every row"),
+    (HEAD + "\n0,0,0,foo,0,1,0\n", "got optype foo dp_rank 0 stage 0 step 0 seq_id 0 in row 1"),
+    (HEAD + "\n0.5,0,0,gc,0,1,0\n", "whole numbers of ranks.* got optype gc dp_rank 0.5 .*in row 1"),
+    (HEAD + "\n0,0,0,gc,0,1,0\n0,0,0,gc,2,1,0\n", "every operation once, got optype gc .*in row 2"),
+])  # fmt: skip
+def test_a_torn_trace_is_refused_with_its_row(tmp_path, text, said):
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_straggler_trace(path)

@@ -1,0 +1,145 @@
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+from scipy.special import beta
+
+from relparallel.book.s44.stragglers import expected_maximum, noise_slowdown, pipeline_slowdown, slow_ranks
+from relparallel.parallel import Strategy
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 10**6])
+def test_the_largest_of_laws_with_a_closed_form(n):
+    assert expected_maximum(n, stats.uniform()) == pytest.approx(n / (n + 1), abs=1e-9)
+    assert expected_maximum(n, stats.pareto(2.5)) == pytest.approx(n * beta(n, 0.6), rel=1e-8)
+    assert expected_maximum(n, stats.gumbel_r()) == pytest.approx(np.euler_gamma + math.log(n), abs=1e-8)
+    if n <= 100:
+        harmonic = math.fsum(1 / i for i in range(1, n + 1))
+        assert expected_maximum(n, "exponential") == pytest.approx(harmonic, abs=1e-9)
+
+
+def test_the_largest_of_few_normal_draws():
+    assert expected_maximum(1) == pytest.approx(0, abs=1e-9)
+    assert expected_maximum(2) == pytest.approx(1 / math.sqrt(math.pi), abs=1e-9)
+    assert expected_maximum(3) == pytest.approx(1.5 / math.sqrt(math.pi), abs=1e-9)
+
+
+@pytest.mark.parametrize("law", [stats.lognorm(0.3), stats.gamma(2.0), stats.norm(5, 2)])
+def test_the_largest_is_that_of_draws(law):
+    drawn = law.rvs((20000, 64), random_state=np.random.default_rng(5)).max(axis=1)
+    error = 3.5 * drawn.std() / math.sqrt(drawn.size)
+    assert abs(drawn.mean() - expected_maximum(64, law)) < error
+
+
+DISCRETE = [
+    (stats.bernoulli(0.1), range(2)), (stats.randint(2, 9), range(2, 9)), (stats.poisson(3.3), range(80)),
+    (stats.geom(0.2), range(1, 300)), (stats.skellam(3, 4), range(-60, 60)),
+    (stats.zipf(8.0), range(1, 5000)),
+    (stats.rv_discrete(values=([1.5, 2.25, 7], [0.2, 0.5, 0.3])), (1.5, 2.25, 7)),
+    (stats.rv_discrete(values=([1, 2, 7], [0.2, 0.5, 0.3]))(loc=0.5), (1.5, 2.5, 7.5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "atoms"), DISCRETE)
+def test_the_largest_of_a_discrete_law_by_its_atoms(law, atoms):
+    below = np.cumsum([law.pmf(x) for x in atoms])
+    for n in (1, 7, 1000):
+        chance = np.diff(below**n, prepend=0.0)
+        assert expected_maximum(n, law) == pytest.approx(float(chance @ np.array(atoms)), rel=1e-9, abs=1e-12)
+
+
+def test_noise_of_a_step_function_is_exact():
+    found = noise_slowdown(Strategy(data=1000), 0.1, 1, law=stats.bernoulli(0.1))
+    assert found.exact
+    assert float(found) == pytest.approx(1.3, rel=1e-14)
+    with pytest.raises(ValueError, match="law must have at most"):
+        noise_slowdown(Strategy(data=8), 0.1, 1, law=stats.zipf(3.1))
+
+
+def test_the_usual_estimate_is_too_large():
+    """By 11 % at 16,384 ranks and 43 % at 8."""
+    for n, excess in ((8, 0.43), (16384, 0.11)):
+        assert math.sqrt(2 * math.log(n)) / expected_maximum(n) - 1 == pytest.approx(excess, abs=0.005)
+
+
+def test_published_slowdowns_of_one_per_cent_noise():
+    for ranks, percent in ((2048, 3.4), (12500, 3.9)):
+        found = noise_slowdown(Strategy(data=ranks), 0.01, micro_batches=1)
+        assert 100 * (float(found) - 1) == pytest.approx(percent, abs=0.05)
+        assert found.exact
+
+
+def flow_shop(times):
+    """Makespan of micro-batches (axis 0) on stages (axis 1), trailing axes apart."""
+    done = np.zeros((times.shape[1], *times.shape[2:]))
+    for batch in times:
+        for stage in range(times.shape[1]):
+            before = done[stage - 1] if stage else 0.0
+            done[stage] = np.maximum(done[stage], before) + batch[stage]
+    return done[-1]
+
+
+@given(p=st.integers(1, 6), m=st.integers(1, 9), factor=st.floats(1, 3), data=st.data())
+def test_slow_stages_are_those_of_a_flow_shop(p, m, factor, data):
+    slow = data.draw(st.lists(st.booleans(), min_size=p, max_size=p))
+    times = np.tile(np.where(slow, factor, 1.0), (m, 1))
+    expected = flow_shop(times) / (m + p - 1)
+    assert pipeline_slowdown(sum(slow), p, m, factor) == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize(("t", "p", "d"), [(1, 1, 6), (2, 2, 2), (1, 3, 3), (4, 1, 2), (2, 3, 2)])
+def test_slow_ranks_over_all_sets_of_ranks(t, p, d):
+    q, s, m, n = 0.2, 1.4, 5, t * p * d
+    chances, values = [], []
+    for slow in product((False, True), repeat=n):
+        ranks = np.reshape(slow, (d, p, t)).any(axis=2)
+        times = np.tile(np.where(ranks, s, 1.0).T, (m, 1, 1))
+        chances.append(q ** sum(slow) * (1 - q) ** (n - sum(slow)))
+        values.append(flow_shop(times).max() / (m + p - 1))
+    chances, values = np.array(chances), np.array(values)
+    found = slow_ranks(Strategy(tensor=t, pipeline=p, data=d), q, s, m)
+    if t > 1:  # ranks of a context-parallel group wait for each other as those of a tensor-parallel one do
+        assert slow_ranks(Strategy(context=t, pipeline=p, data=d), q, s, m) == found
+    assert found.mean == pytest.approx(chances @ values, abs=1e-12)
+    assert found.std**2 == pytest.approx(chances @ (values - found.mean) ** 2, abs=1e-12)
+    assert found.hit == pytest.approx(1 - (1 - q) ** n, abs=1e-12)
+
+
+def test_persistent_and_redrawn_slow_ranks_have_the_same_mean():
+    """Only the spread between jobs tells them apart."""
+    rng = np.random.default_rng(2)
+    found = slow_ranks(Strategy(data=64), 0.02, 1.5, micro_batches=1)
+    steps = 1 + 0.5 * (rng.random((4000, 64)) < 0.02).any(axis=1)
+    assert abs(steps.mean() - found.mean) < 3.5 * found.std / math.sqrt(4000)
+    assert found.std == pytest.approx(0.5 * math.sqrt(found.hit * (1 - found.hit)))
+
+
+@pytest.mark.parametrize("split", [(1, 1, 16, 1), (4, 1, 8, 12), (1, 4, 4, 6), (2, 4, 4, 8)])
+def test_noise_is_inside_its_bracket(split):
+    """Sections drawn one by one: tensor ranks wait in each, stages for micro-batches, replicas at the end."""
+    t, p, d, k = split
+    m, v, samples = 6, 0.05, 300
+    rng = np.random.default_rng(11)
+    sections = 1 + v * rng.standard_normal((m, p, samples, d, k, t)).max(axis=-1)
+    steps = flow_shop(sections.sum(axis=-1)).max(axis=1) / ((m + p - 1) * k)
+    error = 3.5 * steps.std() / math.sqrt(samples)
+    found = noise_slowdown(Strategy(tensor=t, pipeline=p, data=d), v, m, sections=k)
+    slack = error + (0 if found.exact else 2e-4)  # the normal law of a sum of few maxima
+    assert found.lower - slack <= steps.mean() <= found.upper + slack
+
+
+def test_waiting_often_costs_more_than_waiting_once():
+    """Sixteen ranks that wait in every section lose more than sixteen that wait once in a step."""
+    often = noise_slowdown(Strategy(tensor=16), 0.01, micro_batches=8, sections=32)
+    once = noise_slowdown(Strategy(data=16), 0.01, micro_batches=8, sections=32)
+    assert float(often) - 1 > 10 * (float(once) - 1)
+
+
+def test_laws_without_a_mean_are_refused():
+    with pytest.raises(ValueError, match="law"):
+        expected_maximum(4, stats.cauchy())
+    with pytest.raises(ValueError, match="slow_stages"):
+        pipeline_slowdown(5, 4, 8, 1.1)
