@@ -28,6 +28,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": fabric(), "strategy": split(), "placement": rp.parallel.Placement(strategy=split()),
         "rates": "llama3", "workload": model(), "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4),
         "global_batch": 8, "network_rates": {"leaf": 1e-9, "cable": 2e-9}, "repair": 3600.0,
+        "software": "megatron-2022",
     },
     "training.failure_model (plan)": lambda: {
         "topology": (t := fabric()), "strategy": split(),

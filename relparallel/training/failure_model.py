@@ -39,6 +39,7 @@ def failure_model(
     network_rates: Mapping[str, float] | None = None,
     repair: float | Mapping[str, float] | None = None,
     plan: RoundPlan | None = None,
+    software: str | None = None,
 ) -> FailureModel:
     """Build what fails in a job, how often, and what it hits.
 
@@ -66,6 +67,9 @@ def failure_model(
     plan : RoundPlan, optional
         In place of a workload: how the ranks sum their gradients on the topology, by rounds. The slowdown of
         a part is then that of a step with this sum (`plan_rounds`).
+    software : str, optional
+        With a workload, which software trains it, as in `step_time`: what it overlaps decides what a slower
+        part costs.
 
     Returns
     -------
@@ -104,12 +108,13 @@ def failure_model(
         base = FailureModel.from_rates(known, home, place)
     if isinstance(topology, Cluster):
         extras = {"workload": workload, "cluster": cluster, "global_batch": global_batch,
-                  "network_rates": network_rates, "repair": repair, "plan": plan}  # fmt: skip
+                  "network_rates": network_rates, "repair": repair, "plan": plan,
+                  "software": software}  # fmt: skip
         for name, value in extras.items():
             if value is not None:
                 raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
         return base
-    impact = _impact(workload, place, home, global_batch, topology, plan)
+    impact = _impact(workload, place, home, global_batch, topology, plan, software)
     times: dict[str, Any] = dict.fromkeys((part.name for part in impact.parts), repair)
     if isinstance(repair, Mapping):
         times = _by_part(repair, "repair", [*times], topology)
@@ -127,9 +132,12 @@ def failure_model(
 
 
 def _impact(
-    workload: Any, placement: Placement, cluster: Cluster, global_batch: Any, topology: Topology, plan: Any
-) -> NetworkImpact:
+    workload: Any, placement: Placement, cluster: Cluster, global_batch: Any, topology: Topology, plan: Any,
+    software: str | None,
+) -> NetworkImpact:  # fmt: skip
     """What the parts do to a job that is known, or at worst."""
+    if workload is None and software is not None:
+        raise ValueError(f"software must be left out without a workload, got {software!r}")
     if plan is not None:
         gpus = placement.strategy.gpus
         if workload is not None or require_instance(RoundPlan, plan=plan).network is not topology:
@@ -142,7 +150,7 @@ def _impact(
         raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}")
     if global_batch is None:
         raise ValueError("global_batch must be given with a workload, got None")
-    return network_impact(workload, placement, cluster, global_batch, topology)
+    return network_impact(workload, placement, cluster, global_batch, topology, software=software)
 
 
 def _rates_by_part(

@@ -244,11 +244,34 @@ def test_what_a_part_of_a_rail_stops_is_spread_over_nodes():
             "cluster must have",
         ),
         ({"network_rates": {"cable": -1.0}}, "network_rates"),
+        ({"software": "megatron-2022"}, "software must be left out without a workload"),
+        ({"workload": GPT, "global_batch": 64, "software": "megatron-1990"}, "software must be one of"),
     ],
 )
 def test_wrong_extras_are_refused(extra, match):
     with pytest.raises(ValueError, match=match):
         failure_model(redundant_fabric(8, **SMALL), SPLIT, **({"cluster": HOME} | extra))
+
+
+def test_what_a_slow_part_costs_follows_the_software():
+    """Software that hides more of the sums loses less with a leaf; the default is that of a step."""
+    network, place = FABRICS["planes, no relay"](), Placement(strategy=SPLIT)
+    known = {"workload": GPT, "cluster": HOME, "global_batch": 64}
+
+    def slowdown(software):
+        model = failure_model(network, SPLIT, **known, software=software)
+        return next(entry.slowdown for entry in model.classes if entry.name == "leaf")
+
+    (leaf, *_) = (part for part in parts_of(network) if part.name == "leaf")
+    alive = np.ones(network.num_nodes + len(network.edges), dtype=bool)
+    alive[list(leaf.nodes)] = False
+    for software in ("megatron-2022", "megatron-2025"):
+        options = {"placement": place, "network": network, "software": software}
+        usual = step_time(GPT, SPLIT, HOME, 64, **options).total
+        without = step_time(GPT, SPLIT, HOME, 64, **options, alive=alive).total
+        assert slowdown(software) == pytest.approx(without / usual, rel=1e-9)
+    assert slowdown("megatron-2022") != slowdown("megatron-2025")
+    assert slowdown(None) == slowdown(step_time(GPT, SPLIT, HOME, 64).software)
 
 
 def test_extras_need_a_topology():
