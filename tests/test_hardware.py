@@ -35,9 +35,12 @@ def test_a_cause_keeps_the_parentheses_of_its_name():
 
 
 def test_parts_and_gpus_per_part_multiply_to_the_cluster():
-    cluster = Cluster(nodes=12, gpus_per_node=4, nodes_per_switch=3, nodes_per_rack=6, gpus_per_tray=2)
-    assert [cluster.parts(level) for level in LEVELS] == [48, 24, 12, 4, 2, 1]
-    assert all(cluster.parts(level) * cluster.gpus_per_part(level) == cluster.gpus for level in LEVELS)
+    cluster = Cluster(
+        nodes=12, gpus_per_node=4, nodes_per_switch=3, nodes_per_rack=6, gpus_per_tray=2, nvlink_trays=9
+    )  # fmt: skip
+    assert [cluster.parts(level) for level in LEVELS] == [48, 24, 12, 108, 4, 2, 1]
+    every = {level: cluster.parts(level) * cluster.gpus_per_part(level) for level in LEVELS}
+    assert every == dict.fromkeys(LEVELS, cluster.gpus) | {"nvlink": 9 * cluster.gpus}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,7 @@ def test_parts_and_gpus_per_part_multiply_to_the_cluster():
         {"gpus_per_node": True},
         {"nodes": 5, "nodes_per_switch": 2},
         {"gpus_per_tray": 3},
+        {"nvlink_trays": 0},
     ],
 )
 def test_a_cluster_checks_its_fields(fields):

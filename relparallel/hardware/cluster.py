@@ -12,9 +12,11 @@ from relparallel.published import shipped_rows
 from relparallel.units import GBIT, MB
 
 _MOST: Final = 250e9  # bytes/s of a GPU: more than the fastest adapter, of 1,600 Gbit/s, carries
-LEVELS: Final = ("gpu", "tray", "node", "switch", "rack", "job")
+LEVELS: Final = ("gpu", "tray", "node", "nvlink", "switch", "rack", "job")
 """What stops when a part fails: one GPU, the GPUs that share a host (a tray of a node, or all of it), its
-node, all nodes on a switch or cable, all that share a rack or its power, or the job itself."""
+node, the node that an NVLink switch tray joins (a partition that lost a switch is not operational: NVIDIA,
+NMX-M documentation 85.1, "Partition Health"), all nodes on a switch or cable, all that share a rack or its
+power, or the job itself."""
 
 
 @record
@@ -40,6 +42,8 @@ class Cluster:
         Under which `cluster` finds it.
     gpus_per_tray : int, optional
         GPUs that share a host, which fails as a whole; a divisor of ``gpus_per_node``, all of it if omitted.
+    nvlink_trays : int, optional
+        NVLink switch trays of each node, each a part that fails on its own; none where omitted.
 
     Examples
     --------
@@ -55,6 +59,7 @@ class Cluster:
     network_bandwidth: float | None = real(default=None, above=0, at_most=1e18)
     name: str = instance(str, default="")
     gpus_per_tray: int | None = whole(default=None, at_least=1, at_most=10**4)
+    nvlink_trays: int | None = whole(default=None, at_least=1, at_most=10**4)
 
     def __post_init__(self) -> None:
         if self.network_bandwidth is not None and self.network_bandwidth < MB:
@@ -87,13 +92,18 @@ class Cluster:
 
     def parts(self, level: str) -> int:
         """Return how many parts of a level the cluster has."""
+        if level == "nvlink":
+            if self.nvlink_trays is None:
+                raise ValueError("nvlink_trays must be given for failures of level 'nvlink', got None")
+            return self.nodes * self.nvlink_trays
         return self.gpus // self.gpus_per_part(level)
 
     def gpus_per_part(self, level: str) -> int:
         """Return how many GPUs stop when one part of a level fails."""
         require_choice(LEVELS, level=level)
         nodes = {
-            "node": 1, "switch": self.nodes_per_switch, "rack": self.nodes_per_rack, "job": self.nodes,
+            "node": 1, "nvlink": 1, "switch": self.nodes_per_switch, "rack": self.nodes_per_rack,
+            "job": self.nodes,
         }  # fmt: skip
         return {"gpu": 1, "tray": self.tray}.get(level) or nodes[level] * self.gpus_per_node
 
@@ -151,4 +161,5 @@ def cluster(name: str, gpus: int) -> Cluster:
         network_bandwidth=float(row["network_gbit"]) * GBIT * node / int(row["gpus_per_node"]),  # its share
         name=name,
         gpus_per_tray=tray if tray < node else None,
+        nvlink_trays=int(row["nvlink_trays"]) if row["nvlink_trays"] else None,
     )

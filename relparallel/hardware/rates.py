@@ -68,7 +68,7 @@ class ComponentRate:
     ----------
     cause, category : str
         As the table names them.
-    level : {"gpu", "tray", "node", "switch", "rack", "job"}
+    level : {"gpu", "tray", "node", "nvlink", "switch", "rack", "job"}
         The part that failed.
     events, components : int
         Interruptions counted, and parts of that level in the run.
@@ -108,6 +108,12 @@ class ComponentRates:
     >>> table = llama3_interruptions()
     >>> table.events, round(table.share(category="GPU"), 4)
     (419, 0.6396)
+    >>> tray = ComponentRate(  # own counts: no rate of NVLink switch trays is published
+    ...     cause="NVLink switch tray", category="NVLink", level="nvlink",
+    ...     events=3, components=576, duration=8e6,
+    ... )
+    >>> replace(table, causes=(*table.causes, tray)).events
+    422
     """
 
     source: str = instance(str)
@@ -119,13 +125,13 @@ class ComponentRates:
         """Return the level of a cause on another cluster and its rate per part [1/s]; per GPU it is kept.
 
         A part with twice the GPUs behind it fails twice as often: a host (tray or node), what a node has of
-        the network and the rack, and the job as a whole. Where the run's GPUs are not known, and for GPUs,
-        the rate stays.
+        the network and the rack, and the job as a whole. Where the run's GPUs are not known, and for GPUs
+        and NVLink switch trays, the rate stays.
         """
         level, width, known = row.level, 1, self.gpus if row.level == "job" else self.gpus_per_node
         if row.level == "node" and cluster.tray < cluster.gpus_per_node:
             level = "tray"
-        if row.level != "gpu" and known:
+        if row.level not in ("gpu", "nvlink") and known:
             width = {"tray": cluster.tray, "job": cluster.gpus}.get(level, cluster.gpus_per_node)
             return level, row.rate * (width / known)
         return level, row.rate

@@ -35,7 +35,7 @@ class Cause:
 
     Parameters
     ----------
-    level : {"gpu", "tray", "node", "switch", "rack", "job"}
+    level : {"gpu", "tray", "node", "nvlink", "switch", "rack", "job"}
         What fails; it decides which checkpoints survive.
     rate : float
         Failures of the job by this cause per second.
@@ -68,7 +68,7 @@ class CheckpointLevel:
         Time to read it and go on [s].
     survives : mapping of str to float
         Probability that it is still there after a failure, by the level of the failure; 1 where not named,
-        but that of its node for a tray.
+        but that of its node for a tray and an NVLink switch tray.
     delay : float
         Time from the end of the standstill until it is durable [s].
 
@@ -96,7 +96,7 @@ class CheckpointLevel:
 
     def survival(self, level: str) -> float:
         """Return the probability that a checkpoint outlives a failure at that level."""
-        whole = self.survives.get("node", 1.0) if level == "tray" else 1.0
+        whole = self.survives.get("node", 1.0) if level in ("tray", "nvlink") else 1.0
         return float(self.survives.get(require_choice(LEVELS, level=level), whole))
 
 

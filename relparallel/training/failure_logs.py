@@ -68,9 +68,9 @@ class FailureLog(Result):
     begin : float, optional
         When the watch began [s]; by default with the first failure.
     levels : Mapping of str to str, optional
-        What fails with a cause, "gpu", "node", "switch", "rack" or "job", by the names of causes; the others
-        are read by usual words in their names ("software" and "network" are failures of the job, "power" of a
-        rack), as a node where there are none. `reading` says how.
+        What fails with a cause, "gpu", "node", "nvlink" (an NVLink switch tray), "switch", "rack" or "job",
+        by the names of causes; the others are read by usual words in their names ("software" and "network"
+        are failures of the job, "power" of a rack), as a node where there are none. `reading` says how.
 
     Examples
     --------
@@ -205,16 +205,19 @@ class FailureLog(Result):
         -------
         tuple of ComponentClass
             Parts of the level of `level_of` stop, at such a rate that the failures of a cause per node and
-            second are those of the log: the job as a whole fails in proportion to its nodes. Mean times to
-            repair as `repair_of` has them, those of the recovery policy where no repair was seen.
+            second are those of the log: the job as a whole fails in proportion to its nodes. A node of a log
+            is a host: a tray, where those of the cluster have trays. Mean times to repair as `repair_of` has
+            them, those of the recovery policy where no repair was seen.
         """
         place = Cluster(nodes=self.population) if cluster is None else cluster
+        host = "tray" if place.tray < place.gpus_per_node else "node"
+        found = {cause: host if at == "node" else at for cause, at in self.level_of().items()}
         return tuple(
             ComponentClass(
                 name=cause, level=level, repair=self.repair_of(cause),
-                rate=self.rate * float((self.cause == cause).mean()) * place.nodes / place.parts(level),
+                rate=self.rate * float((self.cause == cause).mean()) * place.parts(host) / place.parts(level),
             )
-            for cause, level in self.level_of().items()
+            for cause, level in found.items()
         )  # fmt: skip
 
     def select(self, cause: str) -> FailureLog:

@@ -45,9 +45,9 @@ class ComponentClass:
     ----------
     name : str
         What fails.
-    level : {"gpu", "tray", "node", "switch", "rack", "job"}
-        What is behind it: one GPU, those of its host (a tray of a node), its node, the nodes of a switch or a
-        rack, or the job.
+    level : {"gpu", "tray", "node", "nvlink", "switch", "rack", "job"}
+        What is behind it: one GPU, those of its host (a tray of a node), its node, which also an NVLink
+        switch tray stops, the nodes of a switch or a rack, or the job.
     rate : float
         Failures per part and second, as given: of the job itself whatever its size.
     effect : {"stop", "degrade", "corrupt"}
@@ -148,6 +148,8 @@ class FailureModel:
             raise ValueError("classes must hold at least one component class, got ()")
         last = max(max(entry.gpus, default=0) for entry in self.classes)
         require_int(gpus=last, at_most=self.cluster.gpus - 1)
+        for entry in self.classes:
+            self.parts(entry)  # refuses those that the cluster has none of
         if self.placement is not None:
             self.placement.strategy.for_gpus(self.cluster.gpus)
 
@@ -213,10 +215,12 @@ class FailureModel:
         if entry.parts is not None or entry.gpus:
             return [(self.parts(entry), *behind(placement, entry.gpus, self.cluster.gpus_per_node))]
         nodes = self._nodes(entry) if entry.stops else 0
-        width, parts = self.cluster.gpus_per_part(entry.level), self.cluster.parts(entry.level)
+        width = self.cluster.gpus_per_part(entry.level)
+        places = self.cluster.gpus // width
+        alike = self.cluster.parts(entry.level) // places  # NVLink switch trays of one node
         return [
-            (count, nodes, replicas, lost and entry.stops)
-            for count, replicas, lost in _part_kinds(placement, width, parts)
+            (count * alike, nodes, replicas, lost and entry.stops)
+            for count, replicas, lost in _part_kinds(placement, width, places)
         ]
 
     def _nodes(self, entry: ComponentClass) -> int:

@@ -36,6 +36,20 @@ def test_an_own_accelerator_is_a_block_of_the_file_and_a_plan_says_what_it_borro
     assert any("no run on this h100 was measured: parameters of the h100" in note for note in plan.notes)
 
 
+def test_trays_of_a_rack_stand_in_the_file(tmp_path):
+    path = tmp_path / "racks.csv"
+    path.write_text(
+        "accelerator,gpus,network_gbit,gpus_per_node,gpus_per_tray,nvlink_trays\n"
+        "gb200-186gb,128,25600,64,4,9\nh100-80gb,64,3200,,,\n"
+    )
+    racks, boxes = read_cluster(path)
+    assert (racks.nodes, racks.parts("tray"), racks.parts("nvlink")) == (2, 32, 18)
+    assert (boxes.gpus_per_tray, boxes.nvlink_trays) == (None, None)
+    path.write_text("accelerator,gpus,network_gbit,nvlink_trays\nh100-80gb,64,3200,0\n")
+    with pytest.raises(ValueError, match="cluster 1: nvlink_trays must be"):
+        read_cluster(path)
+
+
 @pytest.mark.parametrize(("old", "new", "said"), [
     ("gpus: 64", "gpus: 512.7", "cluster 1: gpus: expected a whole number, got 512.7"),
     ("gpus: 64", "gpus: true", "cluster 1: gpus: expected a number, got True"),

@@ -1,11 +1,12 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.hardware import Cluster
+from relparallel.hardware import Cluster, cluster
 from relparallel.training import FailureLog, read_failure_log
 from relparallel.training.failure_readers import read_lanl
 
@@ -244,7 +245,7 @@ def test_causes_are_read_by_usual_words_and_it_is_said():
     assert "levels names 'power', which never failed" in chosen.notes[-1]
     assert chosen.select("odd").level_of() == {"odd": "rack"}
     with pytest.raises(
-        ValueError, match="levels must be one of 'gpu', 'tray', 'node', 'switch', 'rack', 'job'"
+        ValueError, match="levels must be one of 'gpu', 'tray', 'node', 'nvlink', 'switch', 'rack', 'job'"
     ):
         log([0.0, 5.0], [1.0, 6.0], levels={"c": "house"})
 
@@ -264,6 +265,21 @@ def test_failures_of_every_level_are_as_many_per_node_as_in_the_log(nodes):
         place = Cluster(nodes=nodes, nodes_per_switch=4, nodes_per_rack=8)
         (entry,) = same.classes(place)
         assert entry.rate * place.parts(level) == pytest.approx(nodes * 4 / (9 * 1000.0))
+
+
+def test_nodes_of_a_log_are_the_trays_of_a_rack():
+    """Slurm counts hosts: a rack of 16 trays sees 16 times the failures of one."""
+    found = log([0.0, 10.0], [1.0, 11.0], node=["a", "b"], finish=1000.0)
+    job = replace(found, levels={"c": "job"})
+    switches = replace(found, levels={"c": "nvlink"})
+    racks = cluster("gb200-186gb-nvl72", gpus=512)
+    (host,), (whole,), (tray,) = (one.classes(racks) for one in (found, job, switches))
+    assert (host.level, tray.level) == ("tray", "nvlink")
+    total = 128 * 2 / (found.population * 1000.0)
+    assert host.rate * 128 == pytest.approx(total)
+    assert whole.rate == pytest.approx(total)
+    assert tray.rate * 72 == pytest.approx(total)
+    assert found.classes(Cluster(nodes=8))[0].level == "node"
 
 
 def test_the_line_of_a_log_says_rate_causes_and_span():

@@ -5,10 +5,16 @@ from itertools import permutations
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.hardware import Cluster, cluster, llama3_interruptions
+from relparallel.hardware import Cluster, ComponentRate, cluster, llama3_interruptions
 from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
-from relparallel.training import CheckpointLevel, ComponentClass, FailureModel, blast_radius
+from relparallel.training import (
+    CheckpointLevel,
+    ComponentClass,
+    FailureModel,
+    blast_radius,
+    failure_model,
+)
 
 DEGREES = ("tensor", "context", "data", "pipeline")
 
@@ -73,6 +79,40 @@ def test_a_tray_stops_four_gpus_of_its_rack():
     assert (hit.replicas, hit.ranks, hit.nodes) == (1, 8, 1)
 
 
+def test_a_switch_tray_of_nvlink_is_a_part_of_its_own_and_stops_its_rack():
+    """Nine of a rack, none of a box; its rate is that of the part, whatever else the rack holds."""
+    racks, split = cluster("gb200-186gb-nvl72", 512), Strategy(tensor=8, data=64)
+    counted = ComponentRate(
+        cause="NVLink switch tray", category="NVLink", level="nvlink", events=3, components=90, duration=1e6
+    )  # fmt: skip
+    table = llama3_interruptions()
+    table = replace(table, causes=(*table.causes, counted))
+    model = failure_model(racks, split, rates=table)
+    assert model.to_frame().set_index("class").loc["NVLink switch tray", ["parts", "nodes"]].tolist() == [
+        72,
+        1,
+    ]
+    mine = [domain for domain in model.domains if domain.component.level == "nvlink"]
+    assert [(d.parts, d.nodes, d.replicas) for d in mine] == [(72, 1, 8)]
+    assert mine[0].rate == pytest.approx(72 * 3 / (90 * 1e6))
+    bare = failure_model(racks, split)
+    assert 1 / model.mtbf - 1 / bare.mtbf == pytest.approx(mine[0].rate)
+    assert blast_radius(mine[0].component, Placement(strategy=split), racks).nodes == 1
+    with pytest.raises(ValueError, match="nvlink_trays must be given for failures of level 'nvlink'"):
+        failure_model(cluster("h100-80gb-dgx", 512), split, rates=table)
+
+
+def test_all_parts_of_a_rack_are_counted_by_what_they_hit():
+    """Trays lost one by one: a rack where two replicas meet counts nine times with two."""
+    place = Placement(strategy=Strategy(tensor=4, data=6))  # nodes of 8, replicas of 4: two on each node
+    nodes = Cluster(nodes=3, gpus_per_node=8, nvlink_trays=5)
+    model = FailureModel(
+        classes=(ComponentClass(name="s", level="nvlink", rate=1.0),), cluster=nodes, placement=place
+    )
+    assert [(d.parts, d.replicas) for d in model.domains] == [(15, 2)]
+    assert model.mtbf == pytest.approx(1 / 15)
+
+
 def test_rates_of_a_run_without_its_gpus_stay_as_they_are_given():
     table = replace(llama3_interruptions(), gpus=None, gpus_per_node=None)
     racks = cluster("gb200-186gb-nvl72", 4096)
@@ -86,6 +126,7 @@ def test_memory_of_a_node_does_not_outlive_a_tray_of_it():
     memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"node": 0.25})
     assert (memory.survival("tray"), memory.survival("gpu"), memory.survival("rack")) == (0.25, 1.0, 1.0)
     assert replace(memory, survives={"node": 0.25, "tray": 0.5}).survival("tray") == 0.5
+    assert memory.survival("nvlink") == 0.25
 
 
 def test_the_number_of_events_does_not_depend_on_how_many_nodes_share_a_switch():
@@ -149,7 +190,8 @@ def test_a_model_checks_its_fields():
 def test_domains_are_what_a_count_over_every_part_finds(t, p, d, zero, shard, level, order):
     """Every part looked at alone: its ranks, their replicas, and whether a shard has a copy elsewhere."""
     strategy = Strategy(tensor=t, pipeline=p, data=8 * d, zero_stage=zero, shard=8 * d // shard)
-    cluster = Cluster(nodes=2 * t * p * d, gpus_per_node=4, nodes_per_switch=2, nodes_per_rack=2 * t * p)
+    wide = {"nodes_per_switch": 2, "nodes_per_rack": 2 * t * p, "nvlink_trays": 3}
+    cluster = Cluster(nodes=2 * t * p * d, gpus_per_node=4, **wide)
     placement = Placement(strategy=strategy, order=order)
     entry = ComponentClass(name="part", level=level, rate=1e-9)
     found = FailureModel(classes=(entry,), cluster=cluster, placement=placement).domains
@@ -158,7 +200,8 @@ def test_domains_are_what_a_count_over_every_part_finds(t, p, d, zero, shard, le
     width, expected = cluster.gpus_per_part(level), Counter()
     shards = strategy.shard_group if zero else 1
     for part in range(cluster.parts(level)):
-        behind = set(range(part * width, part * width + width))
+        first = part * width % cluster.gpus  # three switch trays before the same GPUs
+        behind = set(range(first, first + width))
         hit = sum(bool(behind & set(replica)) for replica in placement.replicas.tolist())
         lost = any(
             set(group[j::shards]) <= behind for group in placement.data_groups.tolist() for j in range(shards)

@@ -42,11 +42,13 @@ def table(policy, spares=0, checkpointing=STORAGE):
 )  # fmt: skip
 def test_groups_are_those_with_a_rank_behind_the_part(t, p, c, e, level):
     strategy = Strategy(tensor=t, pipeline=p, context=c, data=8, expert=e, zero_stage=1, shard=4)
-    cluster = Cluster(nodes=2 * t * p * c, gpus_per_node=4, nodes_per_switch=2, nodes_per_rack=2 * p)
+    cluster = Cluster(
+        nodes=2 * t * p * c, gpus_per_node=4, nodes_per_switch=2, nodes_per_rack=2 * p, nvlink_trays=9
+    )
     place = Placement(strategy=strategy)
     part = ComponentClass(name="part", level=level, rate=0.0)
     found, width = groups_behind(place, cluster, part), cluster.gpus_per_part(level)
-    parts = [set(range(i * width, (i + 1) * width)) for i in range(cluster.parts(level))]
+    parts = [set(range(i * width, (i + 1) * width)) for i in range(cluster.gpus // width)]
     for name, groups in {
         "tensor groups": place.tensor_groups, "stages": place.stages, "replicas": place.replicas,
         "shard groups": place.shard_groups,
