@@ -44,6 +44,9 @@ class Cluster:
         GPUs that share a host, which fails as a whole; a divisor of ``gpus_per_node``, all of it if omitted.
     nvlink_trays : int, optional
         NVLink switch trays of each node, each a part that fails on its own; none where omitted.
+    spare_trays : int
+        Trays that each node has besides those of the job: 2 where 16 of the 18 of an NVL72 rack work. While
+        one is free it stands in for a failed one, and the node stays; they do not fail while they stand by.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Cluster:
     name: str = instance(str, default="")
     gpus_per_tray: int | None = whole(default=None, at_least=1, at_most=10**4)
     nvlink_trays: int | None = whole(default=None, at_least=1, at_most=10**4)
+    spare_trays: int = whole(default=0, at_least=0, at_most=10**4)
 
     def __post_init__(self) -> None:
         if self.network_bandwidth is not None and self.network_bandwidth < MB:
@@ -79,6 +83,11 @@ class Cluster:
                 raise ValueError(f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}")
         if self.gpus_per_node % self.tray:
             raise ValueError(f"gpus_per_tray must divide {self.gpus_per_node} GPUs, got {self.tray}")
+        if self.spare_trays and self.tray == self.gpus_per_node:
+            raise ValueError(
+                f"spare_trays must be 0 unless gpus_per_tray is below gpus_per_node = {self.gpus_per_node}, "
+                f"got {self.spare_trays}"
+            )
 
     @property
     def gpus(self) -> int:
@@ -89,6 +98,11 @@ class Cluster:
     def tray(self) -> int:
         """GPUs that share a host."""
         return self.gpus_per_tray or self.gpus_per_node
+
+    @property
+    def paid(self) -> int:
+        """GPUs of a node that are paid for: those of its spare trays as well."""
+        return self.gpus_per_node + self.spare_trays * self.tray
 
     def parts(self, level: str) -> int:
         """Return how many parts of a level the cluster has."""

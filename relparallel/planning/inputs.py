@@ -23,7 +23,9 @@ FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 
 USUAL: Final = 8192
 """Tokens of a sequence where a file says what a model can read: as Llama 3 was trained on, section 3.4."""
-_COUNTS: Final = ("gpus_per_node", "nodes_per_switch", "nodes_per_rack", "gpus_per_tray", "nvlink_trays")
+_COUNTS: Final = (
+    "gpus_per_node", "nodes_per_switch", "nodes_per_rack", "gpus_per_tray", "nvlink_trays", "spare_trays"
+)  # fmt: skip
 _OPTIONAL: Final = ("name", "host_link", *_COUNTS)
 
 
@@ -36,7 +38,7 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
         A CSV file with one cluster in each row, or a JSON or YAML file with one or a list of them. Fields:
         accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where they differ from
         what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1), gpus_per_tray (all of a
-        node), nvlink_trays (none) and name, all of them as in `hardware.Cluster`. In JSON and YAML,
+        node), nvlink_trays, spare_trays (none) and name, as in `hardware.Cluster`. In JSON and YAML,
         accelerator may also be an own one: the fields of `hardware.Accelerator` in its units [FLOP/s, bytes,
         bytes/s]. It borrows the calibration of the family that its name begins with, as in "h100-mine", else
         that of the next in peak rate; steps on it say so.

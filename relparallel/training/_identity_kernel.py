@@ -271,7 +271,7 @@ def run_identities(
             counts[row, 0] += 1
             under[row] += tables.nodes[row] == 0
             cause = row if _outage(rng, row, now, running, nodes, tables) else -1
-        if cause >= 0 and works and (tables.back[cause] or tables.nodes[cause] > 0):
+        if cause >= 0 and works and tables.stops[cause]:
             strike(rng, cause, tables, times, places, marks, spent, blame, counts)
         share = speed_left(tables.size - count[UP], under, tables)
 

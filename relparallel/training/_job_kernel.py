@@ -31,7 +31,8 @@ class Tables(NamedTuple):
     hot: bool
     rate: Floats  # [i] 1/s
     nodes: Integers  # [i] taken until repaired
-    back: Integers  # [i] whether the job goes back
+    stops: Integers  # [i] whether the job stands still
+    back: Integers  # [i] whether it goes back
     survive: Floats  # [i, l]
     detection: Floats  # [i] s
     repair: Floats  # [i] repairs per second and crew
@@ -332,7 +333,7 @@ def run_counts(
             counts[row, 0] += 1
             down += tables.nodes[row]
             inside = not tables.hot or tables.nodes[row] == 0 or rng.random() * up < 1.0
-            if inside and share > 0.0 and (tables.back[row] or tables.nodes[row] > 0):
+            if inside and share > 0.0 and tables.stops[row]:
                 strike(rng, row, tables, times, places, marks, spent, blame, counts)
         share = speed_left(count_missing(down, tables), under, tables)
         up = _can_fail(down, share == 0.0, tables)

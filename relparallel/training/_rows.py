@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
+from relparallel.hardware import Cluster
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution, reach, speeds
 from relparallel.training.factors import slowest_decides
@@ -27,6 +28,7 @@ class Rows:
 
     rate: NDArray[np.float64]
     nodes: NDArray[np.int64]
+    stops: NDArray[np.bool_]
     back: NDArray[np.bool_]
     survive: NDArray[np.float64]
     detection: NDArray[np.float64]
@@ -47,7 +49,7 @@ class Rows:
     @property
     def pausing(self) -> NDArray[np.bool_]:
         """Rows that stop the job for a pause only."""
-        kept: NDArray[np.bool_] = ~self.back & (self.slowdown == 1)
+        kept: NDArray[np.bool_] = ~self.back & self.stops
         return kept & (self.detection + self.pause > 0)
 
     @property
@@ -104,19 +106,23 @@ class Rows:
         return slowest_decides(np.exp(-(self.rate * self.repair)[order]), self.slowdown[order])
 
 
+def under(model: FailureModel, recovery: Recovery) -> FailureModel:
+    """What fails, by whether spare trays stand in for it until it is repaired."""
+    require_instance(FailureModel, model=model)
+    return model.with_spare_trays(require_instance(Recovery, recovery=recovery).repair)
+
+
 def rows(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0,
     shape: JobShape | None = None,
 ) -> Rows:  # fmt: skip
-    """Compile a job, which lies on its nodes as `shape_of` says.
+    """Compile a job, which lies on its nodes as `shape_of` says, with failures that `under` has told apart.
 
     Where the interval or the frequencies of the levels are open, those with the largest share of productive
     time are taken: the best time between checkpoints does not depend on the speed, so the work in it falls
     with the mean speed. O(classes), and O(k) for the table of speeds.
     """
-    require_instance(FailureModel, model=model)
     require_instance(Checkpointing, checkpointing=checkpointing)
-    require_instance(Recovery, recovery=recovery)
     require_int(spares=spares, at_least=0, at_most=10**6)
     if spares and not recovery.takes_spares:
         raise ValueError(f"spares must be 0 with recovery {recovery.policy!r}, which waits, got {spares}")
@@ -131,7 +137,7 @@ def rows(
     most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more missing nodes than occur
     survive = [[level.survival(d.component.level) for level in levels] for d in domains]
     job = Rows(
-        rate=rate, nodes=nodes, repair=repair,
+        rate=rate, nodes=nodes, repair=repair, stops=_column([d.component for d in domains], "stops") > 0,
         back=np.array([recovery.goes_back(d, shape) for d in domains], np.bool_),
         survive=np.array(survive, np.float64).reshape(len(domains), len(levels)),
         detection=_column([d.component for d in domains], "detection"),
@@ -145,6 +151,25 @@ def rows(
         return job
     pace = job.outside_pauses(recovery.waits)[0].running(recovery.waits)[1] * job.slow_parts()
     return replace(job, interval=job.interval * pace) if pace > STANDING else job
+
+
+def through_spare_trays(
+    elasticity: NDArray[np.float64], job: Rows, domains: Sequence[Domain], cluster: Cluster
+) -> NDArray[np.float64]:
+    """Elasticities by row with what more failures do to the share that finds no spare tray free.
+
+    That share is Erlang's B of s servers: d ln B / d ln load = s - load (1 - B).
+    """
+    spared = np.array([d.component.spared for d in domains], np.bool_)
+    levels = np.array([d.component.local and d.component.level in ("gpu", "tray") for d in domains], np.bool_)
+    lost = levels & ~spared
+    if not cluster.spare_trays or not spared.any() or not lost.any():
+        return elasticity
+    busy = np.where(spared, job.rate * job.repair, 0.0)
+    free = float(job.rate[spared].sum() / job.rate[spared | lost].sum())
+    moved = elasticity[lost].sum() - (1 - free) / free * elasticity[spared].sum()
+    steep = cluster.spare_trays - busy.sum() / cluster.nodes  # all failures are 1/free times those spared
+    return np.asarray(elasticity + moved * steep * busy / busy.sum())
 
 
 def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ GPUs are a few domains.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,8 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster, ComponentRates
 from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement
-from relparallel.training._arguments import FASTEST, LONGEST
+from relparallel.training._arguments import FASTEST, LONGEST, require_time
+from relparallel.training.spares import loss_probability
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class ComponentClass:
         GPUs behind one of them; where empty, as many consecutive ones as are behind a part of the level.
     bound : bool
         Whether the slowdown is an upper bound, the job being unknown.
+    spared : bool
+        Whether a spare tray of the node stands in at once: the failure stops what it stops, and no node is
+        missing (`FailureModel.with_spare_trays`).
 
     Examples
     --------
@@ -82,6 +86,7 @@ class ComponentClass:
     parts: int | None = whole(at_least=1, at_most=10**10, default=None)
     gpus: tuple[int, ...] = each(int, default=())
     bound: bool = flag(default=False)
+    spared: bool = flag(default=False)
 
     def __post_init__(self) -> None:
         require_int(gpus=min(self.gpus, default=0), at_least=0)
@@ -107,7 +112,7 @@ class Domain:
 
     component: ComponentClass
     parts: int
-    nodes: int  # missing until the part is repaired; 0 where it only slows the job or needs no repair
+    nodes: int  # missing until the part is repaired; 0 where it slows the job, needs no repair, or is spared
     replicas: int  # with a rank behind it
     ranks: int  # of those replicas: what stands still if the others go on
     state_lost: bool  # whether all copies of some shard of the training state are behind it
@@ -174,9 +179,63 @@ class FailureModel:
         )  # fmt: skip
         return cls(classes=classes, cluster=cluster, placement=placement)
 
+    def with_spare_trays(self, repair: float) -> FailureModel:
+        """Tell failures for which a spare tray of the node stands in from those that take the node.
+
+        Parameters
+        ----------
+        repair : float
+            Mean time until a failed tray works again, where its class does not say [s].
+
+        Returns
+        -------
+        FailureModel
+            Each class of GPUs and trays as two: of a node whose trays fail at rate L and are repaired in the
+            mean time r, the share B takes the node, Erlang's B of ``spare_trays`` servers and the load L r;
+            the first of all its trays back, after r / (spare_trays + 1), brings it back. The others are
+            ``spared``. Itself without spare trays, and where they are told apart already.
+
+        Notes
+        -----
+        Trays under repair in a node are a birth-death chain, in the last state of which the node is missing
+        and none of its trays can fail: exact where the other nodes work on, for exponential lives and any
+        repairs. A job that waits waits less, since trays come back meanwhile and in spare nodes: up to 0.5 %
+        less at loads up to 0.1, a third less with a spare node. Failures that are spared count as those of
+        the job do, however many nodes are missing.
+
+        References
+        ----------
+        Erlang 1917; Sevastyanov, Theory Probab. Appl. 2, 1957.
+
+        Examples
+        --------
+        >>> from relparallel.hardware import cluster, llama3_interruptions
+        >>> from dataclasses import replace
+        >>> racks = replace(cluster("gb200-186gb-nvl72", gpus=4096), spare_trays=2)
+        >>> model = FailureModel.from_rates(llama3_interruptions(), racks)
+        >>> round(model.with_spare_trays(7 * 86400.0).node_rate / model.node_rate, 4)
+        0.1098
+        """
+        mean, spares = float(require_time(repair=repair)), self.cluster.spare_trays
+        pool = [entry for entry in self.classes if entry.local and entry.level in ("gpu", "tray")]
+        rates = [self.class_rate(entry) / self.cluster.nodes for entry in pool]
+        if not spares or not any(rates) or any(entry.spared for entry in self.classes):
+            return self
+        times = [mean if entry.repair is None else entry.repair for entry in pool]
+        load = sum(rate * time for rate, time in zip(rates, times, strict=True))
+        taken, back = float(loss_probability(spares, load)), load / sum(rates) / (spares + 1)
+        classes = list(self.classes)
+        for entry in pool:
+            place = classes.index(entry)
+            classes[place : place + 1] = [
+                replace(entry, rate=entry.rate * (1 - taken), spared=True),
+                replace(entry, rate=entry.rate * taken, repair=back),
+            ]
+        return replace(self, classes=tuple(classes))
+
     @property
     def node_rate(self) -> float:
-        """Failures per node and second that stop this node and leave the others alive."""
+        """Failures per node and second that stop this node, or a tray of it, and leave the others alive."""
         stopped = (self.class_rate(entry) * self._nodes(entry) for entry in self.classes if entry.local)
         return sum(stopped) / self.cluster.nodes
 
@@ -213,7 +272,8 @@ class FailureModel:
         if entry.effect == "corrupt" or entry.level == "job":
             return [(self.parts(entry), 0, placement.strategy.data, entry.effect == "corrupt")]
         if entry.parts is not None or entry.gpus:
-            return [(self.parts(entry), *behind(placement, entry.gpus, self.cluster.gpus_per_node))]
+            nodes, replicas, lost = behind(placement, entry.gpus, self.cluster.gpus_per_node)
+            return [(self.parts(entry), 0 if entry.spared else nodes, replicas, lost)]
         nodes = self._nodes(entry) if entry.stops else 0
         width = self.cluster.gpus_per_part(entry.level)
         places = self.cluster.gpus // width
@@ -226,6 +286,8 @@ class FailureModel:
     def _nodes(self, entry: ComponentClass) -> int:
         """Nodes behind a part of a class, the whole node of a GPU."""
         size = self.cluster.gpus_per_node
+        if entry.spared:
+            return 0
         if entry.gpus:
             return len({gpu // size for gpu in entry.gpus})
         return max(self.cluster.gpus_per_part(entry.level) // size, 1)

@@ -16,7 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.parallel.step_time import StepTime
 from relparallel.training._arguments import require_time
 from relparallel.training._random_failures import unit_clean
-from relparallel.training._rows import STANDING, Rows, rows, shape_of
+from relparallel.training._rows import STANDING, Rows, rows, shape_of, through_spare_trays, under
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.down_nodes import (
     NodeChain,
@@ -61,7 +61,7 @@ def goodput(
     Parameters
     ----------
     model : FailureModel
-        What fails, with a placement.
+        What fails, with a placement. Spare trays of its cluster stand in first (`with_spare_trays`).
     step_time : StepTime or float
         Time of a step with everything up [s].
     checkpointing : Checkpointing
@@ -79,7 +79,7 @@ def goodput(
     method : {"closed", "markov"}
         How nodes that are missing and pauses are counted.
     crews : int, optional
-        Repairs at once, for ``method="markov"`` and only there; any number where omitted.
+        Repairs of nodes at once, for ``method="markov"`` and only there; any number where omitted.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def goodput(
     >>> round(report.mean, 4), report.importance["elasticity"].idxmin()
     (0.916, 'Faulty GPU')
     """
-    require_instance(FailureModel, model=model)
+    model = under(model, recovery)
     require_instance((StepTime, float, int), step_time=step_time)
     seconds = step_time.total if isinstance(step_time, StepTime) else step_time
     require_time(step_time=seconds, horizon=horizon, positive=True)
@@ -146,15 +146,16 @@ def goodput(
     lost = np.array([domain.state_lost for domain in domains], dtype=np.bool_)
     inner = (1 - job.rows.survive[:, :-1]).prod(axis=1)
     buckets = found.buckets(planned)
+    elasticity = through_spare_trays(job.gradient(), job.rows, domains, model.cluster)
     return GoodputReport(
         buckets=buckets,
         variance_rate=job.variance_rate(found),
         third_rate=job.third_rate(found),
         horizon=float(horizon), step_time=float(seconds),
-        gpus=(job.rows.total + spares) * model.cluster.gpus_per_node,
+        gpus=(job.rows.total + spares) * model.cluster.paid,
         mtti=_mean_times(names, job.rows.rate * stops, [entry.name for entry in model.classes]),
         state_loss_rate=float(job.rows.rate @ (lost * inner)),
-        importance=class_importance(names, job.rows.rate, stops, job.gradient(), buckets["productive"]),
+        importance=class_importance(names, job.rows.rate, stops, elasticity, buckets["productive"]),
         interval=job.rows.interval, method=method, tokens_per_step=tokens_per_step,
     )  # fmt: skip
 
@@ -172,6 +173,7 @@ def steady_state(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
 ) -> SteadyState | None:
     """The factors alone of `goodput` in closed form; None where replicas share some of their nodes only."""
+    model = under(model, recovery)
     try:
         shape = shape_of(model, recovery)
     except ValueError:
@@ -190,7 +192,7 @@ def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: 
     If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept batch is
     never faster; others may promise at most the share of nodes left (`Policy.in_proportion`), or nothing: 1.
     """
-    drops, nodes = recovery.drops, model.cluster.nodes
+    drops, nodes, model = recovery.drops, model.cluster.nodes, under(model, recovery)
     if not drops and not POLICIES[recovery.policy].in_proportion:
         return [1.0] * len(touched)
     loads: dict[int, float] = {}

@@ -247,7 +247,7 @@ class Recovery:
         if self.waits or domain.component.effect == "corrupt" or domain.component.level == "job":
             return True
         kind = POLICIES[self.policy]
-        if kind.neighbours and domain.nodes == 1 and (shape is None or shape.positions[0] > 1):
+        if kind.neighbours and domain.nodes <= 1 and (shape is None or shape.positions[0] > 1):
             return False  # the neighbour holds a copy, whatever the other replicas do
         if domain.state_lost or shape is None:
             return domain.state_lost

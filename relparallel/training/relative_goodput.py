@@ -100,6 +100,8 @@ class Job:
         """
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
+        if cluster.spare_trays and not any(entry.spared for entry in failures.classes):
+            raise ValueError("failures must be told apart by with_spare_trays(repair) first, got spare trays")
         node = ComponentClass(name="node", level="node", rate=failures.node_rate)
         hit = unit = blast_radius(node, placement, cluster, reshard)
         if hit.whole_job:  # the unit in which spares are held back, whatever ZeRO shards

@@ -15,7 +15,7 @@ from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
-from relparallel.training._rows import Rows, rows
+from relparallel.training._rows import Rows, rows, under
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failure_logs import check_records
 from relparallel.training.failures import FailureModel
@@ -106,9 +106,9 @@ def simulate(
     nodes, its own do not fail; with hot spares they do. Parts become slow whether it waits or not. A failure
     during a standstill begins it anew. The slowest degraded part sets the speed. Groups behind a part of
     several nodes fail together, whichever nodes they are; with identities, groups are neighbours, spares
-    included. Unless ages are given, the first ten repair times, in whole horizons, do not count. A bucket of
-    a horizon holds what was lost in it, whenever it was done. O(rows) per failure on counts, O(log nodes)
-    with identities.
+    included. Spare trays take failures with a fixed chance (`FailureModel.with_spare_trays`). Unless ages are
+    given, the first ten repair times, in whole horizons, do not count. A bucket of a horizon holds what was
+    lost in it, whenever it was done. O(rows) per failure on counts, O(log nodes) with identities.
 
     References
     ----------
@@ -131,6 +131,7 @@ def simulate(
     require_rng(rng=rng)
     if tokens_per_step is not None:
         require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
+    model = under(model, recovery)
     table = rows(model, checkpointing, recovery, spares)
     names = [domain.component.name for domain in model.domains if domain.rate > 0]
     table, names, record = _with_records(table, names, records, recovery.waits)
@@ -187,7 +188,15 @@ def _with_records(
     if records is None:
         return table, names, (np.empty(0), np.empty(0), np.empty(0, np.int64))
     checked = check_records(records, table.total + table.spares).sort_values("start", kind="stable")
-    added = {"rate": 0.0, "nodes": 1, "back": back, "detection": 0.0, "repair": 1.0, "slowdown": 1.0}
+    added = {
+        "rate": 0.0,
+        "nodes": 1,
+        "stops": True,
+        "back": back,
+        "detection": 0.0,
+        "repair": 1.0,
+        "slowdown": 1.0,
+    }
     longer: dict[str, Any] = {name: np.append(getattr(table, name), value) for name, value in added.items()}
     for name, values in longer.items():
         longer[name] = values.astype(getattr(table, name).dtype)
@@ -211,7 +220,8 @@ def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
         raise ValueError(f"checkpointing must have delays <= {period.tolist()} s, got {table.delay.tolist()}")
     return Tables(
         size=table.total, spares=table.spares, hot=table.hot, rate=table.rate, nodes=table.nodes,
-        back=table.back.astype(np.int64), survive=table.survive.reshape(-1, table.cost.size),
+        stops=table.stops.astype(np.int64), back=table.back.astype(np.int64),
+        survive=table.survive.reshape(-1, table.cost.size),
         detection=table.detection, repair=1 / np.maximum(table.repair, 1e-6), slowdown=table.slowdown,
         pattern=highest, cost=table.cost[highest], restart=table.restart, delay=table.delay,
         interval=table.interval, speed=table.speed, pause=table.pause, fixed=table.restart_fixed,
@@ -263,7 +273,7 @@ def _report(
     return GoodputReport(
         buckets=dict(zip(BUCKETS, np.clip(shares.mean(axis=(0, 1)), 0.0, 1.0).tolist(), strict=True)),
         variance_rate=float(samples.var(ddof=1)) * run.window, horizon=run.window, step_time=step,
-        gpus=model.cluster.gpus + spares * model.cluster.gpus_per_node, mtti=mtti,
+        gpus=(model.cluster.nodes + spares) * model.cluster.paid, mtti=mtti,
         state_loss_rate=float(counts[:, 2].sum()) / time,
         importance=pd.DataFrame({"rate": counts[:, 0] / time, "share of lost time": share}, index=classes),
         interval=table.interval, method="simulation", tokens_per_step=tokens, brackets=brackets,

@@ -17,7 +17,8 @@ def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pau
     """A job with one kind of failure and one level of checkpoints; it waits unless it has speeds."""
     return Tables(
         size=nodes, spares=spares, hot=hot, rate=np.array([nodes * rate]), nodes=np.array([1]),
-        back=np.array([int(speed is None)]), survive=np.ones((1, 1)), detection=np.zeros(1),
+        stops=np.ones(1, np.int64), back=np.array([int(speed is None)]), survive=np.ones((1, 1)),
+        detection=np.zeros(1),
         repair=np.array([1 / repair]), slowdown=np.ones(1), pattern=np.array([0]), cost=np.array([cost]),
         restart=np.array([restart]), delay=np.zeros(1), interval=interval,
         speed=np.eye(1, nodes + 1)[0] if speed is None else speed, pause=pause, fixed=0.0, crews=np.inf,

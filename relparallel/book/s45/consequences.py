@@ -10,7 +10,7 @@ from relparallel._checks import require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.parallel.group_links import groups_of
-from relparallel.training._rows import Rows, rows
+from relparallel.training._rows import Rows, rows, under
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failures import ComponentClass, FailureModel, groups_per_part
 from relparallel.training.recovery_policies import Recovery
@@ -76,6 +76,7 @@ def consequences(
     (1, 30.0)
     """
     require_int(spares=spares, at_least=0, at_most=10**6)
+    model = under(model, recovery)
     job = rows(model, checkpointing, recovery, spares)
     place = model.placement
     assert place is not None  # its rows would have refused
