@@ -101,8 +101,8 @@ class Cluster:
 
     @property
     def paid(self) -> int:
-        """GPUs of a node that are paid for: those of its spare trays as well."""
-        return self.gpus_per_node + self.spare_trays * self.tray
+        """GPUs that are paid for: those of spare trays as well."""
+        return self.gpus + self.nodes * self.spare_trays * self.tray
 
     def parts(self, level: str) -> int:
         """Return how many parts of a level the cluster has."""

@@ -124,7 +124,7 @@ def prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> list
             f"price must be one number or one for each of {len(clusters)} clusters, got {price!r}"
         )
     each = np.broadcast_to(given, len(clusters)).tolist()
-    return [one * cluster.nodes * cluster.paid for one, cluster in zip(each, clusters, strict=True)]
+    return [one * cluster.paid for one, cluster in zip(each, clusters, strict=True)]
 
 
 def recoveries_of(policies: Any, repair: float, restart: float, pause: float) -> dict[str, Recovery]:

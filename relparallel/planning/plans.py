@@ -69,9 +69,7 @@ class Plan(Result):
         if self.price is None:
             return max(self.found, key=lambda one: one.goodput)
         each = zip(self.found, self.price, strict=True)
-        return max(
-            each, key=lambda pair: pair[0].goodput / (pair[0].cluster.nodes * pair[0].cluster.paid * pair[1])
-        )[0]
+        return max(each, key=lambda pair: pair[0].goodput / (pair[0].cluster.paid * pair[1]))[0]
 
     @property
     def strategy(self) -> Strategy:
@@ -113,7 +111,7 @@ class Plan(Result):
         seconds, tokens = search.tokens / choice.throughput, row["goodput"] * DAY / 1e9
         quick, slow = (seconds, seconds) if step is None else step.interval()
         fewest, most = (search.tokens * share * DAY / 1e9 for share in (low / slow, high / quick))
-        paid = price * site.cluster.nodes * site.cluster.paid * 24
+        paid = price * site.cluster.paid * 24
         costs = self._costs(one, choice)
         held = costs.peak(costs.rows(site.fastest.grid.choices[[choice.row]]))
         loses = 1 - choice.score / one.choice.score
@@ -350,9 +348,9 @@ def plan(
     for one in machines:
         _require_room(name, sizes, one)
         if one.spare_trays:
-            said = f"each node of {one.name or 'the cluster'} has {one.spare_trays} spare trays besides the "
+            kept = f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray} of the job"
             notes.append(
-                f"{said}{one.gpus_per_node // one.tray} of the job: a failed tray takes one of them first"
+                f"each node of {one.name or 'the cluster'} has {kept}; a failed tray takes one first"
             )
     question = {"rates": rates, **options}
     if measured is None:

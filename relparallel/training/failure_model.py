@@ -52,7 +52,8 @@ def failure_model(
         How it is split, filling the cluster, and which GPU runs which rank (the default order).
     rates : str, ComponentRates, FailureLog or tuple of ComponentClass
         A published table ("llama3", "rsc1", "rsc2", "opt175b", "bloom", "glm130b", "mpt7b"), a table, a log
-        (`FailureLog.classes`), or the classes themselves; the last two count nothing of the network.
+        (`FailureLog.classes`), or the classes themselves; the last two count nothing of the network. NVLink
+        switch trays fail where a row or class of level "nvlink" says how often; no rate of them is published.
     workload, global_batch : Transformer, int, optional
         What is trained, and sequences of a step: the slowdown of a part is that of the step
         (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose most).

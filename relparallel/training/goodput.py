@@ -152,7 +152,7 @@ def goodput(
         variance_rate=job.variance_rate(found),
         third_rate=job.third_rate(found),
         horizon=float(horizon), step_time=float(seconds),
-        gpus=(job.rows.total + spares) * model.cluster.paid,
+        gpus=model.cluster.paid // job.rows.total * (job.rows.total + spares),
         mtti=_mean_times(names, job.rows.rate * stops, [entry.name for entry in model.classes]),
         state_loss_rate=float(job.rows.rate @ (lost * inner)),
         importance=class_importance(names, job.rows.rate, stops, elasticity, buckets["productive"]),

@@ -273,7 +273,7 @@ def _report(
     return GoodputReport(
         buckets=dict(zip(BUCKETS, np.clip(shares.mean(axis=(0, 1)), 0.0, 1.0).tolist(), strict=True)),
         variance_rate=float(samples.var(ddof=1)) * run.window, horizon=run.window, step_time=step,
-        gpus=(model.cluster.nodes + spares) * model.cluster.paid, mtti=mtti,
+        gpus=model.cluster.paid // table.total * (table.total + spares), mtti=mtti,
         state_loss_rate=float(counts[:, 2].sum()) / time,
         importance=pd.DataFrame({"rate": counts[:, 0] / time, "share of lost time": share}, index=classes),
         interval=table.interval, method="simulation", tokens_per_step=tokens, brackets=brackets,
