@@ -22,14 +22,12 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     },
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
-    "parallel.level_rounds_time": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
     "topology.Design": {"name": FREE, "paper": FREE},
     "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
     "topology.Topology": {"shared_risk": {"empty"}},
     "topology.as_topology": {"name": FREE},
-    "topology.reconfigure": {"matching": {"empty"}},  # all circuits are taken down
     "training.ComponentClass": {"name": FREE},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,

@@ -7,6 +7,7 @@ from matplotlib.collections import LineCollection
 from scipy.spatial.distance import pdist
 
 from relparallel.book.s24.abridged import abridge
+from relparallel.book.s24.moved_circuits import reconfigure
 from relparallel.drawing import draw_topology, gallery, positions
 from relparallel.drawing.layouts import shades
 from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours
@@ -33,7 +34,6 @@ from relparallel.topology import (
     nvl72,
     polarfly,
     rail_only,
-    reconfigure,
     slim_fly,
     three_tier,
     torus,

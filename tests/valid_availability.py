@@ -18,11 +18,6 @@ def part() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "reliability.common_cause_unavailability": lambda: {"needed": 1, "causes": [0.01, 0.001, 0.0]},
-    "reliability.leaf_spine_pair_bandwidth": lambda: {"spines": 4, "spine_up": 0.9, "link_up": 0.9},
-    "reliability.multiple_greek_letters": lambda: {"down": 0.1, "installed": 4, "letters": [0.1, 0.5]},
     "reliability.stationary_distribution": lambda: {"generator": csr_array([[0.0, 1.0], [3.0, 0.0]])},
 }  # fmt: skip
-MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "reliability.multiple_greek_letters": {"letters": {"empty"}},
-}
+MEANINGFUL: dict[str, dict[str, set[str]]] = {}

@@ -105,7 +105,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.helios": lambda: {
         "pods": 4, "hosts_per_pod": 16, "electrical": 0.5, "optical": 0.5, "wavelengths": 8,
     },
-    "topology.reconfigure": lambda: {"topology": rp.topology.c_through(2, 2, 2), "matching": [(0, 3)]},
     "topology.paths": lambda: {
         "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "routing": "design",
         "rng": np.random.default_rng(1),
@@ -122,10 +121,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "topology.unit_prices": lambda: {"name": "helios2010"},
     "topology.racks": lambda: {"topology": rp.topology.fat_tree(4)},
-    "topology.with_power_domains": lambda: {
-        "topology": rp.topology.leaf_spine(3, 2, 1), "racks_per_domain": 2,
-        "domain": [0, 1, 1, 0, 1, 1, 2, -1],
-    },
     "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
     "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
     "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
@@ -160,11 +155,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "metrics.disjoint_path_set": lambda: {
         "topology": nx.cycle_graph(5), "source": 0, "target": 2, "share": "ends",
     },
-    "metrics.resilience_curve": lambda: {
-        "topology": rp.topology.fat_tree(4), "failing": "link_load", "shares": [0.1, 0.2], "samples": 2,
-        "rng": np.random.default_rng(1), "recalculated": True,
-    },
-    "metrics.field_losses": lambda: {"topology": rp.topology.fat_tree(4)},
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.concurrent_flow": lambda: {
@@ -211,7 +201,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,
         "optimizer_bytes": 12.0,
     },
-    "parallel.stage_activation_bytes": lambda: {"model": model(), "strategy": strategy(), "micro_batches": 8},
     # training
     "training.ComponentClass": lambda: fields(component()),
     "training.FailureModel": lambda: {

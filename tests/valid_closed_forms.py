@@ -19,6 +19,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.fat_tree_pods_connected": lambda: {"k": 4, **TIERS, "core_link_up": 0.9, "pods": 3},
     "reliability.leaf_spine_leaves_connected": lambda: {**LEAVES, "hosts_per_leaf": 2},
     "reliability.leaf_spine_pair": lambda: {**LEAVES, "routing": "any", "same_leaf": False},
-    "reliability.mean_time_to_isolation": lambda: {"mean_life": 1e6, "cut_size": 2, "cuts": 16},
-    "reliability.smallest_cuts": lambda: {"form": rp.topology.describe("fat_tree", k=4), "parts": "links"},
 }  # fmt: skip

@@ -49,15 +49,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.collective (factors)": lambda: {
         "kind": "all_reduce", "algorithm": "blueconnect", "ranks": 6, "elements": 12, "factors": (2, 3),
     },
-    "parallel.discover_groups": lambda: {"probes": np.ones((4, 4)), "groups": 2},
-    "parallel.exchange_rounds": lambda: {"tokens": [[0, 1], [2, 0]]},
-    "parallel.expert_tokens": lambda: {"chosen": [[1, 2], [3, 4]], "capacity": 1.0},
-    "parallel.fastest_algorithm": lambda: {
-        "kind": "all_reduce", "size": 1e6, "ranks": 16, "ranks_per_node": 8, "links": links(),
-    },
-    "parallel.level_rounds_time": lambda: {
-        "rounds": rp.parallel.ring_all_reduce(4, 4), "levels": LEVELS, "element_bytes": 2.0,
-    },
     "parallel.plan_rounds": lambda: {
         "rounds": rp.parallel.ring_all_reduce(4, 4), "network": rp.topology.fat_tree(4),
         "nodes": [0, 1, 2, 3], "work": 1.0, "element_bytes": 2.0, "latency": 1e-6, "streamed": True,

@@ -40,13 +40,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.calibration": lambda: {"name": "a100-80gb"},
     "parallel.cross_validate": lambda: {"runs": runs(), "by": "source"},
     "parallel.errors": lambda: {"runs": runs(), "calibration": rp.parallel.calibration("a100-80gb")},
-    "parallel.byteps_time": lambda: {"gpu_machines": 8, "cpu_machines": 3, "size": 1e9, "bandwidth": 1e10},
-    "parallel.server_time": lambda: {
-        "workers": 8, "servers": 3, "size": 1e9, "bandwidth": 1e10, "replicas": 2,
-    },
-    "parallel.superstep_time": lambda: {
-        "work": [1.0, 2.0], "messages": [1e9, 2e9], "gap": 1e-9, "barrier": 1e-3,
-    },
     "parallel.blueconnect_time": lambda: {"size": 1e9, "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)]},
     "parallel.best_blueconnect_order": lambda: {"size": 1e9, "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)]},
     "parallel.measured_runs": lambda: {"outliers": False, "unfitted": True},

@@ -21,11 +21,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.estimate (by chances of failure)": lambda: {
         "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01, "rng": np.random.default_rng(1),
     },
-    "reliability.estimator_table": lambda: {
-        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99,
-        "methods": ("crude", "recursive"), "rng": np.random.default_rng(1), "samples": 100,
-        "confidence": 0.95,
-    },
     "reliability.bounds": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "auto",
         "rtol": 1e-3, "max_states": 100, "max_steps": 1000,

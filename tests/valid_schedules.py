@@ -11,9 +11,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
         "backward": 2.0, "backward_weight": 1.0,
     },
-    "parallel.iteration_period": lambda: {
-        "timeline": simulate_schedule("gpipe", 2, 2, iterations=4), "micro_batches": 2,
-    },
     "parallel.simulate_schedule": lambda: {
         "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
         "backward": 2.0, "backward_weight": 1.0, "communication": 0.1, "most_in_flight": None,
@@ -23,9 +20,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "name": "zb_2p", "stages": 4, "micro_batches": 8, "most_in_flight": 4.0,
     },
     "parallel.weight_delay": lambda: {
-        "timeline": simulate_schedule("pipedream", 2, 4), "per_update": 1,
-    },
-    "parallel.weight_versions": lambda: {
         "timeline": simulate_schedule("pipedream", 2, 4), "per_update": 1,
     },
 }  # fmt: skip

@@ -8,28 +8,15 @@ from valid_workload import Arguments
 from relparallel.communication import quadratic_gradient
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "communication.correction_decay": lambda: {"gap": [1.0, 4.0], "remainder": 0.2},
     "communication.delayed_descent": lambda: {
         "gradient": quadratic_gradient(1.0), "start": [1.0, 2.0], "rates": np.full(5, 0.1),
         "forward_delay": [3, 1], "backward_delay": [1, 0], "decay": 0.5,
     },
-    "communication.delayed_taps": lambda: {
-        "rate": 0.1, "forward_delay": 4, "backward_delay": 2, "curvature": 2.0, "discrepancy": 1.0,
-        "decay": 0.5,
-    },
     "communication.largest_stable_step": lambda: {
         "method": lambda step: {0: 1.0, 1: -step}, "smallest": 1e-3,
     },
-    "communication.least_squares_gradient": lambda: {
-        "inputs": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "targets": [1.0, 2.0, 3.0], "batch": 2,
-        "rng": np.random.default_rng(0),
-    },
-    "communication.pipeline_delays": lambda: {"stages": 4, "micro_batches": 2},
     "communication.quadratic_gradient": lambda: {
         "curvature": [1.0, 2.0], "discrepancy": 0.5, "noise": 0.1, "rng": np.random.default_rng(0),
-    },
-    "communication.rescheduled_rate": lambda: {
-        "rate": 0.1, "delay": [3.0, 1.0], "update": [[0], [10]], "annealing_updates": 20,
     },
     "communication.stable_step": lambda: {"delay": [0, 1], "curvature": 2.0},
 }  # fmt: skip

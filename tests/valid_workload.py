@@ -33,31 +33,15 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.bert": lambda: {
         "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "sequence": 16, "batch": 2,
     },
-    "workload.encoder_decoder": lambda: {
-        "encoder": 2, "decoder": 3, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "source": 16,
-        "target": 8, "batch": 2, "head_size": 8, "biases": True,
-    },
     "workload.lost_gradients": lambda: {
         "scale": 8.0, "mean": -6.0, "deviation": 1.5, "number": rp.workload.FORMATS["fp16"],
     },
     "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
-    "workload.recurrent": lambda: {"cell": "lstm", **recurrent()},
     "workload.state_bytes_per_parameter": lambda: {
         "weights": "bf16", "gradients": "fp32", "master": True, "moments": 2,
     },
-    "workload.swin": lambda: {
-        "channels": 32, "depths": (1, 1), "window": 2, "patch": 2, "image": 16, "head_size": 16,
-        "classes": 10, "batch": 2,
-    },
-    "workload.t5": lambda: {
-        "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "head_size": 8, "vocabulary": 100, "source": 16,
-        "target": 8, "batch": 2,
-    },
     "workload.transformer": lambda: {"name": "gpt2-117m"},
     "workload.transformers": dict,
-    "workload.vision_transformer": lambda: {
-        "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "patch": 4, "image": 16, "classes": 10, "batch": 2,
-    },
 }  # fmt: skip
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {

@@ -3,10 +3,10 @@
 Where to begin, by topic:
 
 - Networks that fail: `s11` how often and how far, `s12` redundancy and fabrics chosen, `s13` repairmen.
-- Data-centre networks: `s22` throughput after failures, `s23` transport, `s24` circuits that move.
-- What training moves: `s31` inside a GPU, `s32` NCCL, `s33` volumes of a split, `s36` gradients compressed
+- Data-centre networks: `s22` what failures leave, `s23` transport, `s24` circuits that move.
+- What training moves: `s31` other models, `s32` servers, `s33` volumes of a split, `s36` gradients compressed
   and late, `s37` messages in order and sharded arrays.
-- Pipelines, planners, clusters: `s34` bubbles, `s35` planners, `s38` shared clusters.
+- Pipelines, planners, clusters: `s34` bubbles, `s40` stale weights, `s35` planners, `s38` shared clusters.
 - Training that fails: `s41` fleets, `s43` break-even rates, `s44` slow and degraded parts,
   `s45` consequences, `s47` records of runs.
 

@@ -13,6 +13,7 @@ from . import (
     s36 as s36,
     s37 as s37,
     s38 as s38,
+    s40 as s40,
     s41 as s41,
     s43 as s43,
     s44 as s44,

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from relparallel import hardware, parallel, topology, units
+from relparallel.book import s32
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.collective_time import crossover_size, overlap_time
 from relparallel.parallel.group_links import group_links
@@ -112,7 +113,7 @@ def overlap_worth() -> tuple[float, float]:
 @reproduces("byteps_n*")
 def byteps(n: int, k: int) -> tuple[float, float, float]:
     """Shares of a server and of a worker, and the time."""
-    found = parallel.byteps_time(n, k, 1.0, 1.0)
+    found = s32.byteps_time(n, k, 1.0, 1.0)
     return found.server_bytes, found.worker_bytes, found.time
 
 
@@ -130,7 +131,7 @@ def blueconnect(
 def byteps_split() -> tuple[float, float]:
     """No split of the sum over GPU and CPU machines is faster: a linear programme over the loads of NICs."""
     # Sum of the least times for eight GPU machines and 0 to 8 CPU machines.
-    form = [parallel.byteps_time(8, k, 1.0, 1.0).time for k in range(9)]
+    form = [s32.byteps_time(8, k, 1.0, 1.0).time for k in range(9)]
     least = 0.0
     for k in range(9):  # t >= n M_cpu, t >= 1 + (n - 2) M_gpu, k M_cpu + n M_gpu = 1
         loads = [[-1, 8 * (k > 0), 0], [-1, 0, 6]]
@@ -153,16 +154,15 @@ def server_superstep() -> tuple[float, float]:
     """A parameter server's push is a superstep whose largest message is what one server receives."""
     # Eight workers and three servers with a chain of two; one byte each, one byte per second.
     received = [(8 + 2 - 1) / 3] * 3 + [1.0] * 8
-    return parallel.superstep_time(np.zeros(11), received, 1.0, 0.0), parallel.server_time(8, 3, 1.0, 1.0, 2)
+    return s32.superstep_time(np.zeros(11), received, 1.0, 0.0), s32.server_time(8, 3, 1.0, 1.0, 2)
 
 
 @theorem("THM-servers-meet-byteps", system="Parameter Server")
 def servers_meet_byteps() -> tuple[float, float]:
     """As many servers as workers are BytePS with as many CPU machines; with none it is the ring."""
     # Times of both for 2 to 16 workers, and that of the ring's bytes.
-    ours = sum(parallel.server_time(n, n, 1.0, 1.0) + 2 * (n - 1) / n for n in range(2, 17))
+    ours = sum(s32.server_time(n, n, 1.0, 1.0) + 2 * (n - 1) / n for n in range(2, 17))
     theirs = sum(
-        parallel.byteps_time(n, n, 1.0, 1.0).time + parallel.byteps_time(n, 0, 1.0, 1.0).time
-        for n in range(2, 17)
+        s32.byteps_time(n, n, 1.0, 1.0).time + s32.byteps_time(n, 0, 1.0, 1.0).time for n in range(2, 17)
     )
     return float(ours), float(theirs)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
-from relparallel.book import s36
+from relparallel.book import s36, s40
 from relparallel.claims.registry import reproduces, theorem
 
 
@@ -237,7 +237,7 @@ def delay_scaled_rate() -> tuple[float, float]:
     delays = np.array([0, 1, 2, 5, 20])
 
     def divided(rate: float, delay: int) -> Any:
-        return com.delayed_taps(rate / (delay + 1), delay, curvature=2.0)
+        return s40.delayed_taps(rate / (delay + 1), delay, curvature=2.0)
 
     roots = [com.largest_stable_step(partial(divided, delay=delay)) for delay in delays.tolist()]
     return sum(roots), float(np.sum((delays + 1) * com.stable_step(delays, 2.0)))

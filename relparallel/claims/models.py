@@ -27,7 +27,7 @@ def training_flops(model: str, tokens: float) -> float:
 @reproduces("MODEL-TRF-*")
 def first_transformer(encoder: int, decoder: int, h: int, heads: int, ffn: int, vocab: str) -> float:
     """Exact count; the inputs read "37000 shared"."""
-    return workload.encoder_decoder(encoder, decoder, h, heads, ffn, _first(vocab)).parameters
+    return s31.encoder_decoder(encoder, decoder, h, heads, ffn, _first(vocab)).parameters
 
 
 _T5_LARGE = "the sizes give 738M, which the released model has as well; the paper rounds up to 770M"
@@ -36,7 +36,7 @@ _T5_LARGE = "the sizes give 738M, which the released model has as well; the pape
 @reproduces("MODEL-T5-*", discrepancies={"MODEL-T5-large": _T5_LARGE})
 def t5_parameters(encoder: int, h: int, heads: int, ffn: int, head_dim: int, vocab: str) -> float:
     """Exact count; as many layers in the decoder."""
-    return workload.t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
+    return s31.t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
 
 
 @reproduces("MODEL-BERT-*")
@@ -48,20 +48,20 @@ def bert_parameters(layers: int, h: int, heads: int, vocab: int, s: int) -> floa
 @reproduces("MODEL-VIT-*")
 def vit_parameters(layers: int, h: int, ffn: int, heads: int, patch: int, image: int) -> float:
     """Exact count."""
-    return workload.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
+    return s31.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
 
 
 @reproduces("MODEL-SWIN-*", quantity="parameters")
 def swin_parameters(C: int, depths: str, window: int, patch: int, image: int, head_dim: int) -> float:
     """Exact count."""
-    table = workload.swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim)
+    table = s31.swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim)
     return table.parameters
 
 
 @reproduces("MODEL-SWIN-*", quantity="multiply-adds*")
 def swin_multiply_adds(C: int, depths: str, window: int, patch: int, image: int) -> float:
     """Products of one forward pass."""
-    return workload.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
+    return s31.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
 
 
 @reproduces("MODEL-LLAMA3-*", "MODEL-MIXTRAL-total", quantity="parameters")
@@ -91,7 +91,7 @@ def shipped_active(model: str) -> float:
 @reproduces("MODEL-LSTM-*")
 def lstm_parameters(inputs: int, h: int, layers: int, vocab: int) -> float:
     """Exact count with one bias for each gate."""
-    return workload.recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
+    return s31.recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
 
 
 _WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
@@ -196,7 +196,7 @@ def table_parameters() -> tuple[int, int]:
 def lstm_gates() -> tuple[int, int]:
     """An LSTM layer has four times the parameters and products of an RNN layer of the same widths."""
     # Multiply-adds and parameters of one, and four times those of the other.
-    gated, plain = (workload.recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn"))
+    gated, plain = (s31.recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn"))
     return gated.parameters + gated.multiply_adds, 4 * (plain.parameters + plain.multiply_adds)
 
 

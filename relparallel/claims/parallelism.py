@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from relparallel import parallel, units, workload
-from relparallel.book import s33
+from relparallel.book import s33, s34
 from relparallel.claims._rows import model_of, strategy_of
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.memory_forms import micro_batches_in_flight
@@ -53,7 +53,7 @@ def korthikanti_activations(fact: Fact, gbs: int, vstages: int, recompute: str, 
         recompute={"attn_only": "selective"}.get(recompute, recompute),
     )  # fmt: skip
     model = model_of(fact, vocabulary=1)
-    return float(parallel.stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0]) / units.GIB
+    return float(s34.stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0]) / units.GIB
 
 
 @reproduces("KORTH-00*", quantity="activation bytes relative*")

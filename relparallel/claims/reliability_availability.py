@@ -55,11 +55,11 @@ def ring_fails_as_often() -> tuple[float, float]:
 def beta_factor_is_a_group() -> tuple[float, float]:
     """Spines under the beta factor model are a group of shared risk: the same unreliability."""
     # Two leaves over four spines, a tenth of their failures in common.
-    causes, spines = reliability.multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
+    causes, spines = s13.multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
     down: Any = dict.fromkeys(spines, float(causes[0]))
     graph = nx.complete_bipartite_graph(2, 4)
     shared = reliability.evaluate(graph, (0, 1), node_down=down, groups=[(tuple(spines), float(causes[3]))])
-    return shared.unreliability, reliability.common_cause_unavailability(1, causes)
+    return shared.unreliability, s13.common_cause_unavailability(1, causes)
 
 
 @theorem("THM-importance-conditioning", system="Importance measures")

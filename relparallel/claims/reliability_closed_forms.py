@@ -7,6 +7,7 @@ import numpy as np
 from scipy.integrate import quad
 
 from relparallel import reliability, topology
+from relparallel.book import s13
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
 from relparallel.reliability.lumped.lumping import lumped
@@ -98,7 +99,7 @@ def life_is_the_integral() -> tuple[float, float]:
     """(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time until the first cut."""
     # Cuts of two out of parts that live a million hours, in a thousand places.
     area = quad(lambda t: math.exp(-1000 * t**2), 0.0, math.inf, epsabs=0.0, epsrel=1e-13)[0]
-    return reliability.mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
+    return s13.mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
 
 
 def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
@@ -109,8 +110,8 @@ def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
     lives, rare = [], []
     for design, build in (("bcube", topology.bcube), ("dcell", topology.dcell)):
         fabric = build(4, 1)
-        size, cuts = reliability.smallest_cuts(topology.describe(design, n=4, k=1), parts)
-        lives.append(reliability.mean_time_to_isolation(1.0, size, cuts) * fabric.num_hosts ** (1 / size))
+        size, cuts = s13.smallest_cuts(topology.describe(design, n=4, k=1), parts)
+        lives.append(s13.mean_time_to_isolation(1.0, size, cuts) * fabric.num_hosts ** (1 / size))
         down = np.where(fabric.endpoint, 0.0, 1e-15)
         chances: dict[str, Any] = {"link_down": 1e-15} if parts == "links" else {"node_down": down}
         rare.append(reliability.evaluate(fabric, "all", **chances).unreliability / fabric.num_hosts)

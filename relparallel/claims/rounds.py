@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import binom
 
 from relparallel import parallel, topology, units, workload
-from relparallel.book import s24, s32
+from relparallel.book import s24, s32, s33
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.collective_time import crossover_size
 from relparallel.parallel.round_plans import RoundPlan
@@ -104,7 +104,7 @@ def byteps_streamed() -> tuple[float, float]:
         size = 56 * k * (64 + 6 * k)
         rounds = parallel.collective("server_sum", "byteps", 8 + k, size, servers=k)
         streamed += _on_star(rounds, 8 + k, streamed=True).time() * 50e9 / size
-        theory += parallel.byteps_time(8, k, 1.0, 1.0).time
+        theory += s32.byteps_time(8, k, 1.0, 1.0).time
     return streamed, theory
 
 
@@ -160,7 +160,7 @@ def planted_racks() -> tuple[float, float]:
     rng = np.random.default_rng(7)
     rack = rng.permutation(np.repeat(np.arange(6), 8))
     same = rack[:, None] == rack
-    found = parallel.discover_groups(np.where(same, 10e-6, 30e-6) + rng.uniform(-9e-6, 9e-6, (48, 48)))
+    found = s32.discover_groups(np.where(same, 10e-6, 30e-6) + rng.uniform(-9e-6, 9e-6, (48, 48)))
     return float(((found[:, None] == found) == same).sum()), 48.0**2
 
 
@@ -169,7 +169,7 @@ def dropped_tokens() -> tuple[float, float]:
     """Of T tokens sent to E experts at random, capacity C drops E/T E[(X - C)+], X binomial(T, 1/E)."""
     # Share dropped in all 3^6 routings of 6 tokens at capacity factor 1, and the formula.
     kept = [
-        parallel.expert_tokens([np.bincount(choice, minlength=3)], capacity=1.0).sum()
+        s33.expert_tokens([np.bincount(choice, minlength=3)], capacity=1.0).sum()
         for choice in product(range(3), repeat=6)
     ]
     excess = sum((x - 2) * binom.pmf(x, 6, 1 / 3) for x in range(3, 7))
@@ -182,6 +182,6 @@ def hot_expert() -> tuple[float, float]:
     # Streamed time for 8 ranks of 1,400 tokens, four in ten to one expert, over that of equal shares.
     hot, even = np.full((8, 8), 120), np.full((8, 8), 175)
     hot[:, 0] = 560
-    times = [_on_star(parallel.exchange_rounds(parallel.expert_tokens(counts)), 8, streamed=True).time()
+    times = [_on_star(s33.exchange_rounds(s33.expert_tokens(counts)), 8, streamed=True).time()
              for counts in (hot, even)]  # fmt: skip
     return times[0] / times[1], 8 * 0.4

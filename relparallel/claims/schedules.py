@@ -81,8 +81,7 @@ def _idle(name: str, p: int) -> float:
     """Idle time of an iteration among others, in passes."""
     m = 6 * p
     return (
-        parallel.iteration_period(parallel.simulate_schedule(name, p, m, _chunks(name), iterations=3), m)
-        - 3 * m
+        s34.iteration_period(parallel.simulate_schedule(name, p, m, _chunks(name), iterations=3), m) - 3 * m
     )
 
 
@@ -118,7 +117,7 @@ def zero_bubble_forms() -> tuple[float, float]:
         parallel.simulate_schedule(name, p, m, forward=f, backward=b + w, backward_weight=w, iterations=3)
         for name in ("zb_h1", "zb_2p")
     )
-    idle = [parallel.iteration_period(timeline, m) - m * (f + b + w) for timeline in played]
+    idle = [s34.iteration_period(timeline, m) - m * (f + b + w) for timeline in played]
     return idle[0] + 100 * idle[1], (p - 1) * (f + b - w) + 100 * (p - 1) * (f + b - 2 * w)
 
 
@@ -126,8 +125,8 @@ def zero_bubble_forms() -> tuple[float, float]:
 def pipedream_versions() -> tuple[float, float]:
     """PipeDream keeps p - i weight versions on stage i, with one update per p at most two."""
     # Sum over 9 stages, plus a hundred times the most of PipeDream-2BW.
-    one = parallel.weight_versions(parallel.simulate_schedule("pipedream", 9, 36), 1)
-    two = parallel.weight_versions(parallel.simulate_schedule("pipedream_2bw", 9, 9, iterations=4), 9)
+    one = s34.weight_versions(parallel.simulate_schedule("pipedream", 9, 36), 1)
+    two = s34.weight_versions(parallel.simulate_schedule("pipedream_2bw", 9, 9, iterations=4), 9)
     return float(one.sum() + 100 * two.max()), 9 * 10 / 2 + 100 * 2
 
 
@@ -138,7 +137,7 @@ def pipedream_throughput() -> tuple[float, float]:
     timeline = parallel.simulate_schedule(
         "pipedream", 4, 10, forward=[1, 2, 1.5, 1], backward=[2, 3, 3, 3], iterations=6
     )
-    return parallel.iteration_period(timeline, 10), 10 * 5.0
+    return s34.iteration_period(timeline, 10), 10 * 5.0
 
 
 @theorem("THM-pipemare-delay", system="PipeMare")

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from relparallel import communication, parallel
+from relparallel.book import s40
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.communication.staleness import Taps, companion_matrix, compensated_taps, spectral_radius
 from relparallel.published import Fact, facts
@@ -18,7 +19,7 @@ def _method(fact: Fact, decay: float | None = None) -> partial[Taps]:
     given: Any = fact.inputs
     forward, backward = (given["tau"], 0) if "tau" in given else (given["tau_f"], given["tau_b"])
     return partial(
-        communication.delayed_taps, forward_delay=forward, backward_delay=backward, curvature=given["lambda"],
+        s40.delayed_taps, forward_delay=forward, backward_delay=backward, curvature=given["lambda"],
         discrepancy=given.get("Delta", 0.0), decay=decay,
     )  # fmt: skip
 
@@ -35,7 +36,7 @@ def corrected_threshold(fact: Fact) -> float:
     plain = facts()[fact.id.replace("T2", "disc")]
     given: Any = plain.inputs
     return communication.largest_stable_step(
-        _method(plain, communication.correction_decay(given["tau_f"] - given["tau_b"]))
+        _method(plain, s40.correction_decay(given["tau_f"] - given["tau_b"]))
     )
 
 
@@ -71,7 +72,7 @@ def pipemare_threshold() -> tuple[float, float]:
     # Sum over delays of the step where a root leaves the circle, curvature 3, and of the closed form.
     delays = [0, 1, 3, 7, 20]
     roots = [
-        communication.largest_stable_step(partial(communication.delayed_taps, forward_delay=t, curvature=3.0))
+        communication.largest_stable_step(partial(s40.delayed_taps, forward_delay=t, curvature=3.0))
         for t in delays
     ]
     return sum(roots), float(communication.stable_step(delays, 3.0).sum())
@@ -81,8 +82,8 @@ def pipemare_threshold() -> tuple[float, float]:
 def pipemare_run() -> tuple[float, float]:
     """A simulated run with discrepancy and correction is its companion matrix, again and again."""
     # The weight after 200 updates at the largest stable step, simulated and by a power of the matrix.
-    decay = communication.correction_decay(3)
-    method = partial(communication.delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
+    decay = s40.correction_decay(3)
+    method = partial(s40.delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
     step = communication.largest_stable_step(method)
     slope = communication.quadratic_gradient(1.0, discrepancy=1.0)
     path = communication.delayed_descent(slope, 1.0, np.full(200, step), 3, decay=decay)
@@ -94,10 +95,9 @@ def pipemare_run() -> tuple[float, float]:
 def pipemare_rates() -> tuple[float, float]:
     """The steps that PipeMare starts with are stable on every stage where the base rate is 1/c."""
     # Stages of 24 whose root lies inside the unit circle at the rate of update 0, and all 24.
-    rates = communication.rescheduled_rate(1.0, communication.pipeline_delays(24), 0, 100)
+    rates = s40.rescheduled_rate(1.0, s40.pipeline_delays(24), 0, 100)
     lags = parallel.weight_delay(parallel.simulate_schedule("pipemare", 24, 120), 1) - 1
     radii = [
-        spectral_radius(communication.delayed_taps(float(a), int(lag)))
-        for a, lag in zip(rates, lags, strict=True)
+        spectral_radius(s40.delayed_taps(float(a), int(lag))) for a, lag in zip(rates, lags, strict=True)
     ]
     return float(np.sum(np.array(radii) < 1)), 24.0

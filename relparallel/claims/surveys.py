@@ -4,7 +4,8 @@ import math
 
 import pandas as pd
 
-from relparallel import metrics, topology
+from relparallel import topology
+from relparallel.book import s22
 from relparallel.claims.registry import theorem
 from relparallel.published import data_folder
 
@@ -23,5 +24,5 @@ def survey_complete() -> tuple[float, float]:
 def field_leaf_spine() -> tuple[float, float]:
     """On a leaf-spine only leaves cost host-hours: L H -ln(1 - p) times the repair in a year."""
     # Ten leaves of 16 hosts, five in a hundred lost in a year for 100 minutes.
-    found = metrics.field_losses(topology.leaf_spine(leaves=10, spines=4, hosts_per_leaf=16))
+    found = s22.field_losses(topology.leaf_spine(leaves=10, spines=4, hosts_per_leaf=16))
     return float(found["host-hours per year, high"].sum()), 10 * 16 * -math.log(0.95) * 100 / 60

@@ -5,7 +5,7 @@ Where to begin, by question:
 - How far apart are the hosts?  `hop_statistics`. How many cables halve it?  `bisection`.
 - Which link is the busiest?  `ecmp_load`. What can all hosts send at once?  `concurrent_flow`.
 - How many routes are disjoint?  `disjoint_path_set`, `edge_connectivity`, `vertex_connectivity`.
-- What is left after failures?  `survival`, `resilience_curve`.
+- What is left after failures?  `survival`.
 """
 
 import lazy_loader

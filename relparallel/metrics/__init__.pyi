@@ -8,8 +8,4 @@ from .cuts import (
 from .distances import hop_statistics as hop_statistics
 from .estimate import Estimate as Estimate
 from .link_load import ecmp_load as ecmp_load
-from .resilience import (
-    field_losses as field_losses,
-    resilience_curve as resilience_curve,
-    survival as survival,
-)
+from .resilience import survival as survival

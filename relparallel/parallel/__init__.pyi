@@ -3,47 +3,28 @@ from .collective_time import (
     COLLECTIVES as COLLECTIVES,
     collective as collective,
     collective_time as collective_time,
-    fastest_algorithm as fastest_algorithm,
 )
 from .collectives import (
     Links as Links,
     bytes_sent as bytes_sent,
-    exchange_rounds as exchange_rounds,
     execute as execute,
-    expert_tokens as expert_tokens,
     ring_all_reduce as ring_all_reduce,
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
 from .grid import StrategyGrid as StrategyGrid
-from .levels import (
-    best_blueconnect_order as best_blueconnect_order,
-    blueconnect_time as blueconnect_time,
-    discover_groups as discover_groups,
-    level_rounds_time as level_rounds_time,
-)
+from .levels import best_blueconnect_order as best_blueconnect_order, blueconnect_time as blueconnect_time
 from .measured_runs import measured_runs as measured_runs
 from .memory import Precision as Precision, memory as memory
 from .memory_forms import (
     activation_bytes_per_layer as activation_bytes_per_layer,
     model_state_bytes as model_state_bytes,
-    stage_activation_bytes as stage_activation_bytes,
 )
 from .notation import notation as notation, read_strategy as read_strategy
 from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
 from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
-from .server_rounds import (
-    byteps_time as byteps_time,
-    server_time as server_time,
-    superstep_time as superstep_time,
-)
-from .steady_state import (
-    bubble_fraction as bubble_fraction,
-    iteration_period as iteration_period,
-    weight_delay as weight_delay,
-    weight_versions as weight_versions,
-)
+from .steady_state import bubble_fraction as bubble_fraction, weight_delay as weight_delay
 from .step_time import step_time as step_time
 from .strategy import Placement as Placement, Strategy as Strategy

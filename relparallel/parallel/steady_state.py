@@ -76,67 +76,6 @@ def bubble_fraction(
     return float(bubble_time.py_func(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal)
 
 
-def iteration_period(timeline: Timeline, micro_batches: int) -> float:
-    """Return the seconds between the starts of iterations that follow each other.
-
-    Parameters
-    ----------
-    timeline, micro_batches : Timeline, int
-        A pipeline that ran at least three iterations of m micro-batches; it fills during the first half of
-        them.
-
-    Returns
-    -------
-    float
-        Seconds per iteration, averaged over the second half.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import simulate_schedule
-    >>> runs = [simulate_schedule(name, 4, 8, iterations=4) for name in ("1f1b", "zb_2p", "pipedream")]
-    >>> [iteration_period(run, micro_batches=8) for run in runs]
-    [33.0, 24.0, 24.0]
-    """
-    require_instance(Timeline, timeline=timeline)
-    require_int(micro_batches=micro_batches, at_least=1)
-    items = int(timeline.item.max()) + 1
-    if items < 3 * micro_batches or items % micro_batches:
-        raise ValueError(
-            f"micro_batches must give three or more whole iterations of {items}, got {micro_batches}"
-        )
-    starts = np.full(items // micro_batches, np.inf)
-    np.minimum.at(starts, timeline.item // micro_batches, timeline.start)
-    first = starts.size // 2
-    return float((starts[-1] - starts[first]) / (starts.size - 1 - first))
-
-
-def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
-    """Return how many versions of its weights each stage needs at once.
-
-    Parameters
-    ----------
-    timeline, per_update : Timeline, int
-        A simulated pipeline, and micro-batches whose gradients make one update of the weights: 1 in PipeDream
-        and PipeMare, m where an iteration makes one.
-
-    Returns
-    -------
-    numpy.ndarray
-        int64, shape (stages,); 1 for a schedule that flushes. Every backward pass uses the weights of its
-        forward pass, and all micro-batches of one update read the newest version that is there when the first
-        of them starts. PipeDream: p - i on stage i (Narayanan et al., SOSP 2019, section 3.3). PipeDream-2BW
-        with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1). PipeMare keeps 1 all the same, and lets
-        the versions differ by `weight_delay`. O(k^2) for k updates.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import simulate_schedule
-    >>> weight_versions(simulate_schedule("pipedream", 4, 12), per_update=1).tolist()
-    [4, 3, 2, 1]
-    """
-    return np.array([_most_alive(*uses) for uses in _every_stage(timeline, per_update)])
-
-
 def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     """Return how many updates lie between the weights that a forward pass reads and its own gradient's.
 
@@ -157,11 +96,11 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     >>> weight_delay(simulate_schedule("pipemare", 4, 12), per_update=1).tolist()
     [7, 5, 3, 1]
     """
-    delays = [np.arange(read.size) - read + 1 for _, read in _every_stage(timeline, per_update)]
+    delays = [np.arange(read.size) - read + 1 for _, read in every_stage(timeline, per_update)]
     return np.array([delay.max() for delay in delays])
 
 
-def _every_stage(timeline: Timeline, per_update: int) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+def every_stage(timeline: Timeline, per_update: int) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Of every stage, when each update happens, and which version its micro-batches read."""
     require_instance(Timeline, timeline=timeline)
     require_int(per_update=per_update, at_least=1)
@@ -172,14 +111,6 @@ def _every_stage(timeline: Timeline, per_update: int) -> list[tuple[NDArray[np.f
     np.maximum.at(end, (timeline.resource, batch), timeline.finish)
     updates = np.maximum.accumulate(end, axis=1)
     return [(u, np.searchsorted(u, b, side="right")) for u, b in zip(updates, begin, strict=True)]
-
-
-def _most_alive(updates: NDArray[np.float64], read: NDArray[np.int64]) -> int:
-    """Most versions alive at the birth of one; ``read[k]`` is the version of the k-th update's passes."""
-    born = np.r_[0.0, updates[:-1]]
-    dies = updates.copy()
-    np.maximum.at(dies, read, updates)
-    return int(((born <= born[:, None]) & (dies > born[:, None])).sum(axis=1).max())
 
 
 _NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)

@@ -6,15 +6,12 @@ Where to begin, by question:
 - Which part matters most?  ``evaluate(...).importance().to_frame()``.
 - The same wiring with other parts?  `polynomial`, `survival_signature`.
 - Parts that share a conduit or a feed?  ``evaluate(..., groups=[(members, chance), ...])``.
-- A bracket for certain, or an interval to 1 %?  `bounds`, `estimate`; methods compared: `estimator_table`.
+- A bracket for certain, or an interval to 1 %?  `bounds`, `estimate`.
 - A fat-tree or leaf-spine by its numbers?  `fat_tree_pair`, `fat_tree_pods_connected`,
   `leaf_spine_pair`, `leaf_spine_leaves_connected`, and the share of servers that is
   reached: `accessible_servers`.
-- How much bandwidth do failures leave a pair of a leaf-spine?  `leaf_spine_pair_bandwidth`.
 - From MTBF and MTTR to a chance, k of n included?  `availability`, `unavailability`.
-- Any Markov chain?  `stationary_distribution`. A common cause?  `common_cause_unavailability` with
-  `multiple_greek_letters`.
-- Until the first cut, without repair?  `smallest_cuts`, `mean_time_to_isolation`.
+- Any Markov chain?  `stationary_distribution`.
 
 Names load when they are first used: the closed forms need neither the compiler nor networkx.
 """

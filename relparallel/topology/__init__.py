@@ -5,7 +5,7 @@ Where to begin, by question:
 - A design by its parameters?  `fat_tree`, `leaf_spine`, ...; the others: `names`; only counted: `describe`.
 - A network of your own?  `as_topology` of a networkx graph; `read` and `write` files of simulators.
 - What does it cost?  `bill_of_materials`.
-- Which way do packets take?  `paths`. Circuits that move?  `reconfigure`.
+- Which way do packets take?  `paths`.
 """
 
 import lazy_loader

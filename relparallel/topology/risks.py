@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from relparallel._checks import require_int
-from relparallel.topology._arrays import BoolArray, IntArray, integers, parts
+from relparallel.topology._arrays import BoolArray, IntArray, parts
 from relparallel.topology.fabric import Topology, as_topology
-from relparallel.topology.parts import SharedRisk
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -53,47 +49,6 @@ def racks(topology: Topology | nx.Graph[Any]) -> IntArray:
     np.minimum.at(lowest, switch, rack[host])
     np.maximum.at(highest, switch, rack[host])
     return np.where(~t.endpoint & (lowest == highest), highest, rack)
-
-
-def with_power_domains(
-    topology: Topology | nx.Graph[Any], racks_per_domain: int = 1, *, domain: ArrayLike | None = None
-) -> Topology:
-    """Declare which nodes lose power together.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Any design.
-    racks_per_domain : int, optional
-        Consecutive `racks` on one feed, at least 1. Switches outside racks have feeds of their own.
-    domain : int array [n], optional
-        Domain of every node, -1 for none, instead of racks.
-
-    Returns
-    -------
-    Topology
-        The same network, with a group of ``shared_risk`` for every domain beside those that it has.
-
-    Examples
-    --------
-    >>> from relparallel.topology import leaf_spine
-    >>> t = with_power_domains(leaf_spine(leaves=4, spines=2, hosts_per_leaf=1), racks_per_domain=2)
-    >>> [group.nodes for group in t.shared_risk]
-    [(0, 1, 4, 5), (2, 3, 6, 7)]
-    """
-    t = as_topology(topology, name="topology")
-    each = require_int(racks_per_domain=racks_per_domain, at_least=1)
-    if domain is None:
-        fed = np.where((rack := racks(t)) < 0, -1, rack // each)
-    else:
-        fed = integers("domain", domain, t.num_nodes, at_least=-1, per="nodes")
-    names = np.unique(fed[fed >= 0])
-    digits = len(str(names.max(initial=0)))
-    groups = tuple(
-        SharedRisk(name=f"power domain {name:0{digits}}", nodes=tuple(np.flatnonzero(fed == name).tolist()))
-        for name in names.tolist()
-    )
-    return replace(t, shared_risk=(*t.shared_risk, *groups))
 
 
 def _ends(t: Topology) -> tuple[IntArray, IntArray]:

@@ -1,13 +1,6 @@
 from .configs import read_config as read_config
 from .decoder import operators as operators
-from .encoders import (
-    bert as bert,
-    encoder_decoder as encoder_decoder,
-    recurrent as recurrent,
-    swin as swin,
-    t5 as t5,
-    vision_transformer as vision_transformer,
-)
+from .encoders import bert as bert
 from .graph import LayerGraph as LayerGraph
 from .operators import KINDS as KINDS
 from .precision import (

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pace import pace
 
-from relparallel.communication import correction_decay, delayed_taps, largest_stable_step, stable_step
+from relparallel.book.s40.pipeline_staleness import correction_decay, delayed_taps
+from relparallel.communication import largest_stable_step, stable_step
 from relparallel.communication.staleness import companion_matrix, compensated_taps, spectral_radius
 
 delays = st.integers(0, 24)

@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.communication import (
+from relparallel.book.s40.least_squares import least_squares_gradient
+from relparallel.book.s40.pipeline_staleness import (
     correction_decay,
-    delayed_descent,
     delayed_taps,
-    largest_stable_step,
-    least_squares_gradient,
     pipeline_delays,
-    quadratic_gradient,
     rescheduled_rate,
-    stable_step,
 )
+from relparallel.communication import delayed_descent, largest_stable_step, quadratic_gradient, stable_step
 from relparallel.communication.staleness import companion_matrix
 from relparallel.parallel import simulate_schedule, weight_delay
 

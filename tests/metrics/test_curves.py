@@ -8,19 +8,15 @@ from hypothesis import given, strategies as st
 from valid_calls import CALLS
 
 import relparallel as rp
-from relparallel.metrics import resilience_curve
-from relparallel.metrics.resilience import Failing, _busiest_first, _load_of_links, _load_of_nodes
-from relparallel.topology import (
-    SharedRisk,
-    Topology,
-    bcube,
-    dcell,
-    fat_tree,
-    leaf_spine,
-    names,
-    torus,
-    with_power_domains,
+from relparallel.book.s22.power import with_power_domains
+from relparallel.book.s22.resilience import (
+    Failing,
+    _busiest_first,
+    _load_of_links,
+    _load_of_nodes,
+    resilience_curve,
 )
+from relparallel.topology import SharedRisk, Topology, bcube, dcell, fat_tree, leaf_spine, names, torus
 
 SHARES = [0.0, 0.1, 0.3, 0.6, 1.0]
 

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from relparallel.book.s34.weight_versions import iteration_period
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, bubble_fraction, iteration_period, simulate_schedule
+from relparallel.parallel import Strategy, bubble_fraction, simulate_schedule
 from relparallel.parallel._kernel import pass_times
 from relparallel.parallel._records import choice_record, machine_record, model_record
 from relparallel.parallel.calibration import calibration, software

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.book.s32.fastest import fastest_algorithm
+from relparallel.book.s32.hierarchies import discover_groups
 from relparallel.book.s32.nccl import nccl_times
-from relparallel.parallel import (
-    Links,
-    collective,
-    discover_groups,
-    execute,
-    fastest_algorithm,
-    plan_rounds,
-    rounds_time,
-)
+from relparallel.parallel import Links, collective, execute, plan_rounds, rounds_time
 from relparallel.topology import leaf_spine
 
 EXACT = ("ring", "tree", "halving_doubling", "hierarchical", "recursive_doubling")

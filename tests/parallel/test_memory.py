@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
-from relparallel.parallel import (
-    Strategy,
-    activation_bytes_per_layer,
-    model_state_bytes,
-    simulate_schedule,
-    stage_activation_bytes,
-)
+from relparallel.book.s34.activations import stage_activation_bytes
+from relparallel.parallel import Strategy, activation_bytes_per_layer, model_state_bytes, simulate_schedule
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.workload import Transformer
 

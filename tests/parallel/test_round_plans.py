@@ -5,22 +5,20 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from relparallel.book.s32.hierarchies import level_rounds_time
+from relparallel.book.s32.servers import byteps_time, server_time
+from relparallel.book.s33.experts import exchange_rounds, expert_tokens
 from relparallel.parallel import (
     COLLECTIVES,
     Links,
     Strategy,
     blueconnect_time,
-    byteps_time,
     bytes_sent,
     collective,
     collective_time,
-    exchange_rounds,
     execute,
-    expert_tokens,
-    level_rounds_time,
     plan_rounds,
     ring_all_reduce,
-    server_time,
 )
 from relparallel.parallel.collective_time import FORMS
 from relparallel.parallel.server_rounds import server_rounds

@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from relparallel.parallel import (
-    Precision,
-    Strategy,
-    activation_bytes_per_layer,
-    memory,
-    model_state_bytes,
-    stage_activation_bytes,
-)
+from relparallel.book.s34.activations import stage_activation_bytes
+from relparallel.parallel import Precision, Strategy, activation_bytes_per_layer, memory, model_state_bytes
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FLIGHT_RULES
 from relparallel.parallel._records import choice_record, model_record

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import (
-    bubble_fraction,
-    iteration_period,
-    simulate_schedule,
-    weight_delay,
-    weight_versions,
-)
+from relparallel.book.s34.weight_versions import iteration_period, weight_versions
+from relparallel.parallel import bubble_fraction, simulate_schedule, weight_delay
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 
 seconds = st.floats(0.25, 4)

@@ -9,6 +9,7 @@ from pace import pace
 from scipy.stats import binom, gamma
 
 import relparallel as rp
+from relparallel.book import s13
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sampling.estimation import ESTIMATORS, estimate_problem
 from relparallel.reliability.sampling.moments import Moments, mean_interval, share_interval
@@ -204,7 +205,7 @@ def test_equal_samples_do_not_pass_for_certainty():
 
 
 def test_the_table_ranks_methods():
-    table = rp.reliability.estimator_table(
+    table = s13.estimator_table(
         nx.petersen_graph(),
         "all",
         0.99,

@@ -5,9 +5,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from relparallel.book.s11.bandwidth import leaf_spine_pair_bandwidth
 from relparallel.book.s11.expected_delivery import pairs_measure, performability
 from relparallel.metrics import survival
-from relparallel.reliability import evaluate, leaf_spine_pair_bandwidth
+from relparallel.reliability import evaluate
 from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth
 from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
 from relparallel.topology import as_topology, bcube, fat_tree, hpn7, leaf_spine, torus

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.reliability import (
-    availability,
-    common_cause_unavailability,
-    evaluate,
-    multiple_greek_letters,
-    unavailability,
-)
+from relparallel.book.s13.common_cause import common_cause_unavailability, multiple_greek_letters
+from relparallel.reliability import availability, evaluate, unavailability
 
 TIMES = st.floats(1e-3, 1e12)
 

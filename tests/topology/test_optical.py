@@ -3,17 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relparallel.book.s24.moved_circuits import reconfigure
 from relparallel.metrics import hop_statistics
-from relparallel.topology import (
-    bill_of_materials,
-    c_through,
-    check,
-    fat_tree,
-    helios,
-    leaf_spine,
-    reconfigure,
-    tpu_v4,
-)
+from relparallel.topology import bill_of_materials, c_through, check, fat_tree, helios, leaf_spine, tpu_v4
 from relparallel.topology.parts import LINK_CAPACITY
 
 

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from relparallel.book.s22.power import with_power_domains
 from relparallel.topology import (
     SharedRisk,
     bcube,
@@ -14,7 +15,6 @@ from relparallel.topology import (
     racks,
     torus,
     tpu_v4,
-    with_power_domains,
 )
 
 

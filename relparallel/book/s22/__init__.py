@@ -1,5 +1,7 @@
-"""Notebook 22: the throughput that failures leave."""
+"""Notebook 22: what failures leave: throughput, resilience curves, racks that share a feed."""
 
+from relparallel.book.s22.power import with_power_domains as with_power_domains
+from relparallel.book.s22.resilience import field_losses as field_losses, resilience_curve as resilience_curve
 from relparallel.book.s22.throughput import (
     aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
     throughput_under_failures as throughput_under_failures,

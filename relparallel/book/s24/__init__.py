@@ -5,3 +5,4 @@ from relparallel.book.s24.circuits import (
     circuit_demand as circuit_demand,
     schedule_circuits as schedule_circuits,
 )
+from relparallel.book.s24.moved_circuits import reconfigure as reconfigure

@@ -1,4 +1,4 @@
-"""Notebook 31: the traffic inside a GPU, and the passes of learning from human feedback."""
+"""Notebook 31: other models than decoders, the traffic inside a GPU, learning from human feedback."""
 
 from relparallel.book.s31.data_movement import (
     ENCODER_FUSION as ENCODER_FUSION,
@@ -7,6 +7,13 @@ from relparallel.book.s31.data_movement import (
     flash_attention_accesses as flash_attention_accesses,
     standard_attention_accesses as standard_attention_accesses,
     words_moved as words_moved,
+)
+from relparallel.book.s31.encoders import (
+    encoder_decoder as encoder_decoder,
+    recurrent as recurrent,
+    swin as swin,
+    t5 as t5,
+    vision_transformer as vision_transformer,
 )
 from relparallel.book.s31.rlhf import rlhf as rlhf
 from relparallel.book.s31.tiles import TileOperator as TileOperator, tile_schedule as tile_schedule

@@ -1,3 +1,13 @@
-"""Notebook 32: the times that NCCL expects of its algorithms."""
+"""Notebook 32: parameter servers, levels of links, and the times that NCCL expects."""
 
+from relparallel.book.s32.fastest import fastest_algorithm as fastest_algorithm
+from relparallel.book.s32.hierarchies import (
+    discover_groups as discover_groups,
+    level_rounds_time as level_rounds_time,
+)
 from relparallel.book.s32.nccl import nccl_times as nccl_times
+from relparallel.book.s32.servers import (
+    byteps_time as byteps_time,
+    server_time as server_time,
+    superstep_time as superstep_time,
+)

@@ -5,14 +5,12 @@ them; `sides_connected` gives the chance that the leaves of a job are in one com
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int
 from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
 from relparallel.reliability.probability import Chance, parallel, part, series, single_probabilities
 from relparallel.reliability.result import Reliability, Routing, exactly
 
-FloatArray = NDArray[np.float64]
 _MOST = 256
 
 
@@ -136,34 +134,3 @@ def _all(chance: Chance, count: int) -> Chance:
         return 0.0, 1.0
     logarithm = count * float(np.log1p(-down) if down < 0.5 else np.log(up))
     return float(np.exp(logarithm)), float(-np.expm1(logarithm))
-
-
-def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0) -> FloatArray:
-    """Distribution of the uplinks' worth of bandwidth between two leaves that are up.
-
-    Parameters
-    ----------
-    spines : int
-        S, 1 to 100,000; each is joined to every leaf by one link.
-    spine_up, link_up : float, optional
-        Probability that a spine, and that a link, is up.
-
-    Returns
-    -------
-    float array [S + 1]
-        Probability of 0, 1, ..., S units of one link.
-
-    Notes
-    -----
-    A spine carries one unit when it and both its links are up: Bin(S, s l^2).
-
-    Examples
-    --------
-    >>> leaf_spine_pair_bandwidth(2, 0.9).round(6).tolist()
-    [0.01, 0.18, 0.81]
-    """
-    require_int(spines=spines, at_least=1, at_most=100_000)
-    single_probabilities(spine_up=spine_up, link_up=link_up)
-    from scipy.stats import binom
-
-    return np.asarray(binom.pmf(np.arange(spines + 1), spines, spine_up * link_up**2))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
-import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.reliability.bounding.cuts import TINY
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.result import Estimator
@@ -31,8 +28,8 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
 ESTIMATORS: Final = get_args(Estimator)
-_SAMPLED: Final = ("recursive", "zero_variance", "permutation", "splitting", "crude")
-_MOST: Final = 10**9
+SAMPLED: Final = ("recursive", "zero_variance", "permutation", "splitting", "crude")
+MOST_SAMPLES: Final = 10**9
 _LEAST_PILOT: Final = 2**4
 _FEW_STEPS: Final = 2**25  # of a search for cuts, a fifth of a second
 _SAFETY: Final = 1.2  # the pilot may underestimate the variance
@@ -108,7 +105,7 @@ def estimate(
     require_real(rtol=rtol, above=0, below=1)
     require_real(confidence=confidence, above=0, below=1)
     if samples is not None:
-        require_int(samples=samples, at_least=2, at_most=_MOST)
+        require_int(samples=samples, at_least=2, at_most=MOST_SAMPLES)
     require_real(max_work=max_work, at_least=1)
     require_instance((Executor, type(None)), executor=executor)
     problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
@@ -189,7 +186,7 @@ def _chunk(sampler: Sampler, chunk: tuple[int, np.random.Generator]) -> tuple[fl
 
 def _needed(sampler: Sampler, pilot: Moments, rtol: float, confidence: float, max_work: float) -> int:
     """Samples for the second stage: enough for the tolerance, as many as the work allows."""
-    most = min(max_work * pilot.samples / max(pilot.work, 1), _MOST)
+    most = min(max_work * pilot.samples / max(pilot.work, 1), MOST_SAMPLES)
     value = sampler.failed + sampler.alive * pilot.mean
     if value == 0.0:
         return max(int(most), 2)
@@ -208,7 +205,7 @@ def _affordable(sampler: Sampler, rng: np.random.Generator, max_work: float) -> 
 def choose(problem: Problem, rng: np.random.Generator, max_work: float) -> Sampler:
     """The estimator with the least product of relative variance and work in a short trial."""
     best, least = None, math.inf
-    for method in _SAMPLED:
+    for method in SAMPLED:
         try:
             sampler = make_sampler(problem, method, rng, max_work)
         except ValueError:
@@ -225,60 +222,3 @@ def choose(problem: Problem, rng: np.random.Generator, max_work: float) -> Sampl
         if spread * trial.work / trial.samples < least:
             best, least = sampler, spread * trial.work / trial.samples
     return best or make_sampler(problem, "crude", rng, max_work)
-
-
-def estimator_table(
-    graph: Topology | nx.Graph[Any],
-    terminals: Terminals = "all",
-    link_up: LinkChance = 1.0,
-    node_up: NodeChance = 1.0,
-    *,
-    rng: np.random.Generator,
-    methods: Sequence[Estimator] = _SAMPLED,
-    samples: int = 1000,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    """Accuracy against work of several estimators on one network.
-
-    Parameters
-    ----------
-    graph, terminals, link_up, node_up, rng, confidence : as in `estimate`
-        The network and the interval.
-    methods : tuple or list of str, optional
-        One or more estimators other than "auto".
-    samples : int, optional
-        Samples per estimator, two or more.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per method: those of `UnreliabilityEstimate.to_frame`, ``work_per_sample``, and its product
-        with the relative variance of one sample ``work_variance``: the less the better.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> table = estimator_table(nx.petersen_graph(), "all", 0.99, rng=np.random.default_rng(1))
-    >>> bool(table.set_index("method").work_variance["recursive"] < 1e3)
-    True
-    """
-    from scipy.special import ndtri
-
-    require_int(samples=samples, at_least=2, at_most=_MOST)
-    require_instance((tuple, list), methods=methods)
-    if not methods:
-        raise ValueError(f"methods must be one estimator or more, got {methods!r}")
-    for method in methods:
-        require_choice(ESTIMATORS[1:], methods=method)
-    rows = []
-    for method in methods:
-        found = estimate(
-            graph, terminals, link_up, node_up, method, rng=rng, samples=samples, confidence=confidence
-        )
-        row = found.to_frame()
-        row["work_per_sample"] = found.work / max(found.samples, 1)
-        quantile = float(ndtri((1 + confidence) / 2))
-        spread = (found.relative_error - found.bias_bound / max(found.value, TINY)) / quantile
-        row["work_variance"] = spread**2 * found.work
-        rows.append(row)
-    return pd.concat(rows, ignore_index=True)

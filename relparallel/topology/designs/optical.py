@@ -7,18 +7,15 @@ every other cable has 400 Gbit/s and no modelled latency.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from relparallel._checks import require_instance, require_int, require_probability
-from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import nested, tiered, tree_hops
-from relparallel.topology.designs.direct import CUBE, on_switches
 from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_form, leaf_spine_moves
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import LINK_CAPACITY
@@ -159,102 +156,17 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     return tiered(form, [rack // racks_per_aggregation, group, above], [rack, group, np.zeros_like(above)])
 
 
-def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:
-    """Wire the optical circuits of a network anew; those it has are taken down.
-
-    Parameters
-    ----------
-    topology : Topology
-        Built by `helios`, `c_through` or `tpu_v4`, with circuits or without.
-    matching : sequence of int, pairs or triples
-        Helios and c-Through: pairs of pods or racks to join, numbered from 0; a pair named twice gets two
-        circuits. TPU v4: triples (dimension, i, j) join the last face of cube i along that dimension, chip by
-        chip, to the first face of cube j; cubes have the numbers of ``topology.pod``.
-
-    Returns
-    -------
-    Topology
-        The other cables as they were, and a cable for every circuit: w wavelengths wide for Helios.
-
-    Notes
-    -----
-    The fibres of a Helios pod send and receive separately, so any choice that respects their number is
-    possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem). The 16
-    switches of a dimension of a TPU v4 pod each join any last faces to any first faces; rings give the torus
-    of the slice, shifted rings a twisted one. Source: Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM
-    2010; Jouppi et al., ISCA 2023, section 2.
-
-    Examples
-    --------
-    >>> tree = c_through(aggregations=2, racks_per_aggregation=2, hosts_per_rack=4)
-    >>> reconfigure(tree, [(0, 3), (1, 2)]).num_links - tree.num_links
-    2
-    """
-    t: Topology = require_instance(Topology, topology=topology)
-    if t.meta.name == "tpu_v4":
-        return _with_faces_joined(t, matching)
-    _require_design(t, *HYBRID, "tpu_v4")
-    group, fibres, capacity = optics(t)
-    pairs = group_pairs("matching", matching, group.size, fibres)
-    circuits, parallel = _arrays.merged(group[pairs], t.num_nodes)
-    kept = np.asarray(~np.isin(t.edges, group).all(axis=1))
-    wired, _ = _rewired(t, kept, circuits, parallel, capacity)
-    return replace(wired, edge_attributes={}, shared_risk=())
-
-
-def _rewired(
-    t: Topology, kept: BoolArray, circuits: IntArray, parallel: IntArray, capacity: float
-) -> tuple[Topology, IntArray]:
-    """Network with the kept cables and the circuits, and the order in which these now stand."""
-    order = np.lexsort(np.concatenate([t.edges[kept], circuits])[:, ::-1].T)
-    added = {
-        "edges": circuits,
-        "multiplicity": parallel,
-        "capacity": np.full(len(circuits), capacity),
-        "latency": np.zeros(len(circuits)),
-    }
-    changed: dict[str, Any] = {
-        name: np.concatenate([getattr(t, name)[kept], new])[order] for name, new in added.items()
-    }
-    changed |= {"edge_attributes": {}, "shared_risk": ()}  # both name cables by place
-    return replace(t, **changed), order
-
-
-def _with_faces_joined(t: Topology, matching: Sequence[Sequence[int]]) -> Topology:
-    """TPU v4 slice whose cubes are joined face to face as told."""
-    found = _arrays.integers("matching", matching, -1, 3)  # type: ignore[arg-type]
-    cube, place = np.unique(t.pod, return_inverse=True)
-    within = np.stack(np.unravel_index(np.arange(t.num_nodes), t.meta.parameters["dims"])) % CUBE
-    chip = np.lexsort((*within[::-1], place)).reshape(cube.size, CUBE, CUBE, CUBE)
-    if np.any(found[:, 0] > 2) or not np.isin(found[:, 1:], cube).all():
-        raise ValueError(
-            f"matching must name dimensions 0 to 2 and cubes among {cube.tolist()}, got {found.tolist()}"
-        )
-    for end in (1, 2):
-        if len(np.unique(found[:, [0, end]], axis=0)) < len(found):
-            raise ValueError(f"matching must leave every face in one circuit, got {found.tolist()}")
-    joined = [
-        [chip[np.searchsorted(cube, i)].take(side, axis).ravel() for i, side in ((a, CUBE - 1), (b, 0))]
-        for axis, a, b in found.tolist()
-    ]
-    circuits = np.sort(np.array(joined, dtype=np.int64).reshape(-1, 2, CUBE**2).swapaxes(1, 2).reshape(-1, 2))
-    kept = ~t.edge_attributes["optical"]
-    ones = np.ones(len(circuits), dtype=np.int64)
-    wired, order = _rewired(t, kept, circuits, ones, LINK_CAPACITY)
-    switch = np.repeat(found[:, 0], CUBE**2) * CUBE**2 + np.tile(np.arange(CUBE**2), len(found))
-    return on_switches(wired, np.concatenate([np.full(kept.sum(), -1), switch])[order])
-
-
 def optics(topology: Topology) -> Optics:
     """Switches that circuits of a hybrid network join, how many each can have, and their capacity."""
     t: Topology = require_instance(Topology, topology=topology)
-    _require_design(t, *HYBRID)
+    require_design(t, *HYBRID)
     switches = np.flatnonzero(t.is_kind(HYBRID[t.meta.name]))
     fibres = uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
     return Optics(switches, fibres, LINK_CAPACITY * t.meta.parameters.get("wavelengths", 1))
 
 
-def _require_design(t: Topology, *designs: str) -> None:
+def require_design(t: Topology, *designs: str) -> None:
+    """Refuse a network that none of the designs has built."""
     if t.meta.name not in designs:
         raise ValueError(f"topology must be one of the designs {', '.join(designs)}, got {t!r}")
 
@@ -270,14 +182,3 @@ def uplinks(
     bundles, exact = hosts_per_pod / wavelengths, 1e-9  # a whole number of bundles up to rounding is whole
     packet = min(math.ceil(electrical * bundles - exact) * wavelengths, hosts_per_pod)
     return packet, min(math.floor(optical * bundles + exact), (hosts_per_pod - packet) // wavelengths)
-
-
-def group_pairs(name: str, pairs: Sequence[Sequence[int]], groups: int, circuits: int | None) -> IntArray:
-    """Check pairs of two different groups, none in more pairs than it has circuits."""
-    found = _arrays.integers(name, pairs, -1, 2, at_most=groups - 1)  # type: ignore[arg-type]
-    if np.any(found[:, 0] == found[:, 1]):
-        raise ValueError(f"{name} must join two different groups, got {found.tolist()}")
-    used = np.bincount(found.ravel(), minlength=groups)
-    if circuits is not None and used.max() > circuits:
-        raise ValueError(f"{name} must leave every group at most {circuits} circuits, got {found.tolist()}")
-    return found

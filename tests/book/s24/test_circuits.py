@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.book.s24.circuits import circuit_demand, schedule_circuits
-from relparallel.topology import c_through, fat_tree, helios, reconfigure
+from relparallel.book.s24.moved_circuits import reconfigure
+from relparallel.topology import c_through, fat_tree, helios
 from relparallel.topology.parts import LINK_CAPACITY
 
 

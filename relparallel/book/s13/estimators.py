@@ -1,0 +1,74 @@
+"""Every estimator of a small unreliability on one question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.reliability.bounding.cuts import TINY
+from relparallel.reliability.problem import LinkChance, NodeChance, Terminals
+from relparallel.reliability.result import Estimator
+from relparallel.reliability.sampling.estimation import ESTIMATORS, MOST_SAMPLES, SAMPLED, estimate
+from relparallel.topology import Topology
+
+
+def estimator_table(
+    graph: Topology | nx.Graph[Any],
+    terminals: Terminals = "all",
+    link_up: LinkChance = 1.0,
+    node_up: NodeChance = 1.0,
+    *,
+    rng: np.random.Generator,
+    methods: Sequence[Estimator] = SAMPLED,
+    samples: int = 1000,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Accuracy against work of several estimators on one network.
+
+    Parameters
+    ----------
+    graph, terminals, link_up, node_up, rng, confidence : as in `estimate`
+        The network and the interval.
+    methods : tuple or list of str, optional
+        One or more estimators other than "auto".
+    samples : int, optional
+        Samples per estimator, two or more.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per method: those of `UnreliabilityEstimate.to_frame`, ``work_per_sample``, and its product
+        with the relative variance of one sample ``work_variance``: the less the better.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> table = estimator_table(nx.petersen_graph(), "all", 0.99, rng=np.random.default_rng(1))
+    >>> bool(table.set_index("method").work_variance["recursive"] < 1e3)
+    True
+    """
+    from scipy.special import ndtri
+
+    require_int(samples=samples, at_least=2, at_most=MOST_SAMPLES)
+    require_instance((tuple, list), methods=methods)
+    if not methods:
+        raise ValueError(f"methods must be one estimator or more, got {methods!r}")
+    for method in methods:
+        require_choice(ESTIMATORS[1:], methods=method)
+    rows = []
+    for method in methods:
+        found = estimate(
+            graph, terminals, link_up, node_up, method, rng=rng, samples=samples, confidence=confidence
+        )
+        row = found.to_frame()
+        row["work_per_sample"] = found.work / max(found.samples, 1)
+        quantile = float(ndtri((1 + confidence) / 2))
+        spread = (found.relative_error - found.bias_bound / max(found.value, TINY)) / quantile
+        row["work_variance"] = spread**2 * found.work
+        rows.append(row)
+    return pd.concat(rows, ignore_index=True)
