@@ -24,8 +24,8 @@ figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
 
 check: .venv/.tools
-	@$(BIN)/ruff check --quiet relparallel tests
-	@$(BIN)/ruff format --quiet --check relparallel tests
+	@$(BIN)/ruff check --quiet relparallel tests hatch_build.py
+	@$(BIN)/ruff format --quiet --check relparallel tests hatch_build.py
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(BIN)/python -m pytest tests/checks $(ARGS)
 	@$(BIN)/python -m relparallel figures --stale --dry-run || { echo "next: make figures ARGS=--stale"; exit 1; }

@@ -22,7 +22,8 @@ LOCKS = {
 }
 FOR_NOTEBOOKS = ("core", "notebooks", "build")  # the rest is in the second lock
 CORE = PROJECT["project"]["dependencies"]
-EXTRAS = PROJECT["project"]["optional-dependencies"]
+GROUPS = PROJECT["dependency-groups"]
+EXTRAS = PROJECT["project"]["optional-dependencies"] | {name: GROUPS[name] for name in ("test", "bench")}
 # Sliders are not locked: their output differs from run to run, and stored notebooks hold none.
 del EXTRAS["sliders"]
 
@@ -38,6 +39,10 @@ def test_conda_asks_for_the_core_and_the_notebooks_extra_with_the_same_bounds():
     named = [line for line in CONDA["dependencies"] if isinstance(line, str)]
     python = {"python": PROJECT["project"]["requires-python"], "pip": ""}
     assert bounds(named) == bounds([*CORE, *EXTRAS["notebooks"]]) | python
+
+
+def test_developers_get_both_groups():
+    assert GROUPS["dev"] == [{"include-group": name} for name in GROUPS if name != "dev"]
 
 
 def test_conda_takes_free_channels_and_then_this_checkout():

@@ -10,12 +10,31 @@ import relparallel
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh.md")
+PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", PAGES)
 def test_every_link_leads_to_a_file(name):
-    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text("utf-8")):
-        assert (ROOT / target).exists(), target
+    page = ROOT / name
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_what_contributors_are_led_to_exists():
+    """Files and folders by their paths, targets of make by their names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    paths = {path for path in re.findall(r"`([\w./*-]+)`", text) if "/" in path or re.search(r"\.\w+$", path)}
+    assert len(paths) >= 8
+    for path in paths:
+        assert [*ROOT.glob(path), *(ROOT / "relparallel").rglob(path)], path
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1].split()
+    assert set(re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)) <= set(targets)
+
+
+def test_every_table_of_data_has_its_terms():
+    terms = (ROOT / "data" / "README.md").read_text("utf-8")
+    for path in (ROOT / "data").iterdir():
+        assert path.name == "README.md" or f"`{path.name}{'/' * path.is_dir()}`" in terms, path.name
 
 
 def test_both_languages_say_the_same_numbers():
