@@ -3,6 +3,7 @@
 # make test      every test that takes less than two seconds, and make test-all the slow ones too
 # make mutants   wrong changes of the package on purpose, each of which a test of make test must notice
 # make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
+# make paper     figures as PDF too, which are not in the repository, and figures/paper.tex as build/paper.pdf
 # make site      write the collection as static pages into site/
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
@@ -14,11 +15,12 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LATEX := -interaction=nonstopmode -halt-on-error -output-directory=../build paper
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 export PYTHONDONTWRITEBYTECODE =  # what is compiled once is kept: it is half a second of every start
 
-.PHONY: figures check test test-all mutants bench site lab clean
+.PHONY: figures check test test-all mutants bench paper site lab clean
 
 figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
@@ -49,6 +51,14 @@ bench: .venv/.tools .venv/peers
 	@$(BIN)/python tests/benchmarks/interval_coverage.py
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
 
+# Every notebook that was run here has left its PDFs beside the SVGs.
+paper: figures
+	@command -v pdflatex >/dev/null || { echo "figures/ has paper.tex and its PDFs; pdflatex is not installed" >&2; exit 1; }
+	@mkdir -p build
+	@cd figures && pdflatex $(LATEX) >/dev/null && (cd ../build && bibtex -terse paper) && \
+		pdflatex $(LATEX) >/dev/null && pdflatex $(LATEX) >/dev/null
+	@echo "build/paper.pdf"
+
 site: .venv/.ready
 	@$(BIN)/python -m relparallel site $(ARGS)
 
@@ -56,7 +66,7 @@ lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)
 
 clean:
-	rm -rf .venv .relparallel site .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules
+	rm -rf .venv .relparallel site .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules figures/*.pdf
 	find relparallel tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: requirements.lock pyproject.toml

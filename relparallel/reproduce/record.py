@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _SOURCES = ("relparallel/**/*.py", "relparallel/**/*.pyi", "data/**/*", "requirements.lock")
 _ALWAYS = ("requirements.lock", "relparallel/reproduce/pins.py")  # what every result depends on
+_UNTRACKED = ".pdf"  # left beside each SVG for the paper, only where the run was
 _USED, _RUNNER = ("relparallel/", "data/"), "relparallel/reproduce"  # what a notebook reads, and what runs it
 _VERSION = 1  # of the record
 
@@ -160,9 +161,11 @@ class Project:
             return "its outputs or figures are not what the run left"
         if notebook.raw != normal_form(notebook.content):
             return "it is not stored as the runner stores it"
-        if not elsewhere and self._local(notebook.name).get("record") != record.digest():
+        local = self._local(notebook.name)
+        if not elsewhere and local.get("record") != record.digest():
             return "it was not run here"
-        return ""
+        gone = not all((self.figures / name).is_file() for name in local.get("untracked", ()))
+        return "a PDF of its figures is gone" if gone and not elsewhere else ""
 
     def store(self, notebook: Notebook, outcome: Outcome) -> None:
         """Put figures and notebook in their places, each in one step.
@@ -179,7 +182,8 @@ class Project:
         if sources != _digest_of(read, self.hashed([*_ALWAYS, *_paths(read)])):
             raise NotebookError("package or data changed during the run: the result was dropped")
         content, before = json.loads(outcome.notebook), Record.of(notebook)
-        figures, drawn = sorted(outcome.figures), dict[str, str]()
+        untracked = sorted(name for name in outcome.figures if name.endswith(_UNTRACKED))
+        figures, drawn = sorted(outcome.figures.keys() - {*untracked}), dict[str, str]()
         if before is None or (before.code, before.figures) != (_code(notebook), figures):
             drawn = self._drawn_by_others(notebook)
         for name in drawn.keys() & outcome.figures.keys():  # two writers would replace it for ever
@@ -188,8 +192,9 @@ class Project:
             )
         for name, data in outcome.figures.items():
             replace_file(self.figures / name, data, self.staging)
-        for name in {*(before.figures if before else ())} - {*figures, *drawn}:
-            (self.figures / name).unlink(missing_ok=True)
+        for name in {*(before.figures if before else ())} - {*outcome.figures, *drawn}:
+            for gone in (self.figures / name, (self.figures / name).with_suffix(_UNTRACKED)):
+                gone.unlink(missing_ok=True)
         record = Record(
             code=_code(notebook),
             sources=sources,
@@ -199,8 +204,8 @@ class Project:
         )
         content["metadata"][RECORD] = asdict(record)
         replace_file(notebook.path, normal_form(content), self.staging)
-        local = json.dumps({"record": record.digest(), "seconds": round(outcome.seconds, 1)})
-        replace_file(self._local_path(notebook.name), local.encode(), self.staging)
+        local = {"record": record.digest(), "seconds": round(outcome.seconds, 1), "untracked": untracked}
+        replace_file(self._local_path(notebook.name), json.dumps(local).encode(), self.staging)
         (self.failed / notebook.path.name).unlink(missing_ok=True)
 
     def keep_failed(self, notebook: Notebook, executed: bytes) -> Path:

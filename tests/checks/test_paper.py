@@ -1,6 +1,7 @@
 """The skeleton of the paper: every file, source and table that it names exists, and LaTeX can read it."""
 
 import csv
+import os
 import re
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from relparallel._latex import latex, latex_table
 from relparallel.plotting import save
@@ -32,8 +34,9 @@ def test_what_is_committed_is_what_the_notebooks_give():
 
 
 def test_every_figure_and_table_exists_and_each_is_shown_once():
-    drawn = re.findall(r"\\includegraphics\{([^}]*)\}", PAPER)
-    kept = {path.name for path in FIGURES.glob("*.pdf") if path.name[0] in "01234"}
+    """By their SVGs: PDFs lie beside them only where notebooks were run."""
+    drawn = re.findall(r"\\includegraphics\{([^}]*)\.pdf\}", PAPER)
+    kept = {path.stem for path in FIGURES.glob("*.svg") if path.name[0] in "01234"}
     assert sorted(drawn) == sorted(kept)
     assert sorted(re.findall(r"\\input\{tables/([^}]*)\}", PAPER)) == sorted(
         name for name in SAVED if name[0] in "01234"
@@ -96,14 +99,49 @@ def test_a_table_keeps_merged_cells_apart(tmp_path, monkeypatch):
     assert (tmp_path / "tables" / "99-own.tex").read_text().splitlines() == lines
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
-def test_it_compiles(tmp_path):
-    shutil.copytree(FIGURES, tmp_path / "figures", ignore=shutil.ignore_patterns("*.svg"))
-    shutil.copytree(ROOT / "data", tmp_path / "data", ignore=shutil.ignore_patterns("*.csv"))
+@pytest.fixture
+def checkout(tmp_path):
+    """What ``make paper`` reads; a blank page stands for every figure."""
+    shutil.copytree(FIGURES / "tables", tmp_path / "figures" / "tables")
+    (tmp_path / "data").mkdir()
+    for path in (ROOT / "Makefile", ROOT / "data" / "references.bib"):
+        shutil.copy(path, tmp_path / path.relative_to(ROOT))
     for name, text in FILES.items():
         (tmp_path / "figures" / name).write_text(text, encoding="utf-8")
-    latex_run = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper"]
-    for command in (latex_run, ["bibtex", "paper"], latex_run, latex_run):
-        subprocess.run(command, cwd=tmp_path / "figures", check=True, capture_output=True)
-    log = (tmp_path / "figures" / "paper.log").read_text("latin-1")
-    assert "undefined" not in log
+    blank = tmp_path / "blank.pdf"
+    Figure().savefig(blank)
+    for name in re.findall(r"\\includegraphics\{([^}]*)\}", PAPER):
+        shutil.copy(blank, tmp_path / "figures" / name)
+    return tmp_path
+
+
+def make_paper(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--old-file=figures", "paper"]
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=quiet)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_it_compiles(checkout):
+    assert make_paper(checkout).returncode == 0
+    assert "undefined" not in (checkout / "build" / "paper.log").read_text("latin-1")
+    assert (checkout / "build" / "paper.pdf").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_its_parts_are_made_in_their_order_and_a_failure_is_told(checkout, monkeypatch):
+    """With programs that only say that they were called, where, and with what."""
+    for name in ("pdflatex", "bibtex"):
+        (checkout / name).write_text(
+            f'#!/bin/sh\necho "$(basename "$PWD") {name} $*" >> "{checkout}/called"\n'
+        )
+        (checkout / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{checkout}{os.pathsep}{os.environ['PATH']}")
+    assert make_paper(checkout).stdout == "build/paper.pdf\n"
+    latex_run = "figures pdflatex -interaction=nonstopmode -halt-on-error -output-directory=../build paper"
+    called = (checkout / "called").read_text().splitlines()
+    assert called == [latex_run, "build bibtex -terse paper", latex_run, latex_run]
+    (checkout / "bibtex").write_text("#!/bin/sh\nexit 2\n")
+    failed = make_paper(checkout)
+    assert failed.returncode != 0
+    assert "build/paper.pdf" not in failed.stdout

@@ -231,6 +231,30 @@ def test_a_figure_that_is_no_longer_written_goes(two, pretend):
     assert two.files("figures") == {"figures/a.svg": b"a2", "figures/by-hand.svg": b"kept"}
 
 
+def test_pdfs_are_asked_for_only_where_they_were_made(two, pretend):
+    """They lie beside the SVGs and are not in the repository: a fresh clone without them is not stale."""
+    pretend.figures = {"a.svg": b"a", "a.pdf": b"%PDF a", "deep/b.svg": b"b", "deep/b.pdf": b"%PDF b"}
+    two.run("42", pool=pretend.pool)
+    drawn = two.files("figures")
+    assert set(drawn) == {f"figures/{name}" for name in pretend.figures}
+    (notebook,) = (one for one in map(read, (two.root / "notebooks").glob("42*")))
+    assert record.Record.of(notebook).figures == ["a.svg", "deep/b.svg"]
+    project = record.Project(root=two.root, sources=record.Project(root=two.root).hashed())
+    assert project.reason(notebook) == ""
+    (two.root / "figures/deep/b.pdf").unlink()
+    assert project.reason(notebook) == "a PDF of its figures is gone"
+    assert project.reason(notebook, elsewhere=True) == ""
+    assert two.run("42", pool=pretend.pool).done == ["42_second"]
+    assert two.files("figures") == drawn
+    shutil.rmtree(two.root / ".relparallel")
+    (two.root / "figures/a.pdf").unlink()
+    assert project.reason(notebook) == "it was not run here"
+    assert two.run("42", pool=pretend.pool, stale=True).done == []
+    pretend.figures = {"a.svg": b"a2", "a.pdf": b"%PDF a2"}
+    two.run("42", pool=pretend.pool, force=True)
+    assert two.files("figures") == {"figures/a.svg": b"a2", "figures/a.pdf": b"%PDF a2"}
+
+
 def test_two_notebooks_may_not_write_one_figure(two, pretend):
     pretend.figures = {"same.svg": b"x"}
     report = two.run(pool=pretend.pool, jobs=1)
@@ -242,7 +266,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("step", range(12))
+@pytest.mark.parametrize("step", range(13))
 def test_an_end_at_any_step_leaves_whole_files_and_the_next_run_goes_on(two, pretend, monkeypatch, step):
     """Every file is the old or the new one, whichever file operation is the last."""
     pretend.figures = {"a.svg": b"old a", "b.svg": b"old b", "gone.svg": b"old"}
