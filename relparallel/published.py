@@ -21,14 +21,13 @@ from relparallel import units
 from relparallel._checks import require_choice, require_instance
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = [
     "Agreement",
     "Fact",
     "Number",
     "agrees",
-    "component_table",
     "data_folder",
     "facts",
     "read_inputs",
@@ -244,30 +243,6 @@ def topics() -> tuple[str, ...]:
     True
     """
     return tuple(sorted({path.stem for path in _tables()}))
-
-
-def component_table(name: str = "fyffe") -> pd.DataFrame:
-    """Parts that a redundancy allocation chooses from.
-
-    Parameters
-    ----------
-    name : {"fyffe"}
-        A table of ``data/published/components``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per part: subsystem, choice, reliability, cost, weight (units of the source), source, status.
-
-    Examples
-    --------
-    >>> len(component_table("fyffe"))
-    48
-    """
-    import pandas as pd
-
-    tables = {path.stem: path for path in sorted((data_folder() / "published/components").glob("*.csv"))}
-    return pd.read_csv(tables[require_choice(tuple(tables), name=name)])
 
 
 def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:

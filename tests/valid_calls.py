@@ -152,11 +152,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "rng": np.random.default_rng(1), "symmetry": False,
     },
     "metrics.bisection": lambda: {"topology": nx.cycle_graph(6), "method": "auto"},
-    "metrics.disjoint_path_set": lambda: {
-        "topology": nx.cycle_graph(5), "source": 0, "target": 2, "share": "ends",
-    },
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
-    "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.concurrent_flow": lambda: {
         "topology": nx.cycle_graph(5), "traffic": "permutation", "share": 0.5, "gap": 0.01,
         "rng": np.random.default_rng(1),
@@ -227,19 +223,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
         "method": "exact", "horizon": 1e6,
     },
-    "training.unequal_throughput": lambda: {
-        "node_rates": [1e-7, 1e-6, 1e-7, 1e-8], "nodes_per_replica": 2, "repair": 86400.0, "pause": 30.0,
-        "sort": True,
-    },
-    "training.elastic_throughput": lambda: {
-        "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "repair": 86400.0, "pause": 30.0,
-        "batch": "keep", "micro_batches": 8, "regroup": False,
-    },
-    "training.expected_replicas_hit": lambda: {"replicas": 4, "nodes_per_replica": 16, "failures": 3},
     "training.optimal_training_time_ratio": lambda: {
         "checkpoint": 30.0, "mtbf": 6490.0, "restart": 300.0, "down": 10.0,
     },
-    "training.start_up_law": lambda: {"nodes": [64, 512, 1024], "seconds": [170.0, 190.0, 290.0]},
     "training.start_ups": dict,
     "training.statistical_efficiency": lambda: {"share": 0.5, "noise": 1.0},
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},

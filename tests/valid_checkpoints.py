@@ -26,12 +26,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Cause": lambda: fields(causes()[0]),
     "training.CheckpointLevel": lambda: fields(levels()[0]),
     "training.Checkpointing": lambda: fields(checkpointing()),
-    "training.best_verified_pattern": lambda: {
-        "mtbf": 86400.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
-    },
-    "training.checkpoint_recovery_probability": lambda: {
-        "nodes": 12, "replicas": 2, "failures": 6, "placement": "group",
-    },
     "training.in_memory": lambda: {
         "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "replicas": 2, "placement": "group",
         "stride": 1, "read_bandwidth": 1e12,
@@ -42,7 +36,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "read_bandwidth": 1e12,
     },
     "training.remote": lambda: {"size": 1e12, "bandwidth": 1e11, "read_bandwidth": 1e11},
-    "training.time_to_pair_loss": lambda: {"nodes": 64, "node_rate": 1e-7, "window": 600.0},
     "training.rollback": lambda: {"checkpointing": checkpointing(), "causes": causes()},
 }  # fmt: skip
 

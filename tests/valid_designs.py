@@ -8,10 +8,11 @@ import pandas as pd
 from valid_workload import Arguments
 
 import relparallel as rp
+from relparallel.book import s12
 
 
 def parts() -> pd.DataFrame:
-    return rp.published.component_table("fyffe").query("subsystem <= 2").assign(power=1.0)
+    return s12.component_table("fyffe").query("subsystem <= 2").assign(power=1.0)
 
 
 def priced() -> "nx.Graph[Any]":

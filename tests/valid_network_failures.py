@@ -36,7 +36,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
             rp.parallel.ring_all_reduce(4, 4), t
         ),
     },
-    "training.joint_loss_rate": lambda: {"groups": 3, "copies": 2, "rate": 1e-6, "repair": 1e4},
     "training.network_impact": lambda: {
         "model": model(), "placement": rp.parallel.Placement(strategy=split()),
         "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4), "global_batch": 8, "network": fabric(),

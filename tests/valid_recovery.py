@@ -39,18 +39,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True, "boost": 1.1,
     },
     "training.Recovery shards": lambda: {"policy": "spare_shards", "repair": 60.0, "holders": 3},
-    "training.break_even_regroup": lambda: {
-        "speedup": 1.001, "nodes": 2048, "nodes_per_replica": 32, "other_nodes_per_replica": 16,
-        "node_rate": 4e-8,
-    },
-    "training.break_even_rates": lambda: {
-        "shape": shape(), "recovery": elastic(), "other_shape": shape(), "other": regroup(), "speedup": 1.1,
-        "lowest": 1e-9, "highest": 1e-6,
-    },
     "training.shortage_probability": lambda: {
         "nodes": 64, "spares": 2, "node_rate": 4e-8, "repair": 86400.0, "kind": "cold", "crews": 2,
     },
-    "training.spares_law": lambda: {"load": 7.8, "shortage": 1e-3, "kind": "hot"},
     "training.spares_needed": lambda: {
         "nodes": 64, "node_rate": 4e-8, "repair": 86400.0, "shortage": 1e-3, "kind": "cold", "crews": 2,
     },

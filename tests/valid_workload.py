@@ -33,17 +33,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.bert": lambda: {
         "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "sequence": 16, "batch": 2,
     },
-    "workload.lost_gradients": lambda: {
-        "scale": 8.0, "mean": -6.0, "deviation": 1.5, "number": rp.workload.FORMATS["fp16"],
-    },
     "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
-    "workload.state_bytes_per_parameter": lambda: {
-        "weights": "bf16", "gradients": "fp32", "master": True, "moments": 2,
-    },
     "workload.transformer": lambda: {"name": "gpt2-117m"},
     "workload.transformers": dict,
 }  # fmt: skip
 
-MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "workload.lost_gradients": {"mean": {"negative"}},
-}
+MEANINGFUL: dict[str, dict[str, set[str]]] = {}

@@ -7,7 +7,7 @@ Where to begin, by topic:
 - What training moves: `s31` other models, `s32` servers, `s33` volumes of a split, `s36` gradients compressed
   and late, `s37` messages in order and sharded arrays.
 - Pipelines, planners, clusters: `s34` bubbles, `s40` stale weights, `s35` planners, `s38` shared clusters.
-- Training that fails: `s41` fleets, `s43` break-even rates, `s44` slow and degraded parts,
+- Training that fails: `s41` fleets, `s42` replicas hit, `s43` break-even rates, `s44` slow or degraded parts,
   `s45` consequences, `s47` records of runs.
 
 A chapter builds on the library and on no other chapter, and nothing of the library builds on a chapter. Its

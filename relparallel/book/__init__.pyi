@@ -15,6 +15,7 @@ from . import (
     s38 as s38,
     s40 as s40,
     s41 as s41,
+    s42 as s42,
     s43 as s43,
     s44 as s44,
     s45 as s45,

@@ -169,7 +169,7 @@ def half_underflow(
     mean: float, deviation: float, first_scale: float, second_scale: float
 ) -> tuple[float, float]:
     """Shares that become zero at two loss scales."""
-    under, _ = workload.lost_gradients([first_scale, second_scale], mean, deviation)
+    under, _ = s31.lost_gradients([first_scale, second_scale], mean, deviation)
     return float(under[0]), float(under[1])
 
 
@@ -206,7 +206,7 @@ def rounded_gradients() -> tuple[float, float]:
     # Rounded shares in per cent: cast by numpy, and by the closed form.
     drawn = 10 ** np.random.default_rng(7).normal(-6, 1.5, 200_000)
     lost = float((drawn.clip(max=6e4).astype(np.float16) == 0).mean())
-    return round(100 * lost), round(100 * float(workload.lost_gradients(1, -6, 1.5)[0]))
+    return round(100 * lost), round(100 * float(s31.lost_gradients(1, -6, 1.5)[0]))
 
 
 @theorem("THM-fusion", system="Data Movement Is All You Need")

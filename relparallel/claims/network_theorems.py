@@ -74,14 +74,14 @@ def bcube_node_disjoint_paths() -> tuple[float, float]:
     """k + 1 paths without a common node join any two servers of a BCube_k."""  # noqa: D403
     # Fewest from the first server to any other: all pairs, for the servers are one orbit.
     t = topology.bcube(n=3, k=2)
-    return min(len(metrics.disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
+    return min(len(s22.disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
 
 
 @theorem("THM-TOPO-TORUS-NODES", system="Torus (Blue Gene/L)")
 def torus_vertex_connectivity() -> tuple[float, float]:
     """A d-dimensional torus falls apart only when 2d nodes fail, the neighbours of one."""
     # Smallest separating set of a torus of 512 nodes.
-    return float(metrics.vertex_connectivity(topology.torus((8, 8, 8)))), 6
+    return float(s22.vertex_connectivity(topology.torus((8, 8, 8)))), 6
 
 
 @theorem("THM-TOPO-ALL-HOSTS", system="Fat-tree")

@@ -6,8 +6,8 @@ from scipy.stats import poisson
 
 from relparallel import optimize, reliability, topology
 from relparallel.book import s12
+from relparallel.book.s12.components import component_table
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import component_table
 
 
 @reproduces("NR-rap-*")

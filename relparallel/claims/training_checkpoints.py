@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel import hardware, training, units
+from relparallel.book import s41
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact, facts
 from relparallel.training.checkpointing import verified_pattern_time
@@ -15,14 +16,14 @@ from relparallel.training.redundancy import domain_loss_probability, replica_hol
 @reproduces("GEM-00*", "GEM-010", "GEM-011", "GEM-012", "GEM-013")
 def recovery_from_memory(nodes: int, replicas: int, failures: int, placement: str) -> float:
     """Probability that every shard survives k failed nodes."""
-    return float(training.checkpoint_recovery_probability(nodes, replicas, failures, placement))
+    return float(s41.checkpoint_recovery_probability(nodes, replicas, failures, placement))
 
 
 @reproduces("GEM-014", "GEM-015")
 def time_to_loss_of_a_pair(fact: Fact, nodes: int, node_rate: float, window: float) -> float:
     """Mean time until both nodes of a pair are down, in hours or years."""
     unit = units.HOUR if fact.unit == "h" else units.YEAR
-    return float(training.time_to_pair_loss(nodes, node_rate, window)) / unit
+    return float(s41.time_to_pair_loss(nodes, node_rate, window)) / unit
 
 
 @reproduces("GEM-016")

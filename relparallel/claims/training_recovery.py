@@ -5,6 +5,7 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from relparallel import training, units
+from relparallel.book import s42, s47
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
 from relparallel.training import redundancy
@@ -39,7 +40,7 @@ def time_of_pairs(b: int) -> float:
 def start_up(nodes: int) -> float:
     """Start-up of a job, from the law of the five other sizes."""
     known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
-    return float(training.start_up_law(known["nodes"], known["seconds"])(nodes))
+    return float(s47.start_up_law(known["nodes"], known["seconds"])(nodes))
 
 
 @theorem("THM-pollux-goodput", system="Elastic and redundant recovery")
@@ -94,4 +95,4 @@ def elastic_against_spares() -> tuple[float, float]:
     rate = 3.79e-3 / units.DAY
     share = 1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
     repair = ((share * (1 + 2048 * rate * 30.0)) ** (-1 / 16) - 1) / rate
-    return share, float(training.elastic_throughput(2048, 16, rate, repair, 30.0))
+    return share, float(s42.elastic_throughput(2048, 16, rate, repair, 30.0))

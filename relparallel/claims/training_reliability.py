@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from relparallel import hardware, optimize, parallel, training, units, workload
+from relparallel.book import s42
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.published import Fact, facts
@@ -128,21 +129,21 @@ def spread_of_effective_time(
 @reproduces("BR-00*")
 def replicas_hit(replicas: int, nodes_per_replica: int, failures: int) -> float:
     """Mean number of replicas that k failed nodes hit."""
-    return training.expected_replicas_hit(replicas, nodes_per_replica, failures)
+    return s42.expected_replicas_hit(replicas, nodes_per_replica, failures)
 
 
 @reproduces("EL-001", "EL-002", "EL-003")
 def elastic_share(nodes: int, nodes_per_replica: int, node_rate: float, repair: float, pause: float) -> float:
     """Throughput share of elastic data parallelism."""
-    return float(training.elastic_throughput(nodes, nodes_per_replica, node_rate, repair, pause))
+    return float(s42.elastic_throughput(nodes, nodes_per_replica, node_rate, repair, pause))
 
 
 @reproduces("EL-004")
 def all_or_nothing_and_elastic(node_up: float, nodes_per_replica: int, replicas: int) -> tuple[float, float]:
     """Share of time with all nodes up, and elastic share."""
     nodes, rate = nodes_per_replica * replicas, 1 / node_up - 1
-    whole = training.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
-    return float(whole), float(training.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
+    whole = s42.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
+    return float(whole), float(s42.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
 
 
 @reproduces("POL-*")

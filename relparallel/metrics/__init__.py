@@ -4,7 +4,7 @@ Where to begin, by question:
 
 - How far apart are the hosts?  `hop_statistics`. How many cables halve it?  `bisection`.
 - Which link is the busiest?  `ecmp_load`. What can all hosts send at once?  `concurrent_flow`.
-- How many routes are disjoint?  `disjoint_path_set`, `edge_connectivity`, `vertex_connectivity`.
+- How many links must fail before two hosts are apart?  `edge_connectivity`.
 - What is left after failures?  `survival`.
 """
 

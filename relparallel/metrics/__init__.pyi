@@ -1,10 +1,6 @@
 from .bisection import bisection as bisection
 from .concurrent_flow import concurrent_flow as concurrent_flow
-from .cuts import (
-    disjoint_path_set as disjoint_path_set,
-    edge_connectivity as edge_connectivity,
-    vertex_connectivity as vertex_connectivity,
-)
+from .cuts import edge_connectivity as edge_connectivity
 from .distances import hop_statistics as hop_statistics
 from .estimate import Estimate as Estimate
 from .link_load import ecmp_load as ecmp_load

@@ -10,53 +10,26 @@ from .checkpoint_policies import (
     CheckpointLevel as CheckpointLevel,
 )
 from .checkpointing import (
-    best_verified_pattern as best_verified_pattern,
     checkpoint_interval as checkpoint_interval,
     checkpoint_time as checkpoint_time,
     effective_training_time_ratio as effective_training_time_ratio,
     optimal_training_time_ratio as optimal_training_time_ratio,
 )
-from .crossover import (
-    break_even_rates as break_even_rates,
-    break_even_regroup as break_even_regroup,
-    break_even_repair as break_even_repair,
-    crossovers as crossovers,
-)
-from .domains import (
-    POLICIES as POLICIES,
-    blast_radius as blast_radius,
-    drop_rule as drop_rule,
-    expected_replicas_hit as expected_replicas_hit,
-)
+from .crossover import break_even_repair as break_even_repair, crossovers as crossovers
+from .domains import POLICIES as POLICIES, blast_radius as blast_radius, drop_rule as drop_rule
 from .failure_logs import FailureLog as FailureLog
-from .failure_model import (
-    failure_model as failure_model,
-    joint_loss_rate as joint_loss_rate,
-    published_network_rates as published_network_rates,
-)
+from .failure_model import failure_model as failure_model, published_network_rates as published_network_rates
 from .failure_readers import read_failure_log as read_failure_log
 from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetimes import Lifetime as Lifetime
 from .network_failures import network_impact as network_impact
-from .recovery import (
-    elastic_throughput as elastic_throughput,
-    statistical_efficiency as statistical_efficiency,
-    unequal_throughput as unequal_throughput,
-)
+from .recovery import statistical_efficiency as statistical_efficiency
 from .recovery_policies import Recovery as Recovery
-from .redundancy import (
-    checkpoint_recovery_probability as checkpoint_recovery_probability,
-    time_to_pair_loss as time_to_pair_loss,
-)
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput
 from .rollback import rollback as rollback
-from .run_logs import read_run_log as read_run_log, start_up_law as start_up_law, start_ups as start_ups
+from .run_logs import read_run_log as read_run_log, start_ups as start_ups
 from .simulate import simulate as simulate
-from .spares import (
-    shortage_probability as shortage_probability,
-    spares_law as spares_law,
-    spares_needed as spares_needed,
-)
+from .spares import shortage_probability as shortage_probability, spares_needed as spares_needed

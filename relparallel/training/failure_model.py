@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from relparallel._checks import require_choice, require_instance, require_int
+from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.round_plans import RoundPlan
 from relparallel.published import facts, shipped_rows
 from relparallel.topology import Topology
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import require_rate
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact, plan_impact
@@ -264,34 +264,3 @@ def published_network_rates() -> dict[str, float]:
     rows = facts("training-reliability")
     named = {"cable": "HPN-001", "switch": "HPN-002"}
     return {name: float(rows[row].value_text) / (30 * DAY) for name, row in named.items()}
-
-
-def joint_loss_rate(groups: int, copies: int, rate: float, repair: float) -> float:
-    """How often all copies of a part come to be down at once, in any of many groups.
-
-    Parameters
-    ----------
-    groups, copies : int
-        Groups, such as cards with two ports, and the parts of a group; one that works is enough.
-    rate, repair : float
-        Failures per part and second while it works; mean time until it works again [s], above 0.
-
-    Returns
-    -------
-    float
-        Losses per second: groups copies U^copies/repair with U = rate repair/(1 + rate repair), exact for
-        independent parts, for every loss ends with the repair of any of the copies.
-
-    References
-    ----------
-    Barlow, Proschan, "Statistical theory of reliability", 1975, section 7.2: frequency of system failures.
-
-    Examples
-    --------
-    >>> link = published_network_rates()["cable"]
-    >>> round(30 * 86400 * joint_loss_rate(3000, 2, link, repair=86400.0), 7)
-    6.5e-05
-    """
-    require_int(groups=groups, copies=copies, at_least=1, at_most=10**9)
-    load = float(require_rate(rate=rate)) * float(require_time(repair=repair, positive=True))
-    return float(groups * copies * (load / (1 + load)) ** copies / repair)

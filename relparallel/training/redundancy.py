@@ -13,8 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from relparallel._checks import bare, require_broadcast, require_choice, require_instance, require_int
-from relparallel.training._arguments import Real, require_rate, require_time
+from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.training._random_failures import surviving_sets
 
 PLACEMENTS: Final = ("group", "ring", "mixed")
@@ -50,51 +49,11 @@ def pair_failures(pairs: int) -> float:
     return 1 + sqrt(pi) * float(scipy.special.poch(require_int(pairs=pairs, at_least=1) + 0.5, 0.5))
 
 
-def checkpoint_recovery_probability(
-    nodes: int, replicas: int, failures: int | NDArray[np.int64], placement: str = "group"
-) -> Real:
-    """Probability that every shard survives in memory when k nodes fail at random places.
-
-    Parameters
-    ----------
-    nodes, replicas : int
-        Nodes N, and the m of them that hold a shard, the owner counted; m divides N in groups.
-    failures : int or array of int
-        Failed nodes k, at most N.
-    placement : {"group", "ring", "mixed"}
-        Who holds the copies.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Share of the C(N, k) subsets with a surviving copy everywhere, correctly rounded: in groups the
-        coefficient of x^k in ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in
-        (1 + ... + x^(m-1))^(N-k).
-
-    References
-    ----------
-    Wang et al., "Gemini", SOSP 2023, section 4. Li et al., "Parameter Server", OSDI 2014, section 4.3 (ring).
-
-    Examples
-    --------
-    >>> round(checkpoint_recovery_probability(nodes=12, replicas=2, failures=6, placement="group"), 6)
-    0.069264
-    """
-    _placed(nodes, replicas, placement)
-    wanted = [
-        require_int(failures=k, at_least=0, at_most=nodes) for k in np.ravel(np.asarray(failures, object))
-    ]
-    if not wanted:
-        raise ValueError(f"failures must hold at least one number, got {failures}")
-    kept = [shards_held(nodes, replicas, k, placement) for k in wanted]
-    return bare(np.array(kept).reshape(np.shape(failures)))
-
-
 def replica_holders(
     nodes: int, replicas: int, placement: str = "group", stride: int = 1
 ) -> NDArray[np.int64]:
     """Nodes that hold each shard [shard, copy] (Wang et al., SOSP 2023, algorithm 1)."""
-    _placed(nodes, replicas, placement)
+    replicas_placed(nodes, replicas, placement)
     if nodes % require_int(stride=stride, at_least=1, at_most=nodes):
         raise ValueError(f"stride must divide nodes = {nodes}, got {stride}")
     place, turn = np.arange(nodes)[:, None], np.arange(replicas)
@@ -123,35 +82,7 @@ def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, n
     return float(np.unique(hit).size * nodes_per_domain / nodes)
 
 
-def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
-    """Mean time until both nodes of a pair are down at once, if nodes fail independently.
-
-    Parameters
-    ----------
-    nodes : int
-        Nodes N, in pairs.
-    node_rate, window : float or array
-        Failures of a node per second; time from a failure until the copy is whole again [s].
-
-    Returns
-    -------
-    float or numpy.ndarray
-        1/(N lam (1 - e^{-lam w})) [s], relative error below lam w; infinite without failures or a window.
-
-    Examples
-    --------
-    >>> round(time_to_pair_loss(nodes=2048, node_rate=3.79e-3 / 86400, window=600.0) / (365 * 86400), 2)
-    13.41
-    """
-    if require_int(nodes=nodes, at_least=2, at_most=LARGEST) % 2:
-        raise ValueError(f"nodes must be even, got {nodes}")
-    node_rate, window = require_rate(node_rate=node_rate), require_time(window=window)
-    require_broadcast(node_rate=node_rate, window=window)
-    with np.errstate(divide="ignore"):
-        return bare(np.divide(1.0, -nodes * node_rate * np.expm1(-node_rate * window)))
-
-
-def _placed(nodes: int, replicas: int, placement: str) -> None:
+def replicas_placed(nodes: int, replicas: int, placement: str) -> None:
     """Check what all placements need."""
     require_int(nodes=nodes, at_least=1, at_most=LARGEST)
     require_int(replicas=replicas, at_least=1, at_most=nodes)

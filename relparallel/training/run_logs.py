@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
+from numpy.typing import NDArray
 
 from relparallel._checks import Result, bare, real, record, require_int, require_real
 from relparallel.published import data_folder
@@ -244,45 +243,6 @@ class StartUp:
         """Seconds for a job of so many nodes."""
         many = require_real(nodes=nodes, at_least=1, at_most=MOST_NODES)
         return bare(self.base + self.growth * (np.asarray(many) / 1000) ** self.power)
-
-
-def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
-    """Law of the start-up of one software on one cluster.
-
-    Parameters
-    ----------
-    nodes, seconds : array_like [k]
-        Sizes of jobs, at least three different ones, and how long each took [s].
-
-    Returns
-    -------
-    StartUp
-        Least squares in all three numbers, none below 0. Beyond the largest size it is an extrapolation;
-        other software on the same machine took two to four times as long (`start_ups`).
-
-    Examples
-    --------
-    >>> runs = start_ups().query("software == 'nemo-2023'")
-    >>> law = start_up_law(runs["nodes"], runs["seconds"])
-    >>> round(law.power, 1), round(law(2048))
-    (2.5, 838)
-    """
-    size, took = (np.atleast_1d(x) for x in (
-        require_real(nodes=nodes, at_least=1, at_most=MOST_NODES),
-        require_real(seconds=seconds, at_least=0, at_most=LONGEST),
-    ))  # fmt: skip
-    if size.shape != took.shape or np.unique(size).size < 3:
-        raise ValueError(f"nodes must be one for each of the seconds and of three sizes, got {nodes!r:.80}")
-
-    def fitted(power: Any) -> tuple[NDArray[np.float64], float]:
-        found: tuple[NDArray[np.float64], float] = optimize.nnls(
-            np.column_stack([np.ones(size.size), (size / 1000) ** power]), took
-        )
-        return found
-
-    power = float(optimize.minimize_scalar(lambda p: fitted(p)[1], bounds=(0.25, 6.0), method="bounded").x)
-    base, growth = fitted(power)[0].tolist()
-    return StartUp(base=base, growth=growth, power=power)
 
 
 def start_ups() -> pd.DataFrame:

@@ -3,11 +3,7 @@ from .decoder import operators as operators
 from .encoders import bert as bert
 from .graph import LayerGraph as LayerGraph
 from .operators import KINDS as KINDS
-from .precision import (
-    FORMATS as FORMATS,
-    lost_gradients as lost_gradients,
-    state_bytes_per_parameter as state_bytes_per_parameter,
-)
+from .precision import FORMATS as FORMATS
 from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_graphs
 from .transformer import (
     LatentAttention as LatentAttention,

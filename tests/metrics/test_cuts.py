@@ -4,7 +4,8 @@ import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.metrics import disjoint_path_set, edge_connectivity, vertex_connectivity
+from relparallel.book.s22.routes import disjoint_path_set, vertex_connectivity
+from relparallel.metrics import edge_connectivity
 from relparallel.topology import bcube, dcell, fat_tree, ficonn, leaf_spine, torus
 
 graphs = st.builds(

@@ -18,6 +18,7 @@ from joint_brute_force import (
 )
 from pace import pace
 
+from relparallel.book.s42.elastic import elastic_throughput
 from relparallel.book.s43.joint_break_even import break_even_rate
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import joint
@@ -36,7 +37,6 @@ from relparallel.training import (
     FailureModel,
     Recovery,
     effective_training_time_ratio,
-    elastic_throughput,
     goodput,
     redundant_fabric,
     shortage_probability,

@@ -3,17 +3,9 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.training import (
-    Job,
-    JobShape,
-    Recovery,
-    break_even_rates,
-    break_even_regroup,
-    break_even_repair,
-    crossovers,
-    elastic_throughput,
-    relative_goodput,
-)
+from relparallel.book.s42.elastic import elastic_throughput
+from relparallel.book.s45.break_even import break_even_rates, break_even_regroup
+from relparallel.training import Job, JobShape, Recovery, break_even_repair, crossovers, relative_goodput
 
 DAY = 86400.0
 

@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.book.s42.replicas_hit import expected_replicas_hit
 from relparallel.hardware import Cluster
 from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
-from relparallel.training import (
-    ComponentClass,
-    blast_radius,
-    drop_rule,
-    expected_replicas_hit,
-)
+from relparallel.training import ComponentClass, blast_radius, drop_rule
 
 ORDERS = (
     ("tensor", "context", "data", "pipeline"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.book.s42.elastic import elastic_throughput
 from relparallel.hardware import Cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
@@ -15,7 +16,6 @@ from relparallel.training import (
     Job,
     Recovery,
     effective_training_time_ratio,
-    elastic_throughput,
     relative_goodput,
     shortage_probability,
 )

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from relparallel import training
+from relparallel.book import s42
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
@@ -225,7 +226,7 @@ def test_elastic_job_without_failures_of_the_whole_is_its_closed_form():
     classes = (ComponentClass(name="node", level="node", rate=3.79e-3 / DAY),)
     report = goodput(model(classes), 5.0, STORAGE, way("elastic"))
     left = DAY * exp(-30.0 / DAY)  # fewer nodes are missing outside the pauses
-    expected = training.elastic_throughput(512, 16, 3.79e-3 / DAY, left, 30.0)
+    expected = s42.elastic_throughput(512, 16, 3.79e-3 / DAY, left, 30.0)
     lost = 512 * 3.79e-3 / DAY * 30.0
     up = 1 / (1 + 3.79e-3)  # nodes under repair begin no pause, as `elastic_throughput` has it
     assert report.mean == pytest.approx(expected * (1 + lost) / (1 + lost * up), abs=lost**2)

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import relparallel as rp
+from relparallel.book import s41
+from relparallel.book.s41.copies import checkpoint_recovery_probability, time_to_pair_loss
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.training import checkpoint_recovery_probability, in_memory, parity, time_to_pair_loss
+from relparallel.training import in_memory, parity
 from relparallel.training.redundancy import PLACEMENTS, domain_loss_probability, replica_holders
 
 
@@ -35,9 +36,7 @@ def test_every_subset_of_failed_nodes(nodes, placement):
 
 
 def test_the_acceptance_call():
-    probability = rp.training.checkpoint_recovery_probability(
-        nodes=12, replicas=2, failures=6, placement="group"
-    )
+    probability = s41.checkpoint_recovery_probability(nodes=12, replicas=2, failures=6, placement="group")
     assert probability == pytest.approx(0.069264, abs=5e-7)
     assert probability == float(Fraction(2**6, comb(12, 6)))  # one node of each pair
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import relparallel as rp
-from relparallel.training import elastic_throughput, unequal_throughput
+from relparallel.book import s42
+from relparallel.book.s42.elastic import elastic_throughput
+from relparallel.book.s47.unequal_nodes import unequal_throughput
 
 DAY = 86400.0
 LLAMA = {"nodes": 2048, "nodes_per_replica": 16, "node_rate": 3.79e-3 / DAY, "repair": DAY, "pause": 30.0}
@@ -14,8 +15,8 @@ LLAMA = {"nodes": 2048, "nodes_per_replica": 16, "node_rate": 3.79e-3 / DAY, "re
 def test_the_acceptance_calls():
     common = {"nodes": 2048, "nodes_per_replica": 16, "node_rate": 3.79e-3 / 86400, "repair": 86400}
     common["pause"] = 30
-    shrink = rp.training.elastic_throughput(**common, batch="shrink")
-    keep = rp.training.elastic_throughput(**common, batch="keep", micro_batches=8)
+    shrink = s42.elastic_throughput(**common, batch="shrink")
+    keep = s42.elastic_throughput(**common, batch="keep", micro_batches=8)
     assert (round(shrink, 5), round(keep, 5)) == (0.93874, 0.88581)
 
 

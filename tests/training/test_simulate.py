@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from pace import pace
 
+from relparallel.book.s42.elastic import elastic_throughput
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
@@ -14,7 +15,6 @@ from relparallel.training import (
     FailureModel,
     Lifetime,
     Recovery,
-    elastic_throughput,
     rollback,
     shortage_probability,
     simulate,

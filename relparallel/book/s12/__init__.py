@@ -1,5 +1,6 @@
 """Notebook 12: redundancy, spares, maintenance, second routes and fabrics, chosen with a proof."""
 
+from relparallel.book.s12.components import component_table as component_table
 from relparallel.book.s12.disjoint_routes import disjoint_routes as disjoint_routes
 from relparallel.book.s12.equipment import (
     equipped as equipped,

@@ -110,8 +110,8 @@ def redundancy_allocation(
 
     Examples
     --------
-    >>> import relparallel as rp
-    >>> table = rp.published.component_table("fyffe")
+    >>> from relparallel.book.s12 import component_table
+    >>> table = component_table("fyffe")
     >>> best = redundancy_allocation(table, cost_limit=130, weight_limit=191)
     >>> print(f"{best.reliability:.9f}")
     0.986811016
@@ -153,8 +153,8 @@ def redundancy_allocations(
 
     Examples
     --------
-    >>> import relparallel as rp
-    >>> table = rp.published.component_table("fyffe")
+    >>> from relparallel.book.s12 import component_table
+    >>> table = component_table("fyffe")
     >>> found = redundancy_allocations(table, cost_limit=130, weight_limit=[159, 170, 191])
     >>> [f"{best.reliability:.5f}" for best in found]
     ['0.95456', '0.97076', '0.98681']

@@ -2,6 +2,10 @@
 
 from relparallel.book.s22.power import with_power_domains as with_power_domains
 from relparallel.book.s22.resilience import field_losses as field_losses, resilience_curve as resilience_curve
+from relparallel.book.s22.routes import (
+    disjoint_path_set as disjoint_path_set,
+    vertex_connectivity as vertex_connectivity,
+)
 from relparallel.book.s22.throughput import (
     aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
     throughput_under_failures as throughput_under_failures,

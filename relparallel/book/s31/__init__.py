@@ -15,5 +15,9 @@ from relparallel.book.s31.encoders import (
     t5 as t5,
     vision_transformer as vision_transformer,
 )
+from relparallel.book.s31.precision import (
+    lost_gradients as lost_gradients,
+    state_bytes_per_parameter as state_bytes_per_parameter,
+)
 from relparallel.book.s31.rlhf import rlhf as rlhf
 from relparallel.book.s31.tiles import TileOperator as TileOperator, tile_schedule as tile_schedule

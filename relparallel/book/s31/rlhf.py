@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from relparallel._checks import Result, require_instance, require_int
-from relparallel.workload.precision import state_bytes_per_parameter
+from relparallel.book.s31.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
 
 _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value

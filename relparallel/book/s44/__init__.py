@@ -4,6 +4,7 @@ from relparallel.book.s44.degraded_states import (
     RepairableParts as RepairableParts,
     expected_speed as expected_speed,
 )
+from relparallel.book.s44.joint_losses import joint_loss_rate as joint_loss_rate
 from relparallel.book.s44.optical import (
     rewired as rewired,
     slice_availability as slice_availability,

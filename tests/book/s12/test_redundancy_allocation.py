@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from pace import pace
 
-import relparallel as rp
+from relparallel.book import s12
 from relparallel.book.s12.redundancy_allocation import redundancy_allocation, redundancy_allocations
 from relparallel.optimize import _multiple_choice
 
-FYFFE = rp.published.component_table("fyffe")
+FYFFE = s12.component_table("fyffe")
 # Best known values of the literature, five digits, for weights 191 down to 159 (as remembered).
 DIFFERENT = {179: 0.97951, 161: 0.95804}
 

@@ -16,7 +16,8 @@ from relparallel.book.s31.data_movement import (
     standard_attention_accesses,
     words_moved,
 )
-from relparallel.workload import FORMATS, bert, lost_gradients, state_bytes_per_parameter
+from relparallel.book.s31.precision import lost_gradients, state_bytes_per_parameter
+from relparallel.workload import FORMATS, bert
 
 
 def walk(N: int, d: int, M: int) -> int:

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from relparallel import parallel
 from relparallel.book import s36
+from relparallel.book.s31.precision import lost_gradients
 from relparallel.book.s36.compression import (
     Compressor,
     Message,
@@ -19,7 +20,6 @@ from relparallel.book.s36.compression import (
     golomb_parameter,
 )
 from relparallel.book.s36.feedback import deep_gradient_compression
-from relparallel.workload import lost_gradients
 
 few = settings(max_examples=60, deadline=None)
 numbers = st.floats(-1e3, 1e3).map(lambda x: round(x, 3))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.book.s44.degraded_states import RepairableParts, expected_speed, states_of
-from relparallel.training import joint_loss_rate, published_network_rates
+from relparallel.book.s44.joint_losses import joint_loss_rate
+from relparallel.training import published_network_rates
 
 DAY = 86400.0
 CLASSES = st.lists(

@@ -1,0 +1,4 @@
+"""Notebook 42: replicas that failures hit, and what goes on without them."""
+
+from relparallel.book.s42.elastic import elastic_throughput as elastic_throughput
+from relparallel.book.s42.replicas_hit import expected_replicas_hit as expected_replicas_hit
