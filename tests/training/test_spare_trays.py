@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import relparallel as rp
+from relparallel.book.s45 import consequences
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Strategy
 from relparallel.training import (
@@ -14,7 +15,6 @@ from relparallel.training import (
     CheckpointLevel,
     ComponentClass,
     Recovery,
-    consequences,
     failure_model,
     goodput,
     simulate,
