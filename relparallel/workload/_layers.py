@@ -112,14 +112,16 @@ def window(fields: Fields) -> int | None:
 def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     """Whether the feed-forward block of each layer is a mixture of experts."""
     every = range(layers)
-    listed = fields("mlp_layer_types")
+    listed = fields("mlp_layer_types", "is_moe_layer")
     frequency = fields("moe_layer_freq", "moe_layer_interval", default=1)
     first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
-    last = fields("moe_layer_end_index", default=layers - 1) % layers
+    last = fields("moe_layer_end_index", default=layers - 1)
     step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
     whole = {"moe_layer_freq": 1 if isinstance(frequency, list) else frequency, "moe_layer_step": step}
     require_int(at_least=1, **whole)
-    require_int(at_least=0, first_k_dense_replace=first, moe_layer_end_index=last)
+    for name in ("first_k_dense_replace", "moe_layer_start_index"):
+        require_int(at_least=0, **{name: fields(name, default=0)})
+    last = require_int(at_least=-1, moe_layer_end_index=last) % layers
     plain = set(fields("mlp_only_layers", default=[]))
     if listed is None and isinstance(frequency, list):
         listed = frequency
@@ -138,7 +140,7 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
 def shape(fields: Fields, kind: str, hidden: int) -> Shape:
     """Heads and widths of the attention of a kind of layer."""
     heads, kv, d = (fields.size(name) for name in ("heads", "kv_heads", "head_size"))
-    if d is None and hidden % heads:
+    if d is None and hidden % heads and not fields("kv_lora_rank"):
         raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
     d = hidden // heads if d is None else d
     value = fields("v_head_dim", default=d)

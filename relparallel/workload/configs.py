@@ -193,6 +193,8 @@ def _latent(fields: Fields) -> dict[str, Any]:
     if not fields("kv_lora_rank"):
         return {}
     latent = {size: fields(name) for size, name in _LATENT.items() if fields(name)}
+    for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
+        fields.need(name)
     best = fields("index_topk") if "index_heads" in latent else None
     looked = {} if best is None else {"window": best}
     return {"latent": latent, "kv_heads": None, "head_size": None, **looked}
@@ -204,7 +206,7 @@ def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> 
     found: dict[str, Any] = {"ffn_layers": len(blocks)} if blocks else {}
     experts = fields.size("experts") or 0
     if experts <= 1:
-        return found | ({"ffn": sizes["ffn"] or fields.size("shared_ffn")})
+        return found | {"ffn": fields.size("shared_ffn") or sizes["ffn"]}
     blocks = blocks or _layers.ffn_kinds(fields, sizes["layers"])
     width = fields.size("expert_ffn") or sizes["ffn"]
     shared = fields.size("shared_experts")
@@ -231,7 +233,9 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
     layers, h = sizes["layers"], sizes["hidden"]
     heads, kv, d, _ = _layers.shape(fields, "own", h)
     found = sizes.get("vectors", 0)
-    biased = fields("attention_bias", "qkv_bias", "add_qkv_bias", default=fields.family.get("qkv_bias"))
+    biased = fields(
+        "attention_bias", "qkv_bias", "add_qkv_bias", "use_qkv_bias", default=fields.family.get("qkv_bias")
+    )
     if biased and not sizes["biases"] and "latent" not in sizes:
         found += layers * (heads + 2 * kv) * d
     if fields.family.get("expert_bias"):

@@ -135,6 +135,9 @@ def test_the_mean_layer_of_t5_has_the_weights_of_both_stacks(tmp_path):
     (MIXED | {"moe_layer_freq": [1]}, "feed-forward blocks must be 32, got 1"),
     (MIXED | {"shared_expert_intermediate_size": 100}, "shared experts must be a multiple"),
     ({"num_experts": 8}, "active_experts"),
+    (MIXED | {"moe_layer_start_index": [1, 1]}, r"moe_layer_start_index must be .* got \[1, 1\]"),
+    (MIXED | {"moe_layer_end_index": [29, 28]}, r"moe_layer_end_index must be .* got \[29, 28\]"),
+    ({"kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32}, "v_head_dim must be .* got None"),
 ])  # fmt: skip
 def test_what_would_change_the_model_is_refused_by_name(tmp_path, change, said):
     with pytest.raises((ValueError, TypeError), match=said):
