@@ -181,8 +181,8 @@ def require_zones(table: pd.DataFrame, path: Any) -> None:
     dates = table.stack()
     zoned = dates.str.contains(_ZONE).to_numpy(dtype=np.bool_) | (dates == "").to_numpy()
     if (dates.str.contains(_ZONE)).any() and not zoned.all():
-        line, name = dates.index[int(zoned.argmin())]
+        row, column = divmod(int(zoned.argmin()), table.shape[1])
         raise ValueError(
-            f"{name} must give a time zone as other rows do, got {dates[line, name]!r} in "
-            f"{row_of(table, table.index.get_loc(line), path)}"
+            f"{table.columns[column]} must give a time zone as other rows do, got "
+            f"{table.iloc[row, column]!r} in {row_of(table, row, path)}"
         )

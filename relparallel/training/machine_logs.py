@@ -42,6 +42,9 @@ _STATES: Final = (
 )  # fmt: skip
 
 
+_PART: Final = r"[_+]"  # between a job and its place in an array, or among those that start together
+
+
 @files.dialect("failures", "slurm")
 def _slurm(
     path: Any, *, states: Sequence[str] = _FAILED, jobs: Sequence[str] = (), delimiter: str = "|"
@@ -126,6 +129,7 @@ def _next_run(run: Any, runs: pd.DataFrame) -> tuple[str, float, float, str, boo
     """Node, start, end and cause of a failure, and whether the nodes of the next run tell the node."""
     later = runs[(runs["begun"] >= run.ended) & (runs.index != run.Index) & (runs["JobName"] == run.JobName)]
     own = later[later["JobID"] == run.JobID]
+    later = later[later["JobID"].str.split(_PART).str[0] != re.split(_PART, run.JobID)[0]]
     again = (own if len(own) else later).sort_values("begun", kind="stable").head(1)
     gone = [node for node in run.nodes if node not in set(again["nodes"].explode())] or run.nodes
     known = len(run.nodes) == 1 or len(gone) < len(run.nodes)
@@ -203,6 +207,7 @@ def _cycles(path: Any) -> Found:
     whole = table[order[1:]].map(lambda n: type(n) is int and n >= 0).all(axis=1)
     files.require_rows(table, {"whole numbers of attempts and cycles": ~whole}, order, path)
     texts = table[list(_TEXTS)].astype(str)
+    files.require_zones(texts[list(_TEXTS[:2])], path)
     begun = files.seconds(texts["cycle_start_time"], "cycle_start_time", "iso", path)
     ended = files.seconds(texts["cycle_end_time"], "cycle_end_time", "iso", path, blank=True)
     nodes = _nodes(texts["active_nodes"], path)
@@ -256,7 +261,7 @@ def _cycle_objects(path: Any) -> list[dict[str, Any]]:
                     raise ValueError(
                         f"path must hold job_id and start of cycles, got {one!r:.40}, line {line} of {file}"
                     )
-                known = {name: one.get(name, default) for name, default in _CYCLE.items()}
+                known = _CYCLE | {name: one[name] for name in _CYCLE if one.get(name) is not None}
                 found.append({**known, "where": f"{line} of {file.name}"})
     if not found:
         raise ValueError(f"path must hold cycle-info JSON, got none in {path}")
@@ -285,11 +290,14 @@ def _kernel(path: Any, *, states: Sequence[str] = ()) -> Found:
         raise ValueError(f"path must hold lines with 'NVRM: Xid', got none in {path}")
     table = pd.DataFrame(rows, columns=["line", "front", "gpu", "xid"]).set_index("line")
     start, clock = _stamps(table["front"], path)
-    host = table["front"].str.extract(r"(\S+) kernel:", expand=False)
+    host = table["front"].str.extract(r"(\S+) kernel(?::| -)", expand=False)
     node = host.fillna(Path(path).name)
     table = table.assign(start=start, node=node, cause="xid " + table["xid"], end=np.nan)
     wanted = table["xid"].isin([*map(str, states)]) if states else ~table["xid"].isin(_NO_FAILURE)
     kept, other = table[wanted].sort_values("start", kind="stable"), table["xid"][~wanted].value_counts()
+    if kept.empty:
+        found = ", ".join(f"{many} lines of Xid {xid}" for xid, many in other.items())
+        raise ValueError(f"path must hold a failure, got {found} in {path}: states= says what counts")
     again = kept.groupby(["node", "gpu"])["start"].diff() < MINUTE
     return Found(
         table=kept[~again], dated=clock != "s", origin=0.0 if clock == "s" else float(table["start"].min()),

@@ -20,6 +20,7 @@ _TIMES: Final = ("train_step_time", "train_step_timing", "step_time")
 _AFTER: Final = ("eval_start", "eval_accuracy", "eval_stop", "run_stop")
 _AGREES: Final = 0.01
 _EPOCHS: Final = 10**4  # more of them are tokens
+_SECONDS: Final = 1e9  # since 1970; a time in milliseconds is a thousand times as much
 
 
 class _Event(NamedTuple):
@@ -74,6 +75,9 @@ def read(path: Any) -> dict[str, Any]:
             f"block of line {kept[int(few.argmax())].start.line} of {path}"
         )
     seconds = np.array([block.stop.time - block.start.time for block in kept])
+    if (back := seconds <= 0).any():
+        line = kept[int(back.argmax())].stop.line
+        raise ValueError(f"path must hold blocks that end after they start, got line {line} of {path}")
     notes = told({
         "left out: {} lines of other ranks": others,
         "left out: {} blocks without a start or a stop": halves,
@@ -94,6 +98,11 @@ def _events(path: Any) -> tuple[list[_Event], int]:
             time, key, value, where = (entry[name] for name in ("time_ms", "key", "value", "metadata"))
             if type(time) not in (int, float) or not np.isfinite(time) or not isinstance(where, Mapping):
                 raise ValueError(f"time_ms {time!r}, metadata {where!r:.60}")
+            if _SECONDS <= time < 100 * _SECONDS:
+                raise ValueError(f"time_ms {time!r} counts seconds since 1970")
+            for name in (*_COUNTED, "step", "epoch_count"):
+                if type(where.get(name)) in (bool, float) and np.isnan(_number(where[name])):
+                    raise ValueError(f"{name} {where[name]!r}")
         except (KeyError, ValueError) as error:
             raise ValueError(f"path must hold MLLOG events, got line {number} of {path}: {error!r}") from None
         rank = f"rank {found[1]}" if (found := _RANK.fullmatch(front)) else "any"

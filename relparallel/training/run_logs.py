@@ -21,6 +21,7 @@ from relparallel.training._arguments import LONGEST, MOST_NODES, Real
 from relparallel.training.log_files import dialect as reads, read_objects, reader_of, told
 
 _TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
+_MILLISECONDS: Final = 1e11  # no seconds since 1970 that a run sees
 _APART: Final = ("custom_badput_event", "elastic_wait", "elastic_reinit")  # inside of steps, not productive
 
 
@@ -128,12 +129,13 @@ def _events(path: str | PathLike[str]) -> RunLog:
     """Events of a goodput library."""
     tracked, apart, others = _tracked(path)
     started, begun = None, None
-    steps, weights, start_ups, done, repeated, inside = [], [], [], -1, 0, 0.0
+    steps, weights, start_ups, done, repeated, inside, back = [], [], [], -1, 0, 0.0, 0
     for number, name, time, count in tracked:
         if name == "job_start_time":
             started, begun = time, None
             continue
         last, since = begun or (count - 1, time)
+        back += begun is not None and name == "step_start_time" and count <= last
         if begun == (count, time):
             raise ValueError(f"path must hold every step once, got {count} again in line {number} of {path}")
         if begun:
@@ -158,6 +160,9 @@ def _events(path: str | PathLike[str]) -> RunLog:
         repeated=repeated, notes=told({
             "{:g} s of custom events and waits inside of steps are taken from them": inside,
             "{} times steps are not logged: taken at the mean of those between": sum(w > 1 for w in weights),
+            "{} times the steps go back without a job_start_time: start-up and loss are in a step": back,
+            "{} events are of a start whose job_start_time is missing: its start-up is not known":
+                len(tracked) * (not start_ups),
             "left out: other lines, {}": ", ".join(f"{many} {name}" for name, many in others.items()),
         }),
     )  # fmt: skip
@@ -220,7 +225,7 @@ def _seconds(value: Any, path: Any, number: int) -> float:
     """Seconds since 1970, from a number or an ISO date."""
     try:
         if isinstance(value, (int, float)):
-            if isinstance(value, bool) or not np.isfinite(value):
+            if isinstance(value, bool) or not abs(value) < _MILLISECONDS:
                 raise ValueError
             return float(value)
         date = datetime.fromisoformat(value)

@@ -71,6 +71,19 @@ def test_states_jobs_and_the_end_of_the_watch_are_a_choice(tmp_path):
         slurm(tmp_path, *REQUEUED, states=["NODE_FAILED"])
 
 
+def test_another_task_of_an_array_is_not_the_next_run(tmp_path):
+    rows = [
+        run("7_1", "sweep", "NODE_FAIL", "01-00:00", "01-06:00", "n[1-2]"),
+        run("7_2", "sweep", "COMPLETED", "01-06:30", "01-09:00", "n[1-2]"),
+        run("7_1", "sweep", "COMPLETED", "01-08:00", "01-09:00", "n[2-3]"),
+        run("7_3", "sweep", "NODE_FAIL", "01-00:00", "01-07:00", "n5"),
+    ]
+    log = slurm(tmp_path, *rows)
+    assert log.node.tolist() == ["n1", "n5"]
+    assert log.repairs[0] == 7200.0
+    assert np.isnan(log.repairs[1])  # the third task never ran again
+
+
 def test_one_node_that_stops_several_jobs_fails_once_and_too_many_nodes_are_told(tmp_path):
     rows = [run(k, f"job{k}", "NODE_FAIL", "01-00:00", "01-06:00", "n7") for k in (1, 2, 3)]
     log = slurm(tmp_path, *rows, run(4, "job1", "COMPLETED", "01-07:00", "01-08:00", "n[1-99]"))
@@ -153,7 +166,9 @@ def test_cycle_info_of_a_launcher_is_read_in_every_form(tmp_path, form):
         written(tmp_path, json.dumps(CYCLES[-1]), name="cycle_info.77.current")
     texts = {
         "list": [json.dumps(CYCLES[::-1])],
-        "lines": map(json.dumps, CYCLES),
+        "lines": (
+            json.dumps(one).replace('"cycle_end_time": ""', '"cycle_end_time": null') for one in CYCLES
+        ),
         "indented": (json.dumps(one, indent=2) for one in CYCLES),
     }
     path = tmp_path if form == "folder" else written(tmp_path, *texts[form])
@@ -167,6 +182,8 @@ def test_cycle_info_of_a_launcher_is_read_in_every_form(tmp_path, form):
 @pytest.mark.parametrize(("objects", "said"), [
     ([CYCLES[0], CYCLES[0]], "every cycle once"),
     ([CYCLES[0] | {"cycle_number": 0.5}], "whole numbers of attempts and cycles, got .* cycle_number 0.5"),
+    ([CYCLES[0] | {"cycle_end_time": "2026-01-01T01:00:00"}, *CYCLES[1:]],
+     "cycle_end_time must give a time zone as other rows do, got '2026-01-01T01:00:00' in row 1"),
     ([CYCLES[0] | {"cycle_number": True}], "whole numbers of attempts and cycles"),
     ([cycle(0, "05:00", "04:00", "n1")], "cycles that end after they start"),
     ([CYCLES[0], cycle(1, "04:00", "", "n1")], "cycles one after another"),
@@ -209,6 +226,12 @@ def test_xid_lines_of_every_clock(tmp_path, stamps, front):
     assert known.repairs == pytest.approx(1800.0)
 
 
+def test_the_host_of_a_syslog_line_with_fields_is_its_node(tmp_path):
+    lines = [xid(f"<4>1 2026-03-0{d}T10:15:02.1Z {n} kernel - - -", 79) for d, n in ((2, "a1"), (3, "a2"))]
+    log = read_failure_log(written(tmp_path, *lines), population=2, dialect="xid")
+    assert log.node.tolist() == ["a1", "a2"]
+
+
 def test_reports_and_errors_of_programs_are_no_failures_unless_asked_for(tmp_path):
     stamps = [f"[{second}.000000]" for second in (10, 20, 400, 500, 900)]
     lines = [xid(s, n) for s, n in zip(stamps, (79, 48, 31, 13, 94), strict=True)]
@@ -227,6 +250,7 @@ def test_reports_and_errors_of_programs_are_no_failures_unless_asked_for(tmp_pat
     ([xid("[12.5]", 79), xid("[3.5]", 79)], "times since one boot .*got time '3.5' in row 2 .line 2"),
     ([xid("Mar 42 10:15:02", 79)], "time must be a time .*'2001 Mar 42 10:15:02' in row 1"),
     (["noise"], "lines with 'NVRM: Xid', got none"),
+    ([xid("[12.5]", 31)], "must hold a failure, got 1 lines of Xid 31 in .*: states= says what counts"),
 ])  # fmt: skip
 def test_xid_lines_that_cannot_be_read_are_refused_with_their_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):

@@ -129,7 +129,8 @@ def test_epochs_are_counted_by_the_samples_of_one(tmp_path):
 @pytest.mark.parametrize(("events", "said"), [
     ([("block_start", {"samples_count": 4}), ("block_stop", {}), ("eval_start", {"samples_count": 8})],
      "position or length, got \\[4.0\\]"),
-    ([("block_start", {"samples_count": True}), ("block_stop", {})], "counts agree, got none"),
+    ([("block_start", {"samples_count": True}), ("block_stop", {})], "line 5 of .*samples_count True"),
+    ([("block_start", {"samples_count": 0}), ("block_stop", {"step": np.nan})], "line 6 of .*step nan"),
     ([("block_start", {"first_epoch_num": 1, "epoch_count": 1}), ("block_stop", {})], "got 0.125 steps of 8"),
     ([("block_start", {}), ("block_stop", {})], "counts agree, got none"),
 ])  # fmt: skip
@@ -139,6 +140,18 @@ def test_counts_that_tell_nothing_are_refused(tmp_path, events, said):
         log.add(key, **where)
         log.now += 10.0
     with pytest.raises(ValueError, match=said):
+        log.read(tmp_path)
+
+
+def test_blocks_that_end_before_they_start_and_seconds_for_milliseconds_are_refused(tmp_path):
+    log = Log(batch=8)
+    log.add("block_start", samples_count=0)
+    log.now -= 5.0
+    log.add("block_stop", samples_count=80)
+    with pytest.raises(ValueError, match="blocks that end after they start, got line 6 of"):
+        log.read(tmp_path)
+    log.lines[-1] = log.lines[-1].replace(str(round(1e3 * log.now)), str(round(log.now)))
+    with pytest.raises(ValueError, match=r"line 6 of .* counts seconds since 1970"):
         log.read(tmp_path)
 
 

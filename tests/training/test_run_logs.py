@@ -113,6 +113,16 @@ def test_steps_that_are_logged_now_and_then_count_as_many(tmp_path):
     assert "7 times steps are not logged" in log.notes[0]
 
 
+def test_steps_without_a_start_before_them_are_told(tmp_path):
+    steps = [{"step_start_time": 10 * k, "step_count": n} for k, n in enumerate([0, 1, 2, 1, 2, 3])]
+    log = read_run_log(written(tmp_path, steps))
+    assert (log.steps.tolist(), log.repeated, log.start_ups.size) == ([10.0] * 5, 2, 0)
+    assert log.notes == (
+        "1 times the steps go back without a job_start_time: start-up and loss are in a step",
+        "6 events are of a start whose job_start_time is missing: its start-up is not known",
+    )
+
+
 def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
     lines = [{"job_start_time": 0}]
     lines += [{"step_start_time": 100 + 2 * k, "step_count": k} for k in range(50)]
@@ -132,6 +142,7 @@ def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
 @pytest.mark.parametrize(("lines", "said"), [
     (['{"job_start_time": 0}', '{"step_start'], "line 2"),
     (["[1]"], "JSON objects, got '\\[1\\]' in line 1"),
+    ([{"job_start_time": 1767225600000}], "seconds or ISO 8601, got 1767225600000 in line 1"),
     ([{"job_start_time": "soon"}], "times in seconds or ISO 8601, got 'soon' in line 1"),
     (['{"step_start_time": NaN}'], "times in seconds or ISO 8601, got nan in line 1"),
     (['{"job_start_time": true}'], "times in seconds or ISO 8601, got True in line 1"),
