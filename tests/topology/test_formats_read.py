@@ -74,7 +74,9 @@ def test_blocks_of_slurm_stay_apart(file):
         ("\nSwitchName=a Node=n1\n", "line 2: expected SwitchName .* got 'SwitchName=a Node=n1'"),
         ("SwitchName=a Nodes=n1 Nodes=n2\n", "line 1: .* each once"),
         ("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\n", "line 2: switches and blocks are of two plugins"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=b\n", "b has no node below it, or itself"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=b\n", "b under b is a circle"),
+        ("SwitchName=a Nodes=n1 Switches=b\nSwitchName=b Switches=a\n", "under . under . is a circle"),
+        ("SwitchName=a Nodes=ALL\n", "line 1: expected a list of hosts .* got 'ALL'"),
         ("SwitchName=a Nodes=n1,a\n", "line 1: a under a is a node and a switch"),
         ("BlockSizes=18\n", "no switch and no block"),
         ("topology: x\ntree:\n  switches: [{switch: a, node: n1}]\n", "line 1: expected switch, nodes or"),
@@ -86,6 +88,11 @@ def test_a_wrong_file_of_slurm_is_named_with_its_line(file, text, said):
     with pytest.raises(ValueError, match=said) as refused:
         read(file)
     assert str(file) in str(refused.value)
+
+
+def test_blanks_around_equals_and_quotes_are_as_slurm_takes_them(file):
+    file.write_text('SwitchName = "a" Nodes = "n[1-3]"\nSwitchName =b Switches= a\n')
+    assert below(read(file)) == {"a": 3}
 
 
 def test_a_node_at_two_leaves_keeps_both_and_is_told(file):
@@ -134,7 +141,8 @@ def test_labels_of_topograph_are_a_tree(file, kind):
     [
         ([node("a", leaf="l"), node("a", leaf="l")], "node 2: a stands there twice"),
         ([node("a", leaf="l"), {"metadata": {}}], "node 2: no name"),
-        ([node("a"), node("b")], "no node has a label of a switch"),
+        ([node("a", leaf="x", spine="y"), node("b", leaf="y", spine="x")], "under . under . is a circle"),
+        ([node("a"), node("b", leaf="")], "no node has a label of a switch"),
     ],
 )
 def test_wrong_labels_are_refused(file, nodes, said):
@@ -171,7 +179,13 @@ def test_hosts_of_ns3_that_are_joined_forward(file):
     assert t.multiplicity.tolist() == [1, 2]
 
 
+def test_tabs_and_rates_in_bytes_are_as_ns3_takes_them(file):
+    file.write_text("3\t1\t2\n2\n0 2 50GBps 1us 0\n1\t2\t400Gbps\t1us\t0\n")
+    assert read(file).capacity.tolist() == [5e10, 5e10]
+
+
 @pytest.mark.parametrize(("text", "said"), [
+    ("2 0 1\n0 1 400GBPS 1us 0\n", "line 2: expected bps for bits or Bps for bytes, got 400GBPS"),
     ("3 0 2\n0 1 200Gbps 1us 0\n", "promises 2 links, the file has 1"),
     ("2 0 1\n0 1 200 1us 0\n", "line 2: expected a rate such as 400Gbps, got 200"),
     ("2 0 1\n0 0 200Gbps 1us 0\n", "line 2: node 0 is joined to itself; join two different nodes"),
@@ -256,7 +270,14 @@ def test_node_link_json_comes_back(file, key):
     assert (t.labels, t.multiplicity.tolist(), t.capacity.tolist()) == (("a", "b", "c"), [2, 1], [5e9, 5e9])
 
 
+def test_parallel_links_of_json_are_a_multiplicity_also_where_the_file_says_no_multigraph(file):
+    links = [{"source": 0, "target": 1}, {"source": 1, "target": 0}]
+    file.write_text(json.dumps({"multigraph": False, "nodes": [{"id": 0}, {"id": 1}], "links": links}))
+    assert read(file).multiplicity.tolist() == [2]
+
+
 @pytest.mark.parametrize(("text", "said"), [
+    ('{"nodes": [{"id": 1}], "links": [1], "edges": [1]}', "edges or links, got both"),
     ('{"nodes": [{"id": 1}], "links": [{"source": 1, "target": 2}]}', "a link ends at 2, which is no node"),
     ('{"nodes": [{"id": 1}, {"id": 1}], "links": []}', "an id stands twice"),
     ('{"nodes": [{"name": 1}], "links": []}', "expected nodes with ids"),
@@ -295,6 +316,8 @@ def test_a_network_of_sndlib_is_read(file):
     ('<link id="L2"><source>B</source><target>C</target></link>', "link 'L2' joins"),
     ('<link id="L2"><source>B</source><target>B</target></link>', "no self-loops"),
     ("<link>", "no XML"),
+    ('<link id="L2"><source>A</source><target>B</target><preInstalledModule><capacity>NaN</capacity>'
+     "</preInstalledModule></link>", "link 'L2' has a capacity of nan"),
 ])  # fmt: skip
 def test_a_wrong_network_of_sndlib_is_refused(file, link, said):
     file.write_text(SNDLIB % link)

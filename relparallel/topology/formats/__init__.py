@@ -41,8 +41,8 @@ FORMATS: Final[Mapping[str, Format]] = {  # recognised in this order
         read_slurm, None, r"(?im:^\s*(switchname|block(name|sizes))\s*=)|(?m:^-? *(topology|tree|block):)"
     ),
     "gml": Format(read_gml, None, r"(?m:^\s*graph\s*\[)"),
-    "ns3": Format(read_ns3, write_ns3, r"\A\s*\d+ +\d+ +\d+\s*\n"),
-    "simai": Format(read_simai, write_simai, r"\A\s*(\d+ +){5}\S"),
+    "ns3": Format(read_ns3, write_ns3, r"\A\s*(\d+[ \t]+){2}\d+\s*\n"),
+    "simai": Format(read_simai, write_simai, r"\A\s*(\d+[ \t]+){5}\S"),
     "htsim": Format(None, write_htsim),
     "booksim": Format(None, write_booksim),
 }

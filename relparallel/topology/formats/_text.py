@@ -111,8 +111,10 @@ def delay(latency: float) -> str:
 
 
 def read_rate(text: str) -> float:
-    """Bytes/s of a text such as ``400Gbps``; above 0."""
-    value = _quantity(text, _RATES, "a rate such as 400Gbps") / 8
+    """Bytes/s of a text such as ``400Gbps``, or ``50GBps`` as ns-3 takes it; above 0."""
+    if text.endswith("BPS"):
+        raise ValueError(f"expected bps for bits or Bps for bytes, got {text}")
+    value = _quantity(text, _RATES, "a rate such as 400Gbps") / (1 if text.endswith("Bps") else 8)
     if value <= 0:
         raise ValueError(f"the rate must be above 0, got {text}")
     return float(value)

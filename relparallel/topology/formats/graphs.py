@@ -8,6 +8,7 @@ capacities, so they are kept as ``installed``; demands, costs and modules are le
 from __future__ import annotations
 
 import os
+from math import inf
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -43,9 +44,11 @@ def read_json(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
     """Topology of node-link JSON, of which networkx calls the links ``edges`` or, before, ``links``."""
     file = _text.require_path(path=path)
     data = _text.loaded(file)
-    key = next((name for name in ("edges", "links") if isinstance(data, dict) and name in data), "edges")
+    keys = [name for name in ("edges", "links") if isinstance(data, dict) and data.get(name)]
+    if len(keys) > 1:
+        raise ValueError(f"{file}: expected edges or links, got both; leave one of them out")
     try:
-        graph = nx.node_link_graph(data, edges=key)
+        graph = nx.node_link_graph({"edges": []} | data | {"multigraph": True}, edges=(*keys, "edges")[0])
         known = [node["id"] for node in data["nodes"]]
     except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
         wrong = f"expected nodes with ids, and edges or links with source and target ({error!r})"
@@ -77,6 +80,8 @@ def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topolog
             if not all(end in graph for end in ends):
                 raise KeyError(f"link {link.get('id')!r} joins {ends}")
             installed = float(link.findtext("{*}preInstalledModule/{*}capacity", "0"))
+            if not 0 <= installed < inf:
+                raise ValueError(f"link {link.get('id')!r} has a capacity of {installed}")
             graph.add_edge(*ends, installed=installed, id=link.attrib["id"])
     except (KeyError, ValueError) as error:
         raise ValueError(f"{file}: no network of SNDlib ({error}); correct it") from None

@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
@@ -106,7 +107,7 @@ def _labelled(node: Any) -> tuple[str, list[str]]:
             found[int(word[5:])] = str(value)
         elif area == "network.topology.nvidia.com" and word in _LAYERS:
             found.setdefault(_LAYERS[word], str(value))
-    return str(meta.get("name", "")), [found[tier] for tier in sorted(found)]
+    return str(meta.get("name", "")), [found[tier] for tier in sorted(found) if found[tier]]
 
 
 def _conf(file: Path, text: str) -> Iterator[tuple[int, str, str, dict[str, str]]]:
@@ -114,6 +115,7 @@ def _conf(file: Path, text: str) -> Iterator[tuple[int, str, str, dict[str, str]
     lines = re.sub(r"#.*", "", text)
     lines = re.sub(r"\\[ \t]*\n(.*)", r" \1\n", lines)  # a line that goes on; the number of lines stays
     for number, line in enumerate(lines.splitlines(), 1):
+        line = re.sub(r'\s*=\s*(?:"([^"]*)")?', r"=\1", line)  # as Slurm takes it
         pairs = [(key.lower(), value) for key, _, value in (word.partition("=") for word in line.split())]
         fields = dict(pairs)
         names = [kind for kind in ("switch", "block") if f"{kind}name" in fields]
@@ -149,8 +151,8 @@ def _hosts(file: Path, line: int, text: str) -> list[str]:
     """Names of a list of hosts such as ``gpu[001-064,070]``, each once."""
     wide = any(int(high) - int(low) >= _MOST for low, high in re.findall(r"(\d{1,18})-(\d{1,18})", text))
     try:
-        if wide or not re.fullmatch(r"[\w.,\[\]-]*", text):
-            raise NodeSetException(f"at most {_MOST:,} names" if wide else "a sign that no name has")
+        if wide or text == "ALL" or not re.fullmatch(r"[\w.,\[\]-]*", text):
+            raise NodeSetException(f"at most {_MOST:,} names" if wide else "no list of names")
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except NodeSetException as error:
         wrong = f"expected a list of hosts such as n[01-16,20], got {text!r:.80} ({error})"
@@ -164,12 +166,12 @@ def _tree(
     nodes = list(dict.fromkeys(low for low, _ in cables if low not in set(switches)))
     number = {name: place for place, name in enumerate([*nodes, *switches])}
     ends = np.array([(number[low], number[high]) for low, high in cables], dtype=np.int64)
+    if not nx.is_directed_acyclic_graph(above_it := nx.DiGraph(cables)):
+        circle = [low for low, _ in nx.find_cycle(above_it)]
+        raise ValueError(f"{file}: {' under '.join([*circle, circle[0]])} is a circle; correct it")
     tier = _arrays.levels(ends, np.arange(len(number)) < len(nodes))
-    if (tier < 0).any() or (ends[:, 0] == ends[:, 1]).any():
-        lost = (tier < 0) | np.isin(np.arange(tier.size), ends[ends[:, 0] == ends[:, 1], 0])
-        raise ValueError(
-            f"{file}: {[*number][int(lost.argmax())]} has no node below it, or itself; correct it"
-        )
+    if (tier < 0).any():
+        raise ValueError(f"{file}: {[*number][int(tier.argmin())]} has no node below it; correct it")
     order = np.argsort(tier, kind="stable")
     place = np.argsort(order)
     kinds = ["node", {"switch": "leaf"}.get(first, first), "spine", "core"]
