@@ -220,11 +220,13 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         "the columns strategy and tokens/s")  # fmt: skip
     add("--failures", metavar="FILE", type=Path, help="own failure log, a CSV file with one row per failure")
     add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
-    add("--dialect", default="csv", metavar="NAME", help="of the log: csv (default), slurm, nvrx, ...")
-    add(
-        "--clock", default="iso", metavar="UNIT", help="of a csv log: iso (default), s, min, h, d or a format"
-    )
+    add("--dialect", metavar="NAME", help="of the log: csv (default), slurm, nvrx, nvrx-cycles or xid")
+    add("--clock", metavar="UNIT", help="of a csv log: iso (default), s, min, h, d or a format")
     add("--overlaps", metavar="HOW", help="of failures of one node in the log: refuse, merge or keep")
+    add("--delimiter", metavar="SIGN", help="between the fields of a csv or slurm log")
+    add("--repair", type=float, metavar="SECONDS", help="of every failure of the log without an end")
+    add("--states", nargs="+", metavar="NAME", help="of a slurm or xid log: what counts as a failure")
+    add("--jobs", nargs="+", metavar="NAME", help="of a slurm log: jobs that count; default all")
     add("--levels", nargs="+", type=_pair, default=[], metavar="CAUSE=LEVEL",
         help="what fails with a cause of the log: gpu, node (default), switch, rack or job")  # fmt: skip
     add("--ignore", nargs="+", default=[], metavar="NAME", help="fields of config.json and columns of the "
@@ -257,25 +259,27 @@ def _figures(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> None:
+    from relparallel.planning.inputs import clusters_of
     from relparallel.planning.table import ENDINGS
 
     for path in options.save:  # what is asked for afterwards is checked before the search
         _target(path, ENDINGS)
     _target(options.trace)
-    if options.why_not:
-        rp.parallel.read_strategy(options.why_not)
     names = ("sequence", "network", "software", "precision", "measured")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    given |= {"ignore": options.ignore} if Path(options.model).suffix == ".json" else {}
+    if Path(options.model).suffix == ".json" or options.failures is None:
+        given["ignore"] = options.ignore
     for name in ("gpus", "price"):
         value = getattr(options, name)
         given[name] = value[0] if value and len(value) == 1 else value
+    if options.why_not is not None:
+        rp.parallel.read_strategy(options.why_not, clusters_of(options.clusters, given["gpus"])[0].gpus)
     found = rp.planning.plan(
         options.model, options.clusters, global_batch=options.batch, strategies=options.strategies,
         rates=_own_rates(options), **given,
     )  # fmt: skip
     print(found.to_text(10**4) if options.wide else found)
-    if options.why_not:
+    if options.why_not is not None:
         print(f"\n{found.why_not(options.why_not)}")
     for path in options.save:
         found.save(path)
@@ -291,16 +295,22 @@ def _target(path: Path | None, endings: tuple[str, ...] = ()) -> None:
         require_target(path=path, endings=endings)
 
 
+_LOG = ("dialect", "clock", "overlaps", "delimiter", "repair", "states", "jobs")
+
+
 def _own_rates(options: argparse.Namespace) -> object:
     """What fails, from a failure log; the table of a published run where none is given."""
     if options.failures is None:
-        if options.watched or options.overlaps or options.levels:
-            raise ValueError("--watched, --overlaps and --levels are about a log: name it with --failures")
+        if named := [f"--{name}" for name in ("watched", "levels", *_LOG) if getattr(options, name)]:
+            raise ValueError(f"{', '.join(named)} tell of a log: name it with --failures")
         return "llama3"
     if options.watched is None:
         raise ValueError("--watched must say how many nodes the failure log covers, got none")
-    given = {"dialect": options.dialect, "clock": options.clock, "ignore": options.ignore}
-    given |= {"overlaps": options.overlaps} if options.overlaps else {}
+    dialect = options.dialect or "csv"
+    if dialect != "csv" and options.clock:
+        raise ValueError(f"--clock tells of a csv log: leave it out for {dialect}, got {options.clock!r}")
+    given = {"clock": "iso", "ignore": options.ignore} if dialect == "csv" else {}
+    given |= {name: value for name in _LOG if (value := getattr(options, name)) is not None}
     given |= {"levels": dict(options.levels)} if options.levels else {}
     return rp.training.read_failure_log(options.failures, population=options.watched, **given)
 

@@ -10,10 +10,10 @@ from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
 _NUMBERS: Final = {
     "tp": "tensor", "pp": "pipeline", "cp": "context", "dp": "data", "ep": "expert", "etp": "expert_tensor",
     "vpp": "virtual_stages", "vp": "virtual_stages", "v": "virtual_stages", "mbs": "micro_batch",
-    "zero": "zero_stage", "shard": "shard",
+    "zero": "zero_stage", **{n: n for n in ("tensor", "pipeline", "context", "data", "expert", "shard")},
 }  # fmt: skip
 _SCHEDULES: Final = {name.replace("_", ""): name for name in SCHEDULES} | {"interleaved": "interleaved_1f1b"}
-_BETWEEN: Final = re.compile(r"[\s,;|+*×x/-]*")
+_BETWEEN: Final = re.compile(r"[\s,;|+*×x/_()-]*")
 _WORD: Final = re.compile(
     r"(?:(?P<sharded>[FH]SDP)(?:[\s=:-]*(?P<copies>\d{1,9}(?=\s*[x×]\s*\d)))?(?:[\s=:x×-]*(?P<ranks>\d{1,9}))?"
     rf"|(?P<schedule>{'|'.join(n.replace('_', '[_-]?') for n in sorted(SCHEDULES, key=len, reverse=True))}"

@@ -125,6 +125,9 @@ def read_failure_log(
             raise ValueError(f"delimiter must be one letter, got {value!r}")
         if name != "delimiter":
             texts(**{name: [str(one) for one in value] if isinstance(value, list | tuple) else value})
+    for name, value in {**wanted, "clock": clock, "ignore": tuple(ignore)}.items():
+        if "columns" not in takes and value != {"clock": "s", "ignore": ()}.get(name, name):
+            raise ValueError(f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}")
     if "columns" in takes:
         options |= {"columns": wanted, "clock": clock, "ignored": ignored}
     found: Found = read(path, **options)

@@ -100,6 +100,11 @@ def read_rows(path: str | PathLike[str], delimiter: str = ",", head: bool = Fals
     if not rows:
         raise ValueError(f"path must hold at least one row, got none in {path}")
     names = rows[0][1]
+    if head and len(names) == 1 and (other := [sign for sign in ",;\t|" if sign in names[0]]):
+        raise ValueError(
+            f"delimiter must be what separates the fields of {path}, got {delimiter!r} with the head "
+            f"{names[0]!r:.80}: delimiter={other[0]!r} would split it"
+        )
     for place, (number, row) in enumerate(rows):
         if len(row) != len(names):
             raise ValueError(
@@ -108,11 +113,6 @@ def read_rows(path: str | PathLike[str], delimiter: str = ",", head: bool = Fals
             )
     if head:
         rows = rows[1:]
-        if len(names) == 1 and (other := [sign for sign in ",;\t|" if sign in names[0]]):
-            raise ValueError(
-                f"delimiter must be what separates the fields of {path}, got {delimiter!r} with the head "
-                f"{names[0]!r:.80}: delimiter={other[0]!r} would split it"
-            )
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"path must name every column once, got {twice[0]!r} twice in {path}")
     lines = [number for number, _ in rows]

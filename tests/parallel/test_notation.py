@@ -64,6 +64,8 @@ def test_every_row_of_a_grid_reads_back_as_itself_and_no_two_are_named_alike():
     ("TP 8", {"tensor": 8}),
     ("TP2-PP8", {"tensor": 2, "pipeline": 8}),
     ("tp2pp8dp4", {"tensor": 2, "pipeline": 8, "data": 4}),
+    ("tp2_pp8_dp4", {"tensor": 2, "pipeline": 8, "data": 4}),
+    ("tensor 2, pipeline 8 (data 4)", {"tensor": 2, "pipeline": 8, "data": 4}),
     ("TP=8, PP: 4; CP 2 x DP3", {"tensor": 8, "pipeline": 4, "context": 2, "data": 3}),
     ("PP4 v=8", {"pipeline": 4, "virtual_stages": 8, "schedule": "interleaved_1f1b"}),
     ("PP4 VP8 interleaved-1F1B", {"pipeline": 4, "virtual_stages": 8, "schedule": "interleaved_1f1b"}),

@@ -262,7 +262,8 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
     line = (
         "plan config.json a b --gpus 8 16 --batch 4 --sequence 2048 --price 4 5.5 --strategies 3 "
         "--network n.conf --software s --precision fp8 --measured m.csv --failures f --watched 9 "
-        "--dialect slurm --clock h --overlaps merge --levels software=job power=rack --ignore x y --wide"
+        "--dialect csv --clock h --overlaps merge --levels software=job power=rack --ignore x y --wide "
+        "--delimiter ; --repair 60"
     )
     assert main(line.split()) == 0
     assert {k: str(v) if k == "measured" else v for k, v in seen.items()} == {
@@ -271,7 +272,8 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "measured": "m.csv", "ignore": ["x", "y"], "rates": "log",
     }  # fmt: skip
     assert log == {
-        "population": 9, "dialect": "slurm", "clock": "h", "overlaps": "merge", "ignore": ["x", "y"],
+        "population": 9, "dialect": "csv", "clock": "h", "overlaps": "merge", "ignore": ["x", "y"],
+        "delimiter": ";", "repair": 60.0,
         "levels": {"software": "job", "power": "rack"},
     }  # fmt: skip
 

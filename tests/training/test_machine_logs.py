@@ -261,6 +261,9 @@ def test_what_a_dialect_does_not_take_is_refused(tmp_path):
     path = written(tmp_path, xid("[12.5]", 79))
     with pytest.raises(ValueError, match="jobs must be left out for the dialect 'xid', got"):
         read_failure_log(path, population=1, dialect="xid", jobs=["train"])
+    for name, value in {"clock": "h", "ignore": ["who"], "node": "host"}.items():
+        with pytest.raises(ValueError, match=f"{name} must be left out for the dialect 'xid', got"):
+            read_failure_log(path, population=1, dialect="xid", **{name: value})
     with pytest.raises(
         ValueError, match="dialect must be one of 'slurm', 'nvrx', 'nvrx-cycles', 'xid', 'csv'"
     ):
