@@ -69,7 +69,7 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
 
 def _csv_rows(text: str) -> list[dict[str, str]]:
     """Rows by the names of the head, each of which stands there once; empty cells are left out."""
-    head, *rows = list(csv.reader(text.splitlines(), strict=True)) or [[]]
+    head, *rows = list(csv.reader(text.splitlines(), strict=True, skipinitialspace=True)) or [[]]
     if len(set(head)) < len(head) or any(len(row) > len(head) for row in rows):
         raise ValueError(f"expected a head with each field once and rows as long, got {','.join(head)!r:.80}")
     return [{key: cell for key, cell in zip(head, row, strict=False) if cell} for row in rows if row]

@@ -97,7 +97,7 @@ def _by_rule(fields: Fields, layers: int) -> list[str]:
     pattern = fields("sliding_window_pattern", "_sliding_window_pattern", default=0)
     if isinstance(pattern, str):
         return [pattern[i % len(pattern)] for i in every]
-    if pattern:
+    if pattern := require_int(sliding_window_pattern=pattern, at_least=0):
         return ["local" if (i + 1) % pattern else "attention" for i in every]
     first = fields("max_window_layers", default=0) if fields("use_sliding_window") else 0
     return ["local" if i >= first else "attention" for i in every]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from relparallel._checks import Result, require_flag, require_instance, require_int
+from relparallel.topology.formats._text import once
 from relparallel.workload import _layers
 from relparallel.workload._layers import Fields
 from relparallel.workload.transformer import LatentAttention, Transformer
@@ -111,8 +112,8 @@ def read_config(
 
 def _loaded(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        config = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=once)
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"path must name a JSON file, got {path} ({error})") from None
     if not isinstance(config, dict):
         raise ValueError(f"path must hold one JSON object, got {type(config).__name__} in {path}")
@@ -175,6 +176,8 @@ def _sizes(fields: Fields) -> dict[str, Any]:
         sizes["ffn"] += round(sizes["ffn"] * fields.need("num_kv_shared_layers") / layers)
     single = [] if {"dense", "experts"}.isdisjoint(kinds) else kinds
     sizes |= _experts(fields, sizes, single)
+    if sizes["ffn"] is None and sizes["gated"] and sizes.get("dense_layers", 1):
+        raise ValueError("intermediate_size is missing")
     sizes["vectors"] = _vectors(fields, sizes)
     sizes["mtp_layers"] = _further(fields)
     if len(counted := Counter(kinds)) > 1:
@@ -236,7 +239,7 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
     biased = fields(
         "attention_bias", "qkv_bias", "add_qkv_bias", "use_qkv_bias", default=fields.family.get("qkv_bias")
     )
-    if biased and not sizes["biases"] and "latent" not in sizes:
+    if require_flag(attention_bias=biased or False) and not sizes["biases"] and "latent" not in sizes:
         found += layers * (heads + 2 * kv) * d
     if fields.family.get("expert_bias"):
         found += layers * sizes["experts"] * (2 * sizes["expert_ffn"] + h)

@@ -130,6 +130,7 @@ def test_the_table_is_saved_as_its_ending_says(found, tmp_path):
 
 
 @pytest.mark.parametrize(("ending", "text"), [
+    ("csv", "\ufeffname, accelerator, gpus, network_gbit\r\nh100, h100-80gb, 64, 3200\r\n"),
     ("csv", "name,accelerator,gpus,network_gbit\nmine,h100-80gb,64,3200\n"),
     ("json", '[{"name": "mine", "accelerator": "h100-80gb", "gpus": 64, "network_gbit": 3200}]'),
     ("yaml", "name: mine\naccelerator: h100-80gb\ngpus: 64\nnetwork_gbit: 3200\n"),

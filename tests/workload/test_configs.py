@@ -135,6 +135,9 @@ def test_the_mean_layer_of_t5_has_the_weights_of_both_stacks(tmp_path):
     (MIXED | {"moe_layer_freq": [1]}, "feed-forward blocks must be 32, got 1"),
     (MIXED | {"shared_expert_intermediate_size": 100}, "shared experts must be a multiple"),
     ({"num_experts": 8}, "active_experts"),
+    ({"intermediate_size": None}, "intermediate_size is missing"),
+    ({"attention_bias": "yes"}, "attention_bias must be True or False"),
+    ({"sliding_window": 128, "sliding_window_pattern": 2.5}, "sliding_window_pattern must be an integer"),
     (MIXED | {"moe_layer_start_index": [1, 1]}, r"moe_layer_start_index must be .* got \[1, 1\]"),
     (MIXED | {"moe_layer_end_index": [29, 28]}, r"moe_layer_end_index must be .* got \[29, 28\]"),
     ({"kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32}, "v_head_dim must be .* got None"),
@@ -142,6 +145,15 @@ def test_the_mean_layer_of_t5_has_the_weights_of_both_stacks(tmp_path):
 def test_what_would_change_the_model_is_refused_by_name(tmp_path, change, said):
     with pytest.raises((ValueError, TypeError), match=said):
         read_config(written(tmp_path, LLAMA | change))
+
+
+def test_a_mark_of_order_is_passed_over_and_a_field_that_stands_twice_is_refused(tmp_path):
+    text = json.dumps(LLAMA | {"time_step_limit": [0.0, float("inf")]})  # as Mamba's files have it
+    (path := tmp_path / "config.json").write_text("\ufeff" + text)
+    assert read_config(path).model == transformer("llama3-8b")
+    path.write_text(text[:-1] + ', "hidden_size": 8192}')
+    with pytest.raises(ValueError, match="'hidden_size' stands twice"):
+        read_config(path)
 
 
 def test_an_unknown_family_is_refused_with_the_nearest_one(tmp_path):

@@ -81,13 +81,13 @@ def loaded(path: Path) -> Any:
     text = decoded(path)
     try:
         if text.lstrip()[:1] in ("{", "["):
-            return json.loads(text, object_pairs_hook=_once, parse_constant=_refused)
+            return json.loads(text, object_pairs_hook=once, parse_constant=_refused)
         return yaml.load(text, Loader=_Once)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(f"{path}: no JSON or YAML that can be read ({error}); correct it") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Object of JSON whose keys stand there once."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
