@@ -136,13 +136,14 @@ class Plan(Result):
         site = one.search.sites[choice.site]
         return site.fastest.costs or pricing(self.model, site.job, self.global_batch)
 
-    def why_not(self, strategy: Strategy | str, cluster: int = 0) -> str:
+    def why_not(self, strategy: Strategy | str, cluster: int | None = None) -> str:
         """Say why a strategy is not the answer: the rule it breaks, the bytes that lack, or what it loses.
 
-        ``cluster`` is the place of the cluster among those that were given. A text without a data-parallel
-        degree has the one that fills the cluster.
+        ``cluster`` is the place of the cluster among those that were given, that of the best where omitted. A
+        text without a data-parallel degree has the one that fills the cluster.
         """
-        one = self.found[require_int(cluster=cluster, at_least=0, at_most=len(self.found) - 1)]
+        place = self.found.index(self.best) if cluster is None else cluster
+        one = self.found[require_int(cluster=place, at_least=0, at_most=len(self.found) - 1)]
         asked = read_strategy(strategy, one.cluster.gpus) if isinstance(strategy, str) else strategy
         name, best = notation(require_instance(Strategy, strategy=asked)), notation(one.strategy)
         if one.step is None:

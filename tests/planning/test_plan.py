@@ -98,6 +98,13 @@ def test_two_clusters_stand_in_one_table_and_the_cheaper_one_is_the_best():
     assert table["cluster"].tolist() == ["a100-80gb-selene"] * 2 + ["h100-80gb-dgx"] * 2
     cheapest = table.loc[table["cost of 1e9 tokens"].idxmin(), "cluster"]
     assert both.best.cluster.name == cheapest
+    for strategy in (
+        both.strategy,
+        rp.parallel.notation(both.strategy),
+    ):  # also where the best is on the second one
+        assert "it is the best" in both.why_not(strategy)
+    first = both.why_not(both.strategy, cluster=0)
+    assert ("it is the best" in first) == (both.best is both.found[0])
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
