@@ -11,11 +11,12 @@ import numpy as np
 
 from relparallel._checks import among, require_instance, require_int
 from relparallel.hardware import Accelerator, Cluster, accelerator, cluster as named_cluster, clusters
+from relparallel.parallel.memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
 from relparallel.topology.formats._text import decoded, loaded
 from relparallel.training import redundant_fabric
-from relparallel.units import GBIT
+from relparallel.units import GB, GBIT
 from relparallel.workload import Transformer, read_config, transformer, transformers
 
 FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
@@ -208,6 +209,20 @@ def usual_batch(model: Transformer, gpus: int) -> int:
     """Sequences of about 4e6 tokens, at least one for each GPU, as a power of two."""
     wanted = max(4e6 / model.sequence, gpus)
     return int(2 ** np.ceil(np.log2(wanted)))
+
+
+def require_room(name: str, model: Transformer, cluster: Cluster) -> None:
+    """Refuse a cluster that cannot hold one copy of the training state on all its GPUs together."""
+    kept = PRECISIONS["mixed"]
+    state = model.parameters * (kept.parameter_bytes + kept.gradient_bytes + kept.optimizer_bytes)
+    assert cluster.accelerator is not None
+    room = cluster.gpus * cluster.accelerator.memory
+    if state > room:
+        least = int(np.ceil(state / cluster.accelerator.memory))
+        raise ValueError(
+            f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got {cluster.gpus:,} "
+            f"GPUs with {room / GB:,.0f} GB together: give more than {least:,}"
+        )
 
 
 def network_of(network: str | PathLike[str] | Topology | None, cluster: Cluster) -> Topology | None:

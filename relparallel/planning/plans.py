@@ -23,10 +23,10 @@ from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
 from relparallel.parallel.evaluate import pricing
-from relparallel.parallel.memory import PRECISIONS, StageMemory
+from relparallel.parallel.memory import StageMemory
 from relparallel.parallel.stage_times import dealt_layers, in_chunks
 from relparallel.parallel.step_time import StepTime, step_timeline
-from relparallel.planning.inputs import clusters_of, model_of, network_of, usual_batch
+from relparallel.planning.inputs import clusters_of, model_of, network_of, require_room, usual_batch
 from relparallel.planning.table import (
     ENDINGS,
     among_measured,
@@ -233,8 +233,8 @@ class Plan(Result):
         elif where.suffix == ".csv":
             write(where, self.to_frame().to_csv(index=False, lineterminator="\n"))
         elif where.suffix == ".json":
-            rows = self.to_frame().to_dict("records")
-            write(where, json.dumps({"notes": self.notes, "rows": rows}, indent=1))
+            plain = self.to_frame().astype(object).replace({np.nan: None, np.inf: None})  # JSON has neither
+            write(where, json.dumps({"notes": self.notes, "rows": plain.to_dict("records")}, indent=1))
         else:
             write(where, self.to_latex())
 
@@ -347,7 +347,7 @@ def plan(
     if isinstance(rates, FailureLog):
         notes += [note for note in rates.notes if note != rates.reading] + [rates.reading]
     for one in machines:
-        _require_room(name, sizes, one)
+        require_room(name, sizes, one)
         if one.spare_trays:
             kept = f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray} of the job"
             notes.append(
@@ -379,20 +379,6 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in known - {"model", "options", "workload"}:
             raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")
-
-
-def _require_room(name: str, model: Transformer, cluster: Cluster) -> None:
-    """Refuse a cluster that cannot hold one copy of the training state on all its GPUs together."""
-    kept = PRECISIONS["mixed"]
-    state = model.parameters * (kept.parameter_bytes + kept.gradient_bytes + kept.optimizer_bytes)
-    assert cluster.accelerator is not None
-    room = cluster.gpus * cluster.accelerator.memory
-    if state > room:
-        least = int(np.ceil(state / cluster.accelerator.memory))
-        raise ValueError(
-            f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got {cluster.gpus:,} "
-            f"GPUs with {room / GB:,.0f} GB together: give more than {least:,}"
-        )
 
 
 def _speed(step: StepTime) -> str:
