@@ -1,6 +1,5 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -14,8 +13,9 @@ from relparallel.hardware import Accelerator, Cluster, accelerator, cluster as n
 from relparallel.parallel.memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
-from relparallel.topology.formats._text import decoded, loaded
+from relparallel.topology.formats._text import loaded
 from relparallel.training import redundant_fabric
+from relparallel.training.log_files import read_rows
 from relparallel.units import GB, GBIT
 from relparallel.workload import Transformer, read_config, transformer, transformers
 
@@ -58,22 +58,15 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     64
     """
     where = Path(require_instance((str, PathLike), path=path))
+    table = read_rows(where, head=True) if where.suffix == ".csv" else None
     try:
-        rows: Any = _csv_rows(decoded(where)) if where.suffix == ".csv" else loaded(where)
-    except (OSError, ValueError, csv.Error) as error:
+        rows: Any = loaded(where) if table is None else table.to_dict("records")
+    except OSError as error:
         raise ValueError(f"path must name a CSV, JSON or YAML file, got {where} ({error})") from None
     rows = rows if isinstance(rows, list) else [rows]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"path must hold clusters by their fields, got {where}")
     return tuple(_cluster_of(row, where, number) for number, row in enumerate(rows, 1))
-
-
-def _csv_rows(text: str) -> list[dict[str, str]]:
-    """Rows by the names of the head, each of which stands there once; empty cells are left out."""
-    head, *rows = list(csv.reader(text.splitlines(), strict=True, skipinitialspace=True)) or [[]]
-    if len(set(head)) < len(head) or any(len(row) > len(head) for row in rows):
-        raise ValueError(f"expected a head with each field once and rows as long, got {','.join(head)!r:.80}")
-    return [{key: cell for key, cell in zip(head, row, strict=False) if cell} for row in rows if row]
 
 
 def _whole(value: Any) -> int:
@@ -128,6 +121,8 @@ def _fields(row: dict[Any, Any], known: Mapping[str, Callable[[Any], Any]]) -> d
     for key, value in row.items():
         if key not in known:
             raise ValueError(f"fields must be among {', '.join(known)}, got {key!r:.80}")
+        if value == "":  # an empty cell
+            continue
         try:
             found[key] = known[key](value)
         except (TypeError, ValueError, OverflowError) as error:

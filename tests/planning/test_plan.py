@@ -156,7 +156,9 @@ def test_a_cluster_from_a_file_is_the_cluster_by_name(tmp_path, ending, text):
     ("accelerator,gpus,network_gbit\nh100,64,1\n", "name must be one of"),
     ("accelerator,gpus,network_gbit,colour\nh100-80gb,64,1,red\n", "got 'colour'"),
     ("accelerator,gpus,network_gbit\nh100-80gb,63,1\n", "gpus must fill nodes of 8, got 63"),
-    ("", "must hold clusters"),
+    ("", "must hold at least one row"),
+    ("accelerator,gpus,network_gbit\n", "must hold clusters"),
+    ("accelerator,gpus,network_gbit,name\nh100-80gb,,1,\n", "'gpus' is missing"),
 ])  # fmt: skip
 def test_a_bad_file_of_clusters_says_what_is_wrong(tmp_path, text, said):
     path = tmp_path / "mine.csv"
