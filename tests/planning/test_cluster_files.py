@@ -94,7 +94,7 @@ def test_a_bad_json_cluster_says_what_is_wrong(tmp_path, text, said):
 def test_a_csv_with_a_field_twice_or_a_cell_too_many_is_refused(tmp_path):
     path = tmp_path / "lab.csv"
     for text, said in (("gpus,gpus,accelerator,network_gbit\n8,16,h100-80gb,1\n", "'gpus' twice in"),
-                       ("gpus,accelerator,network_gbit\n8,h100-80gb,1,5\n", "3 fields in every row, got 4 .* .line 2 of"),
+                       ("gpus,accelerator,network_gbit\n8,h100-80gb,1,5\n", "in every row, got 4 .*line 2"),
                        ("gpus;accelerator;network_gbit\n8;h100-80gb;1\n", "delimiter must be what separates")
                        ):  # fmt: skip
         path.write_text(text)
