@@ -49,17 +49,14 @@ def read_json(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
         raise ValueError(f"{file}: expected edges or links, got both; leave one of them out")
     try:
         graph = nx.node_link_graph({"edges": []} | data | {"multigraph": True}, edges=(*keys, "edges")[0])
-        known = [node["id"] for node in data["nodes"]]
+        known = {node["id"] for node in data["nodes"]}
     except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
         wrong = f"expected nodes with ids, and edges or links with source and target ({error!r})"
         raise ValueError(f"{file}: {wrong}; write it by networkx.node_link_data") from None
-    if strange := [node for node in graph if node not in set(known)] or (len(set(known)) < len(known)):
-        wrong = (
-            f"a link ends at {strange[0]!r}, which is no node"
-            if strange is not True
-            else "an id stands twice"
-        )
-        raise ValueError(f"{file}: {wrong}; correct the id")
+    if strange := [node for node in graph if node not in known]:
+        raise ValueError(f"{file}: a link ends at {strange[0]!r}, which is no node; correct the id")
+    if len(known) < len(data["nodes"]):
+        raise ValueError(f"{file}: an id stands twice; correct the id")
     return _topology(file, graph, strict, [])
 
 
