@@ -148,6 +148,7 @@ class Plan(Result):
         name, best = notation(require_instance(Strategy, strategy=asked)), notation(one.strategy)
         if one.step is None:
             return among_measured(one, asked)
+        same, name = name == best, name + f" on {one.cluster.name}" * (len(self.found) > 1)
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
         try:
             step = step_time(
@@ -163,7 +164,7 @@ class Plan(Result):
         other = self._with(asked, one, one.cluster.nodes - nodes)
         assert other.step is not None  # no speed was measured
         said = f"{name}: {_speed(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
-        if name == best:
+        if same:
             return f"{said}; it is the best."
         lost = 1 - other.choice.score / one.choice.score
         if lost <= 0:

@@ -104,6 +104,7 @@ def test_two_clusters_stand_in_one_table_and_the_cheaper_one_is_the_best():
     ):  # also where the best is on the second one
         assert "it is the best" in both.why_not(strategy)
     first = both.why_not(both.strategy, cluster=0)
+    assert first.startswith(f"{rp.parallel.notation(both.strategy)} on a100-80gb-selene: ")
     assert ("it is the best" in first) == (both.best is both.found[0])
 
 
