@@ -35,7 +35,7 @@ INSIDE = [path for path in MODULES if path.parent != PACKAGE or path.stem not in
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000. Whoever needs
 # more edits this table in the same commit and says why; whoever needs fewer lowers it.
-MOST_TOKENS = {"library": 325_300, "book": 106_600, "evidence": 50_800, "reproduce": 17_700}
+MOST_TOKENS = {"library": 325_800, "book": 106_600, "evidence": 50_800, "reproduce": 17_800}
 MOST_PUBLIC_NAMES = 219
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LIBRARY = {name for row in FLOORS[:-2] for name in row if not name.startswith("_")}
