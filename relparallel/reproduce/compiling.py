@@ -11,8 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
-from relparallel.book import s22
-
 from .pins import PACKAGE
 
 NOTICE = "relparallel: compiling kernels, once (about 15 s); `python -m relparallel warm` does it ahead"
@@ -147,7 +145,7 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "sampling", lambda: evaluate(torus, link_up=0.9, method="monte_carlo", samples=4096, rng=rng(0))
     yield "rare events", lambda: evaluate(torus, link_up=0.999, method="permutation", samples=64, rng=rng(0))
     yield "distances", lambda: rp.metrics.hop_statistics(fabric)
-    yield "resilience", lambda: s22.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0))
+    yield "resilience", lambda: rp.book.s22.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0))
     yield "pipeline schedules", lambda: rp.parallel.simulate_schedule("1f1b", stages=4, micro_batches=8)
     yield "step time", lambda: rp.parallel.step_time(gpt, split, selene, global_batch=64)
     yield "goodput", lambda: rp.training.goodput(failing(), 5.0, storage, recovery, spares=2)
