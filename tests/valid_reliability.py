@@ -30,7 +30,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "reliability.evaluate": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "exact",
-        "routing": "any", "groups": None, "directed": False, "reductions": True, "max_states": 1000,
+        "routing": "any", "groups": None, "reductions": True, "max_states": 1000,
         "max_seconds": 1.0, "rtol": 0.1, "samples": 100, "confidence": 0.95, "rng": None, "executor": None,
     },
     "reliability.evaluate (by chances of failure)": lambda: {

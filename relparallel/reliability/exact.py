@@ -40,7 +40,6 @@ def evaluate(
     routing: Routing = "any",
     *,
     groups: Groups | None = None,
-    directed: bool = False,
     link_down: LinkChance | None = None,
     node_down: NodeChance | None = None,
     reductions: bool = True,
@@ -78,9 +77,6 @@ def evaluate(
     groups : float, mapping of name to float, or sequence of (members, float), optional
         Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
         those named, or groups of labels of nodes and pairs of labels. Not with closed forms.
-    directed : bool, optional
-        Read a directed networkx graph: the first terminal must reach the others. Methods "auto" and "exact";
-        no bounds, no samples and no importance.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
@@ -127,14 +123,9 @@ def evaluate(
     asked = any(given is not None for given in (link_up, node_up, link_down, node_down, groups))
     link_up, node_up = 1.0 if link_up is None else link_up, 1.0 if node_up is None else node_up
     limits = reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor
-    if any(map(is_not, (method, routing, directed, *limits), _DEFAULTS)):
-        _require_settings(method, routing, directed, *limits)
-    if directed:
-        from relparallel.reliability.extensions.directed import read_arcs
-
-        problem = read_arcs(graph, terminals, (link_up, link_down), (node_up, node_down))  # type: ignore[arg-type]
-    else:
-        problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
+    if any(map(is_not, (method, routing, *limits), _DEFAULTS)):
+        _require_settings(method, routing, *limits)
+    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
     if groups is not None:
         from relparallel.reliability.extensions.srlg import read_groups
 
@@ -145,20 +136,14 @@ def evaluate(
     return answer(Question(graph, problem, routing, *limits), method)
 
 
-_SETTINGS: Final = ("directed", *Question._fields[3:])
-_DEFAULTS: Final = ("auto", "any", *map((evaluate.__kwdefaults__ or {}).__getitem__, _SETTINGS))
+_DEFAULTS: Final = ("auto", "any", *map((evaluate.__kwdefaults__ or {}).__getitem__, Question._fields[3:]))
 
 
-def _require_settings(method: Any, routing: Any, directed: Any, *limits: Any) -> None:
+def _require_settings(method: Any, routing: Any, *limits: Any) -> None:
     """Check which kind of answer is asked for and how much it may cost."""
     reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor = limits
     require_choice(_METHODS, method=method)
     require_choice(("any", "updown"), routing=routing)
-    require_flag(directed=directed)
-    if directed and routing == "updown":
-        raise ValueError("routing='updown' must not be combined with directed, got both")
-    if directed:
-        _require_one_of(_EXACT, method, "directed")
     require_flag(reductions=reductions)
     require_int(max_states=max_states, at_least=1, at_most=2**28)
     require_real(max_seconds=max_seconds, above=0)

@@ -63,7 +63,7 @@ _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at pe
 _MOST_STEPS = 2**62
 _MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric
 _SOME_STATES = 64  # of groups of shared risk that are asked for bounds or samples
-_MANY_STATES = 1024  # that are asked for an exact answer over up-down paths or in directed networks
+_MANY_STATES = 1024  # that are asked for an exact answer over up-down paths
 
 
 class Question(NamedTuple):
@@ -85,10 +85,6 @@ class Question(NamedTuple):
 def answer(question: Question, method: str) -> Reliability:
     """Answer by the method named; the reason is given where the method was not."""
     problem = question.problem
-    if problem.directed:
-        from relparallel.reliability.extensions.directed import solve_directed
-
-        return _by_states(question, partial(solve_directed, max_states=question.max_states), _MANY_STATES)
     if question.routing == "updown":
 
         def ask(about: Problem) -> Reliability:

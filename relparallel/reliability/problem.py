@@ -38,8 +38,7 @@ class Group:
 class Problem:
     """Which parts fail with which chance, and which nodes have to be connected.
 
-    Chances are (up, down), floats or objects that are fractions. ``directed``: rows of ``edges`` are
-    (tail, head), and the first terminal has to reach the others.
+    Chances are (up, down), floats or objects that are fractions.
     """
 
     edges: NDArray[np.int64]
@@ -48,7 +47,6 @@ class Problem:
     terminals: NDArray[np.int64]
     transit: NDArray[np.bool_]
     groups: tuple[Group, ...] = ()
-    directed: bool = False
 
     @property
     def in_fractions(self) -> bool:

@@ -1,6 +1,5 @@
 """Closed forms by their wiring: each agrees with the frontier DP, and what has none says why."""
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -89,7 +88,6 @@ def test_large_fat_trees_agree_with_the_forms_by_name():
         (fat_tree(4), {"link_up": 0.9}, "edge and aggregation switches"),
         (fat_tree(4), {"link_up": 0.9, "routing": "updown"}, "no more than 5 edge switches"),
         (fat_tree(4), {"link_up": 0.9, "groups": [((0,), 0.1)]}, "must not be combined"),
-        (nx.path_graph(3, create_using=nx.DiGraph), {"directed": True, "link_up": 0.9}, "directed"),
     ],
 )
 def test_what_has_no_form_says_why(network, arguments, words):

@@ -134,7 +134,7 @@ def test_an_exact_answer_loads_no_other_method():
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9)\n"
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9, method='exact')\n"
         "kinds = ('bounding', 'sampling', 'sensitivity', 'repair', 'closed_forms.form_recognition',\n"
-        "         'lumped.lumping', 'extensions.directed', 'extensions.counting', 'extensions.srlg')\n"
+        "         'lumped.lumping', 'extensions.counting', 'extensions.srlg')\n"
         "print([kind for kind in kinds if f'relparallel.reliability.{kind}' in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

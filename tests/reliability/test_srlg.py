@@ -215,10 +215,8 @@ def test_bad_groups_are_refused(groups):
     [
         {"routing": "updown", "method": "bounds"},
         {"routing": "updown", "link_up": Fraction(1, 2)},
-        {"directed": True, "groups": None, "routing": "updown"},
         {"link_up": Fraction(1, 2), "method": "bounds"},
-        {"directed": True, "method": "splitting"},
-        {"directed": True, "method": "monte_carlo", "link_up": Fraction(1, 2)},
+        {"method": "monte_carlo", "link_up": Fraction(1, 2)},
     ],
 )
 def test_questions_that_do_not_combine(arguments):

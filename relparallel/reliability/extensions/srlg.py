@@ -129,16 +129,11 @@ _STATE_SECONDS: Final = 1e-7  # of the compiled sweep for one state, at most; pl
 def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> tuple[Group, ...]:
     """Check the argument ``groups`` of `evaluate`."""
     place = {pair: i for i, pair in enumerate(map(tuple, problem.edges.tolist()))}
-    if problem.directed:
-        require_instance((tuple, list), groups=groups)
-        label, rows = {name: v for v, name in enumerate(graph)}, place  # type: ignore[arg-type]
-        risks: dict[str, Any] = {}
-    else:
-        topology = as_topology(graph)
-        label = {name: v for v, name in enumerate(topology.labels)}
-        pairs = list(map(tuple, topology.edges.tolist()))
-        rows = {ends: place.get(pair, -1) for pair in pairs for ends in (pair, pair[::-1])}
-        risks = {r.name: (r.nodes, [rows[pairs[e]] for e in r.edges]) for r in topology.shared_risk}
+    topology = as_topology(graph)
+    label = {name: v for v, name in enumerate(topology.labels)}
+    pairs = list(map(tuple, topology.edges.tolist()))
+    rows = {ends: place.get(pair, -1) for pair in pairs for ends in (pair, pair[::-1])}
+    risks = {r.name: (r.nodes, [rows[pairs[e]] for e in r.edges]) for r in topology.shared_risk}
     found: dict[tuple[frozenset[int], frozenset[int]], Chance] = {}
     for nodes, links, down in _members(groups, risks, label, rows):
         q = read_number("groups", down)
