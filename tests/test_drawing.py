@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from scipy.spatial.distance import pdist
+from small_networks import with_every_design
 
 from relparallel.book.s24.abridged import abridge
 from relparallel.book.s24.moved_circuits import reconfigure
@@ -48,7 +49,7 @@ PODS = [  # abridged
     abridge(hpn7(2), {"gpu": 3, "aggregation": 8}),
     abridge(meta_roce(2), {"rack": 3, "cluster": 4, "aggregation": 1}),
 ]
-DESIGNS = [
+CHOSEN = [
     fat_tree(4),
     leaf_spine(3, 2, 4),
     bcube(3, 0),
@@ -98,6 +99,7 @@ DESIGNS = [
     xpander(4, 3, 2, np.random.default_rng(0)),
     *PODS,
 ]
+DESIGNS = with_every_design(CHOSEN)
 
 
 @pytest.mark.parametrize("t", DESIGNS, ids=str)

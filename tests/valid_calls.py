@@ -8,11 +8,12 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
+import small_networks
 import valid_availability
 import valid_checkpoints
 import valid_closed_forms
@@ -84,33 +85,27 @@ def written(form: str) -> str:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    # topology
+    # topology: every design, then those with what is optional
+    **{f"topology.{name}": partial(small_networks.arguments, name) for name in rp.topology.names()},
+    "topology.leaf_spine": lambda: {"leaves": 3, "spines": 2, "hosts_per_leaf": 2, "cables": 2},
+    "topology.torus": lambda: {"dims": (3, 4), "wrap": (True, False)},
+    "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
+    "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
+    "topology.hyperx": lambda: {"dims": (2, 3), "t": 1, "k": 2},
+    "topology.nvl72": lambda: {"racks": 2, "nvswitch_detail": True},
+    "topology.rail_only": lambda: {"domains": 4, "gpus_per_domain": 2, "switch_ports": 8},
+    "topology.tpu_v4": lambda: {"dims": (4, 4, 8), "cubes": (5, 2)},
     "topology.Design": lambda: {"name": "own", "parameters": {"k": 4}, "paper": "al-fares2008"},
     "topology.SharedRisk": lambda: {"name": "duct", "nodes": (0, 1), "edges": (2,)},
     "topology.Topology": lambda: fields(rp.topology.fat_tree(4)),
     "topology.as_topology": lambda: {"graph": nx.cycle_graph(5), "name": "graph"},
-    "topology.bcube": lambda: {"n": 2, "k": 1},
     "topology.check": lambda: {"topology": rp.topology.fat_tree(4)},
-    "topology.dcell": lambda: {"n": 2, "k": 1},
     "topology.describe": lambda: {"design": "fat_tree", "k": 4},
-    "topology.fat_tree": lambda: {"k": 4},
-    "topology.leaf_spine": lambda: {"leaves": 3, "spines": 2, "hosts_per_leaf": 2, "cables": 2},
-    "topology.aspen": lambda: {"levels": 3, "k": 4, "fault_tolerance": (1, 0)},
-    "topology.f10": lambda: {"k": 4},
-    "topology.ficonn": lambda: {"n": 4, "k": 1},
-    "topology.mdcube": lambda: {"n": 2, "k": 1, "dims": (3, 2)},
-    "topology.three_tier": lambda: {"cores": 2, "pods": 2, "access_per_pod": 2, "hosts_per_access": 2},
-    "topology.vl2": lambda: {"d_a": 4, "d_i": 4},
-    "topology.c_through": lambda: {"aggregations": 2, "racks_per_aggregation": 2, "hosts_per_rack": 2},
-    "topology.helios": lambda: {
-        "pods": 4, "hosts_per_pod": 16, "electrical": 0.5, "optical": 0.5, "wavelengths": 8,
-    },
     "topology.paths": lambda: {
         "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "routing": "design",
         "rng": np.random.default_rng(1),
     },
     "topology.names": dict,
-    "topology.torus": lambda: {"dims": (3, 4), "wrap": (True, False)},
     "topology.UnitPrices": lambda: fields(rp.topology.unit_prices()),
     "topology.bill_of_materials": lambda: {
         "design": nx.cycle_graph(5), "prices": rp.topology.unit_prices(),
@@ -121,20 +116,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "topology.unit_prices": lambda: {"name": "helios2010"},
     "topology.racks": lambda: {"topology": rp.topology.fat_tree(4)},
-    "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
-    "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
-    "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
-    "topology.hammingmesh": lambda: {"a": 2, "b": 2, "x": 2, "y": 2},
-    "topology.hpn7": lambda: {"segments": 1},
-    "topology.hyperx": lambda: {"dims": (2, 3), "t": 1, "k": 2},
-    "topology.jellyfish": lambda: {"n": 8, "k": 4, "r": 3, "rng": np.random.default_rng(1)},
-    "topology.meta_roce": lambda: {"pods": 1},
-    "topology.nvl72": lambda: {"racks": 2, "nvswitch_detail": True},
-    "topology.polarfly": lambda: {"q": 3, "p": 1},
-    "topology.rail_only": lambda: {"domains": 4, "gpus_per_domain": 2, "switch_ports": 8},
-    "topology.slim_fly": lambda: {"q": 5, "p": 1},
-    "topology.tpu_v4": lambda: {"dims": (4, 4, 8), "cubes": (5, 2)},
-    "topology.xpander": lambda: {"d": 3, "k": 2, "p": 1, "rng": np.random.default_rng(1)},
     "topology.orbits": lambda: {
         "topology": nx.cycle_graph(3), "node_colours": np.zeros(3), "edge_colours": np.zeros(3),
     },

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.drawing.shapes import Points, circle, fans, spread, turned
-from relparallel.topology import Topology
-from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
+from relparallel.topology import Topology, describe
 
 _STEP: Final = 2.2  # between two rows of tiers, in distances of hosts
 _BELOW: Final = -1.1  # the row of NVSwitches, below the GPUs that they join
@@ -40,13 +39,6 @@ def _axes(t: Topology) -> Points:
 def ring(t: Topology) -> Points:
     """All nodes on one circle."""
     return circle(t.num_nodes, 0.5 / math.sin(math.pi / max(t.num_nodes, 2)))
-
-
-def wraps(t: Topology) -> NDArray[np.bool_]:
-    """Cables that run round the edge of a torus of two or three dimensions."""
-    place = _places(t)
-    apart = np.abs(np.diff(place[t.edges], axis=1)[:, 0])
-    return np.asarray((apart > 1).any(axis=1) & (place.shape[1] > 1))
 
 
 def outward(t: Topology, edges: NDArray[np.int64]) -> Points:
@@ -145,24 +137,15 @@ def copies(t: Topology) -> Points:
 
 
 def sizes(t: Topology) -> list[int]:
-    """Servers of a copy of every level of a DCell or FiConn."""
+    """Servers of a copy of every level of a DCell or FiConn: those of the design with fewer levels."""
     n, k = (int(t.meta.parameters[name]) for name in ("n", "k"))
-    return list((dcell_servers if t.meta.name == "dcell" else ficonn_servers)(n, k))
+    return [describe(t.meta.name, n=n, k=level).hosts for level in range(k + 1)]
 
 
 def cells(t: Topology) -> NDArray[np.int64]:
     """Cell of the lowest level in which a node of a DCell or FiConn stands."""
     node = np.arange(t.num_nodes)
     return np.where(t.endpoint, node // int(t.meta.parameters["n"]), node - t.num_hosts)
-
-
-def levels(t: Topology) -> NDArray[np.int64]:
-    """Level of every cable: of its switch in a BCube, of the copies that it joins in a DCell or FiConn."""
-    if t.meta.name == "bcube":
-        return np.asarray(t.tier[t.edges].max(axis=1) - 1)
-    ends = np.where(t.endpoint[t.edges], t.edges, t.edges[:, :1])  # a switch belongs to its servers
-    apart = [ends[:, 0] // size != ends[:, 1] // size for size in sizes(t)]
-    return np.asarray(np.sum(apart, axis=0, dtype=np.int64))
 
 
 def is_nvswitch(t: Topology) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from relparallel.drawing.shapes import Points, circle, fans, spread, turned, unit
 from relparallel.topology import Topology
+from relparallel.topology.designs.finite_geometry import clusters
 
 IntArray = NDArray[np.int64]
 
@@ -77,24 +78,9 @@ def planes(t: Topology) -> Points:
     return _with_hosts(t, centres, unit(away))
 
 
-def clusters(t: Topology) -> IntArray:
-    """Cluster of every node of a PolarFly: 0 the quadrics, then one for each neighbour of the first of them.
-
-    A cluster holds the neighbour first and what is joined to it; what is left over is with the quadrics.
-    """
-    switches = _switches(t)
-    of, quadrics = np.zeros(t.num_nodes, dtype=np.int64), switches[-int(t.meta.parameters["q"]) - 1 :]
-    free = np.isin(np.arange(t.num_nodes), switches) & ~np.isin(np.arange(t.num_nodes), quadrics)
-    hubs = [node for node in _neighbours(t, quadrics[0]) if free[node]]
-    for number, hub in enumerate(hubs, start=1):
-        of[hub] = number
-    free[hubs] = False
-    for number, hub in enumerate(hubs, start=1):
-        joined = [node for node in _neighbours(t, hub) if free[node]]
-        of[joined], free[joined] = number, False
-    hosts = np.flatnonzero(np.isin(np.arange(t.num_nodes), switches, invert=True))
-    of[hosts] = of[t.indices[t.indptr[hosts]]]
-    return of
+def quadrics(t: Topology) -> NDArray[np.bool_]:
+    """Switches of a PolarFly that its picture shows in the middle: they have a cable less."""
+    return np.arange(t.num_nodes) > t.num_nodes - int(t.meta.parameters["q"]) - 2
 
 
 def _from_hub(t: Topology, cluster: IntArray, number: int) -> IntArray:

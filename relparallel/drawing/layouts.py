@@ -1,9 +1,9 @@
-"""Which layout a design has, and which of its nodes are shaded as one."""
+"""What a layout is, which one a design has, and which of its nodes are shaded as one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -12,36 +12,72 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
 from relparallel._checks import require_choice
-from relparallel.drawing import grids, groups
+from relparallel.drawing import cables, grids, groups
 from relparallel.drawing.shapes import Points
 from relparallel.topology import Topology, as_topology
 from relparallel.topology.description import rules
+from relparallel.topology.designs.finite_geometry import clusters
 
-_LAYOUTS: Final[Mapping[str, Callable[[Topology], Points]]] = {
-    "bcube": grids.bcube,
-    "boards": grids.boards,
-    "circles": groups.circles,
-    "copies": grids.copies,
-    "groups": groups.groups,
-    "hyperx": grids.hyperx,
-    "mdcube": grids.mdcube,
-    "planes": groups.planes,
-    "ring": grids.ring,
-    "rings_of_subgroups": groups.rings_of_subgroups,
-    "spokes": groups.spokes,
-    "star": groups.groups,
-    "tiers": grids.tier_layout,
-    "torus": grids.torus,
+IntArray = NDArray[np.int64]
+
+
+def _box(part: Points) -> Patch:
+    (left, low), (right, high) = part.min(axis=0), part.max(axis=0)
+    return FancyBboxPatch((left - 0.1, low), right - left + 0.2, high - low, "round,pad=0.32")
+
+
+def _sheet(part: Points) -> Patch:
+    hull = part[ConvexHull(part).vertices]
+    return Polygon(hull + 0.42 * np.sign(hull - hull.mean(axis=0)) * [1.0, 0.5])
+
+
+def _disc(part: Points) -> Patch:
+    middle = (part.min(axis=0) + part.max(axis=0)) / 2
+    return Circle((float(middle[0]), float(middle[1])), float(np.hypot(*(part - middle).T).max()) + 0.45)
+
+
+def _pods(t: Topology) -> IntArray:
+    return t.pod
+
+
+def _always(t: Topology) -> bool:
+    return True
+
+
+def _never(t: Topology) -> bool:
+    return False
+
+
+class Layout(NamedTuple):
+    """Where nodes stand, which of them are shaded as one and how, and how cables run."""
+
+    positions: Callable[[Topology], Points]
+    parts: Callable[[Topology], IntArray] | None = None  # part of every node, -1 for none
+    shade: Callable[[Points], Patch] = _disc
+    lines: Callable[[Topology, Points, IntArray], cables.Lines] = cables.straight
+    rows: Callable[[Topology], bool] = _never  # rows, which may be stretched to fill a panel
+    marked: Callable[[Topology], NDArray[np.bool_]] | None = None  # switches that are vermilion
+
+
+LAYOUTS: Final[Mapping[str, Layout]] = {
+    "bcube": Layout(
+        grids.bcube, lines=cables.arcs_of_a_table, rows=lambda t: bool(t.meta.parameters["k"] > 1)
+    ),
+    "boards": Layout(grids.boards, _pods, _box, grids.combs),
+    "circles": Layout(groups.circles, _pods),
+    "copies": Layout(grids.copies, grids.cells),
+    "groups": Layout(groups.groups, _pods),
+    "hyperx": Layout(grids.hyperx, lines=cables.arcs_between_switches),
+    "mdcube": Layout(grids.mdcube, _pods, _box, cables.arcs_of_a_table),
+    "planes": Layout(groups.planes, clusters, marked=groups.quadrics),
+    "ring": Layout(grids.ring),
+    "rings_of_subgroups": Layout(groups.rings_of_subgroups, _pods),
+    "spokes": Layout(groups.spokes, _pods),
+    "star": Layout(groups.groups),
+    "tiers": Layout(grids.tier_layout, _pods, _box, cables.bent_between_equals, _always),
+    "torus": Layout(grids.torus, grids.sheets, _sheet, cables.round_the_edge),
 }
-_BOXES: Final = ("boards", "mdcube", "tiers")
-_DISCS: Final[Mapping[str, Callable[[Topology], NDArray[np.int64]]]] = {
-    "circles": lambda t: t.pod,
-    "copies": grids.cells,
-    "groups": lambda t: t.pod,
-    "planes": groups.clusters,
-    "rings_of_subgroups": lambda t: t.pod,
-    "spokes": lambda t: t.pod,
-}
+"""By name, which the ``@design`` of a network gives."""
 
 
 def positions(topology: Topology | nx.Graph[Any]) -> Points:
@@ -64,42 +100,22 @@ def positions(topology: Topology | nx.Graph[Any]) -> Points:
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
     t = as_topology(topology, name="topology")
-    return _LAYOUTS[require_choice(_LAYOUTS, **{f"layout in the @design of {t.meta.name}": layout(t)})](t)
+    return layout(t).positions(t)
 
 
-def layout(t: Topology) -> str:
+def layout(t: Topology) -> Layout:
     """Layout that the design names; rows where it names none and has tiers, else a ring or a star."""
     rule = rules().get(t.meta.name)
     named = "tiers" if rule is None else rule.layout
-    if named != "tiers" or (grids.is_tiered(t) and not (t.meta.name == "nvl72" and t.num_switches < 2)):
-        return named
-    return "ring" if t.endpoint.all() else "star"
+    if named == "tiers" and not (grids.is_tiered(t) and t.num_switches > 1):
+        named = "ring" if t.endpoint.all() else "star"
+    return LAYOUTS[require_choice(LAYOUTS, **{f"layout in the @design of {t.meta.name}": named})]
 
 
 def shades(t: Topology, points: Points) -> list[Patch]:
     """Pods, boards and containers as boxes, groups as discs."""
     form = layout(t)
-    if form in _DISCS:
-        return [_disc(part) for part in _parts(_DISCS[form](t), points)]
-    if form == "torus":
-        return [_sheet(part) for part in _parts(grids.sheets(t), points)]
-    return [_box(part) for part in _parts(t.pod, points)] if form in _BOXES else []
-
-
-def _parts(label: NDArray[np.int64], points: Points) -> list[Points]:
-    return [points[label == value] for value in np.unique(label[label >= 0])]
-
-
-def _box(part: Points) -> Patch:
-    (left, low), (right, high) = part.min(axis=0), part.max(axis=0)
-    return FancyBboxPatch((left - 0.1, low), right - left + 0.2, high - low, "round,pad=0.32")
-
-
-def _sheet(part: Points) -> Patch:
-    hull = part[ConvexHull(part).vertices]
-    return Polygon(hull + 0.42 * np.sign(hull - hull.mean(axis=0)) * [1.0, 0.5])
-
-
-def _disc(part: Points) -> Patch:
-    middle = (part.min(axis=0) + part.max(axis=0)) / 2
-    return Circle((float(middle[0]), float(middle[1])), float(np.hypot(*(part - middle).T).max()) + 0.45)
+    if form.parts is None:
+        return []
+    part = form.parts(t)
+    return [form.shade(points[part == value]) for value in np.unique(part[part >= 0])]

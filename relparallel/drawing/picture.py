@@ -15,10 +15,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
-from relparallel.drawing.grids import combs, outward
 from relparallel.drawing.layouts import layout, positions, shades
 from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours
-from relparallel.drawing.shapes import Points, arcs, bows, unit
+from relparallel.drawing.shapes import Points
 from relparallel.plotting import PALETTE, figure
 from relparallel.topology import Topology, as_topology
 
@@ -62,8 +61,7 @@ def draw_topology(
     _draw_cables(t, ax, points, walks, np.sqrt(area))
     _draw_nodes(t, ax, points, area, [node for walk in walks for node in (walk[0, 0], walk[-1, 1])])
     _draw_counts(t, ax, points)
-    rows = layout(t) == "tiers" or (t.meta.name == "bcube" and t.meta.parameters["k"] > 1)
-    ax.set_aspect("auto" if rows else "equal", adjustable="datalim")
+    ax.set_aspect("auto" if layout(t).rows(t) else "equal", adjustable="datalim")
     ax.margins(0.06)
     ax.axis("off")
 
@@ -137,7 +135,7 @@ def _draw_cables(
     lines: list[tuple[NDArray[np.int64], Any, Any]] = [(t.edges[order], colours[order], width)]
     lines += [(walk, PALETTE[_ROUTES[i % len(_ROUTES)]], 0.38 * size) for i, walk in enumerate(walks)]
     for level, (edges, colour, width) in enumerate(lines):
-        drawn = LineCollection(_lines(t, points, edges), colors=colour, linewidths=width)
+        drawn = LineCollection(layout(t).lines(t, points, np.sort(edges)), colors=colour, linewidths=width)
         ax.add_collection(drawn).set_zorder(1 + level / 10)
 
 
@@ -185,43 +183,3 @@ def _walk(t: Topology, path: Sequence[Hashable]) -> NDArray[np.int64]:
     if not walk or any(frozenset(pair) not in known for pair in walk):
         raise ValueError(f"paths must follow cables of {t!r}, got {path!r}")
     return np.array(walk)
-
-
-def _lines(t: Topology, points: Points, edges: NDArray[np.int64]) -> list[Any]:
-    """Points of every cable: straight where it meets no third node, else an arc."""
-    edges = np.sort(edges, axis=1)
-    start, end = points[edges[:, 0]], points[edges[:, 1]]
-    form = layout(t)
-    if form == "hyperx":
-        between = ~t.endpoint[edges].any(axis=1) | t.endpoint.all()
-        return _mixed(between, start, end, arcs(start, end)[between])
-    if form in ("bcube", "mdcube") and t.meta.parameters["k"] < 2:
-        return list(arcs(start, end))
-    if form == "boards":
-        return combs(t, points, edges)
-    if form == "torus":
-        return _round_the_edge(t, edges, start, end)
-    if form == "tiers":
-        level = t.tier[edges[:, 0]] == t.tier[edges[:, 1]]  # a circuit between two racks, bent upwards
-        height = np.minimum(0.1 * np.hypot(*(end - start)[level].T), 1.6)
-        return _mixed(level, start, end, bows(end[level], start[level], height))
-    return list(np.stack([start, end], axis=1))
-
-
-def _round_the_edge(t: Topology, edges: NDArray[np.int64], start: Points, end: Points) -> list[Any]:
-    """Cables of a torus; one round the edge is an arc in two dimensions, in three a stub at both ends."""
-    direction = outward(t, edges)
-    around = direction.any(axis=1)
-    if len([length for length in t.meta.parameters["dims"] if length > 1]) < 3:
-        return _mixed(around, start, end, bows(end[around], start[around], 0.4))
-    out = 0.33 * unit(direction)
-    stubs = np.stack([start, start + out, np.full_like(start, np.nan), end - out, end], axis=1)
-    return _mixed(around, start, end, stubs[around])
-
-
-def _mixed(curved: Any, start: Points, end: Points, curves: Any) -> list[Any]:
-    """Straight lines, with curves in the place of some."""
-    lines: list[Any] = list(np.stack([start, end], axis=1))
-    for place, curve in zip(np.flatnonzero(curved), curves, strict=True):
-        lines[place] = curve
-    return lines

@@ -14,6 +14,7 @@ import scipy
 
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, parts
+from relparallel.topology.description import rules
 
 _DENSE: Final = 1200  # nodes up to which eigenvectors are found
 
@@ -60,11 +61,9 @@ def _boxes(shape: tuple[int, ...], hosts: int) -> Iterator[IntArray]:
 
 def _shape(t: Topology) -> tuple[int, ...]:
     """Lengths of the array in which the hosts of a design are numbered, where its lines meet at switches."""
-    own = t.meta.parameters
-    if t.meta.name == "bcube":
-        return (int(own["n"]),) * (int(own["k"]) + 1)
-    rails = {"dgx_superpod": 8, "hpn7": 8, "nvl72": 72, "rail_only": int(own.get("gpus_per_domain", 8))}
-    return (t.num_hosts // rails.get(t.meta.name, 1), rails.get(t.meta.name, 1))
+    rule = rules().get(t.meta.name)
+    lengths = rule.grid(**t.meta.parameters) if rule is not None and rule.grid is not None else ()
+    return (t.num_hosts // math.prod(lengths), *lengths)
 
 
 def _placed(t: Topology, order: IntArray) -> BoolArray:

@@ -1,9 +1,15 @@
 """What a design promises, and the registry of all designs.
 
 A design is one function in a module of `relparallel.topology.designs`. Its decorator names its closed forms,
-its symmetries, how it is drawn and its paper; its closed forms check its arguments::
+its symmetries, how it is drawn, the sizes it comes in and its paper; its closed forms check its arguments::
 
-    @design(closed_form=_ring, symmetries=_ring_moves, layout="ring", paper="someone2026ring")
+    @design(
+        closed_form=_ring,
+        symmetries=_ring_moves,
+        layout="ring",
+        sizes=lambda hosts: [{"n": hosts}],
+        paper="someone2026ring",
+    )
     def ring(n: int) -> Topology:
         form = planned("ring", n)
         ...
@@ -12,7 +18,7 @@ its symmetries, how it is drawn and its paper; its closed forms check its argume
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -27,6 +33,8 @@ from relparallel.topology.parts import Design
 if TYPE_CHECKING:
     import pandas as pd
 
+    from relparallel.topology.fabric import Topology
+
 Builder = TypeVar("Builder", bound=Callable[..., Any])
 
 
@@ -37,6 +45,9 @@ class Rule(NamedTuple):
     closed_form: Callable[..., Description]
     symmetries: Callable[..., Sequence[IntArray]] | None
     layout: str
+    stripes: Callable[[Topology], IntArray] | None
+    grid: Callable[..., tuple[int, ...]] | None
+    sizes: Callable[[int], Iterable[dict[str, Any]]] | None
     paper: str
 
 
@@ -89,18 +100,24 @@ def design(
     closed_form: Callable[..., Description],
     symmetries: Callable[..., Sequence[IntArray]] | None = None,
     layout: str = "tiers",
+    stripes: Callable[[Topology], IntArray] | None = None,
+    grid: Callable[..., tuple[int, ...]] | None = None,
+    sizes: Callable[[int], Iterable[dict[str, Any]]] | None = None,
     paper: str = "",
 ) -> Callable[[Builder], Builder]:
     """Register the decorated builder as the design of its name.
 
     ``closed_form`` checks the parameters and gives the `Description`, without a name and with parameters only
     where they differ from the arguments; ``symmetries`` permutations of the nodes, each of which is proved
-    before it is used, and None of a random design; ``layout`` is one of `relparallel.drawing.layouts`;
-    ``paper`` a citation key.
+    before it is used, and None of a random design. ``layout`` is one of `relparallel.drawing.layouts`;
+    ``stripes`` the colour of every cable: 0 grey, 1 blue, 2 orange, 3 purple, 4 sky, 5 vermilion for light.
+    ``grid`` gives, where hosts are numbered in an array whose lines meet at switches, all its lengths but the
+    first. ``sizes`` gives, for a number of hosts from about 20 on, parameters among which the network of that
+    size is; those that break a rule of the paper are passed over. ``paper`` is a citation key.
     """
 
     def register(builder: Builder) -> Builder:
-        _RULES[builder.__name__] = Rule(builder, closed_form, symmetries, layout, paper)
+        _RULES[builder.__name__] = Rule(builder, closed_form, symmetries, layout, stripes, grid, sizes, paper)
         return builder
 
     return register

@@ -5,6 +5,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from small_networks import with_every_design
 
 from relparallel.book.s22.throughput import aggregate_bottleneck_throughput
 from relparallel.metrics import ecmp_load
@@ -36,7 +37,7 @@ from relparallel.topology import (
     vl2,
 )
 
-SYMMETRIC = [
+CHOSEN = [
     fat_tree(4), bcube(3, 1), dcell(3, 1), torus((4, 3)), leaf_spine(3, 2, 4), f10(4), vl2(4, 4),
     aspen(4, 6, (0, 2, 0)), three_tier(3, 2, 4, 2), c_through(3, 2, 2), helios(3, 8, 0.5, 0.5, 2),
     ficonn(4, 1), ficonn(4, 2), ficonn(8, 2), mdcube(4, 1, (3, 3)), mdcube(3, 1, (3, 2, 3)),
@@ -44,6 +45,7 @@ SYMMETRIC = [
     polarfly(4, 2), polarfly(5, 0), dragonfly(2, 4, 2), dragonfly(2, 3, 4), dragonfly(1, 4, 2, "palmtree"),
     dragonfly_plus(2, 3, 2, 4), rail_only(16, 3, 8), nvl72(2), dgx_superpod(1, True),
 ]  # fmt: skip
+SYMMETRIC = with_every_design(CHOSEN)
 
 graphs = st.builds(
     lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),

@@ -155,6 +155,19 @@ def tiered(form: Description, pods: Sequence[IntArray], parents: Sequence[IntArr
     return wired(form, *cables, pod=dict(zip(kinds, pods, strict=False)))
 
 
+def between_pods(t: Topology) -> IntArray:
+    """Stripes: cables between two pods."""
+    return np.asarray(t.pod[t.edges[:, 0]] != t.pod[t.edges[:, 1]], dtype=np.int64)
+
+
+def within(t: Topology, group: IntArray) -> IntArray:
+    """Stripes: cables between two switches of one group."""
+    inside = (group[t.edges[:, 0]] == group[t.edges[:, 1]]) & (
+        ~t.endpoint[t.edges].any(axis=1) | t.endpoint.all()
+    )
+    return np.asarray(inside, dtype=np.int64)
+
+
 def tree_hops(*arity: int) -> tuple[int, float | None]:
     """Diameter and mean distance where hosts of one pod of level i, and of no lower one, are 2i apart."""
     inside = [math.prod(arity[:i]) for i in range(len(arity) + 1)]

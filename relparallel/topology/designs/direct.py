@@ -7,7 +7,7 @@ HammingMesh, ``x``, ``y`` those of boards.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -51,7 +51,27 @@ def _torus_moves(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArra
     return [*shifts, *mirrors, *swaps]
 
 
-@design(closed_form=_torus, symmetries=_torus_moves, layout="torus", paper="adiga2005torus")
+def _round_the_edge(t: Topology) -> IntArray:
+    """Stripes: cables round the edge, but not those of a ring."""
+    dims = [length for length in t.meta.parameters["dims"] if length > 1] or [1]
+    place = np.array(np.unravel_index(t.edges, dims))
+    apart = np.abs(np.diff(place, axis=2)).max(axis=0, initial=0)[:, 0]
+    return np.where(len(dims) > 1, apart > 1, False).astype(np.int64)
+
+
+def _torus_sizes(hosts: int) -> list[dict[str, Any]]:
+    side = round(hosts ** (1 / 3))
+    return [{"dims": (side, side + i, side + j)} for i, j in ((0, 0), (0, 1), (1, 1))]
+
+
+@design(
+    closed_form=_torus,
+    symmetries=_torus_moves,
+    layout="torus",
+    stripes=_round_the_edge,
+    sizes=_torus_sizes,
+    paper="adiga2005torus",
+)
 def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     """Torus: nodes are points of a grid, joined to the next point in every dimension, round the edge.
 
@@ -106,6 +126,8 @@ def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Descript
     closed_form=_tpu_v4,
     symmetries=lambda dims, cubes: _torus_moves(dims),
     layout="torus",
+    stripes=_round_the_edge,
+    sizes=lambda hosts: [{"dims": (CUBE * a,) * 3} for a in range(1, 5)],
     paper="jouppi2023tpuv4",
 )
 def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
@@ -194,7 +216,26 @@ def _hammingmesh_moves(a: int, b: int, x: int, y: int) -> list[IntArray]:
     return [*moves, *swaps, *mirrors]
 
 
-@design(closed_form=_hammingmesh, symmetries=_hammingmesh_moves, layout="boards", paper="hoefler2022hxmesh")
+def _hammingmesh_sizes(hosts: int) -> list[dict[str, int]]:
+    """Boards of four by four, or fewer, in a square."""
+    board = 4 if hosts >= 1000 else 2
+    side = math.isqrt(hosts) // board
+    return [{"a": board, "b": board, "x": length, "y": length} for length in (side, side + 1)]
+
+
+def _to_switches(t: Topology) -> IntArray:
+    """Stripes: cables to the switches of rows, and to those of columns."""
+    return np.asarray(t.node_kind[t.edges].max(axis=1), dtype=np.int64)
+
+
+@design(
+    closed_form=_hammingmesh,
+    symmetries=_hammingmesh_moves,
+    layout="boards",
+    stripes=_to_switches,
+    sizes=_hammingmesh_sizes,
+    paper="hoefler2022hxmesh",
+)
 def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     """HammingMesh: boards are meshes; each row and column of accelerators has a switch at the board edges.
 

@@ -12,7 +12,14 @@ import numpy as np
 from relparallel._checks import require_int
 from relparallel.topology._arrays import IntArray, joined
 from relparallel.topology.description import Description, design, planned
-from relparallel.topology.designs._shared import blocks, describe_switched, rolled, switched, with_own_servers
+from relparallel.topology.designs._shared import (
+    blocks,
+    describe_switched,
+    rolled,
+    switched,
+    with_own_servers,
+    within,
+)
 from relparallel.topology.fabric import Topology
 
 _LARGEST = 2**13  # two q x q grids of switches pass the limit of what is built long before
@@ -129,7 +136,12 @@ def _slim_fly_moves(q: int, p: int) -> list[IntArray]:
 
 
 @design(
-    closed_form=_slim_fly, symmetries=_slim_fly_moves, layout="rings_of_subgroups", paper="besta2014slimfly"
+    closed_form=_slim_fly,
+    symmetries=_slim_fly_moves,
+    layout="rings_of_subgroups",
+    stripes=lambda t: within(t, t.pod),
+    sizes=lambda hosts: [{"q": q, "p": (3 * q + 1) // 4} for q in range(3, 100)],
+    paper="besta2014slimfly",
 )
 def slim_fly(q: int, p: int) -> Topology:
     """Slim Fly: the graph of McKay, Miller and Siran on two q x q grids of switches.
@@ -208,7 +220,35 @@ def _polarfly_moves(q: int, p: int) -> list[IntArray]:
     return _with_servers(found, place.size, p)
 
 
-@design(closed_form=_polarfly, symmetries=_polarfly_moves, layout="planes", paper="lakhotia2022polarfly")
+def clusters(t: Topology) -> IntArray:
+    """Cluster of every node of a PolarFly: 0 the quadrics, then one for each neighbour of the first of them.
+
+    A cluster holds the neighbour first and what is joined to it; what is left over is with the quadrics.
+    """
+    switches = t.switches if t.num_switches else np.arange(t.num_nodes)
+    of, quadrics = np.zeros(t.num_nodes, dtype=np.int64), switches[-int(t.meta.parameters["q"]) - 1 :]
+    free = np.isin(np.arange(t.num_nodes), switches) & ~np.isin(np.arange(t.num_nodes), quadrics)
+    near = np.split(t.indices, t.indptr[1:-1])
+    hubs = [node for node in near[quadrics[0]] if free[node]]
+    for number, hub in enumerate(hubs, start=1):
+        of[hub] = number
+    free[hubs] = False
+    for number, hub in enumerate(hubs, start=1):
+        joined = [node for node in near[hub] if free[node]]
+        of[joined], free[joined] = number, False
+    hosts = np.flatnonzero(np.isin(np.arange(t.num_nodes), switches, invert=True))
+    of[hosts] = of[t.indices[t.indptr[hosts]]]
+    return of
+
+
+@design(
+    closed_form=_polarfly,
+    symmetries=_polarfly_moves,
+    layout="planes",
+    stripes=lambda t: within(t, clusters(t)),
+    sizes=lambda hosts: [{"q": q, "p": (q + 1) // 2} for q in range(3, 140)],
+    paper="lakhotia2022polarfly",
+)
 def polarfly(q: int, p: int | None = None) -> Topology:
     """PolarFly: switches are the points of the projective plane over GF(q), joined when orthogonal.
 

@@ -73,11 +73,26 @@ def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -
     return _described(rails, NVLink(gpus_per_domain), 2 if domains > 1 and gpus_per_domain > 1 else 1)
 
 
+def _by_rail(t: Topology) -> IntArray:
+    """Stripes: the rail of a cable where there are at most four, else whether it is the first."""
+    rail = t.rail[t.edges].max(axis=1)
+    return np.where(rail >= 0, rail + 1, 0) if t.rail.max() < 4 else (rail == 0).astype(np.int64)
+
+
+def _rail_only_sizes(hosts: int) -> list[dict[str, int]]:
+    """Switches of 64, 128 or 256 ports, or of 8 for a few hosts, and so many leaves that no port is free."""
+    ports = (64, 128, 256) if hosts >= 1000 else (8,)
+    return [{"domains": 2**i * p // 2, "switch_ports": p} for p in ports for i in range(1, 9)]
+
+
 @design(
     closed_form=_rail_only,
     symmetries=lambda domains, gpus_per_domain, switch_ports: _rail_moves(
         _rail_only(domains, gpus_per_domain, switch_ports).nodes, domains, gpus_per_domain
     ),
+    stripes=_by_rail,
+    grid=lambda domains, gpus_per_domain, switch_ports: (gpus_per_domain,),
+    sizes=_rail_only_sizes,
     paper="wang2024railonly",
 )
 def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Topology:
@@ -123,6 +138,9 @@ def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
     symmetries=lambda racks, nvswitch_detail: _rail_moves(
         _nvl72(racks, nvswitch_detail).nodes, racks, _TRAY_GPUS
     ),
+    stripes=_by_rail,
+    grid=lambda racks, nvswitch_detail: (_TRAYS * _TRAY_GPUS,),
+    sizes=lambda hosts: [{"racks": racks} for racks in range(1, 1200)],
     paper="nvidia2025gb200",
 )
 def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:

@@ -17,6 +17,7 @@ from relparallel.topology._arrays import IntArray, joined
 from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import (
     alike,
+    between_pods,
     blocks,
     describe_switched,
     exchange,
@@ -61,7 +62,14 @@ def _dragonfly_moves(p: int, a: int, h: int, arrangement: str = "consecutive") -
     return [rolled(blocks((switch.size, p), (switch.size,)), (1, None)), *moves]
 
 
-@design(closed_form=_dragonfly, symmetries=_dragonfly_moves, layout="groups", paper="kim2008dragonfly")
+@design(
+    closed_form=_dragonfly,
+    symmetries=_dragonfly_moves,
+    layout="groups",
+    stripes=between_pods,
+    sizes=lambda hosts: [{"p": h, "a": 2 * h, "h": h} for h in range(1, 60)],
+    paper="kim2008dragonfly",
+)
 def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topology:
     """Dragonfly: groups of a fully joined switches, and one cable between every two groups.
 
@@ -128,6 +136,8 @@ def _dragonfly_plus_moves(l: int, s: int, p: int, h: int) -> list[IntArray]:  # 
     closed_form=_dragonfly_plus,
     symmetries=_dragonfly_plus_moves,
     layout="spokes",
+    stripes=between_pods,
+    sizes=lambda hosts: [{"l": h, "s": h, "p": h, "h": h} for h in range(1, 60)],
     paper="shpiner2017dragonflyplus",
 )
 def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - the paper's letter
@@ -195,7 +205,22 @@ def _hyperx_moves(dims: Sequence[int], t: int, k: int = 1) -> list[IntArray]:
     return [*points, *swaps, *([rolled(parts, (len(dims), None))] if t else [])]
 
 
-@design(closed_form=_hyperx, symmetries=_hyperx_moves, layout="hyperx", paper="ahn2009hyperx")
+def _rows_and_columns(t: Topology) -> IntArray:
+    """Stripes: cables along the last dimension, and along all others."""
+    dims, first = t.meta.parameters["dims"], t.num_hosts if t.num_switches else 0
+    row = (t.edges - first) // dims[-1]
+    between = (t.edges >= first).all(axis=1)
+    return np.where(between, 1 + (row[:, 0] != row[:, 1]), 0)
+
+
+@design(
+    closed_form=_hyperx,
+    symmetries=_hyperx_moves,
+    layout="hyperx",
+    stripes=_rows_and_columns,
+    sizes=lambda hosts: [{"dims": (s, s, s), "t": 3 * s // 2} for s in range(1, 60)],
+    paper="ahn2009hyperx",
+)
 def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     """HyperX: switches are points of a grid; those that differ in one coordinate are joined.
 

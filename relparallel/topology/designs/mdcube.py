@@ -7,12 +7,13 @@ containers along dimension d. Every cable has 400 Gbit/s (a server's a tenth) an
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, describe, design, planned
-from relparallel.topology.designs._shared import blocks, flat, orders, rolled, wired
+from relparallel.topology.designs._shared import between_pods, blocks, flat, orders, rolled, wired
 from relparallel.topology.designs.direct import require_dims
 from relparallel.topology.designs.server_centric import bcube, bcube_moves
 from relparallel.topology.fabric import Topology
@@ -67,7 +68,19 @@ def _mdcube_moves(n: int, k: int, dims: Sequence[int]) -> list[IntArray]:
     return [*found, *_containers_exchanged(n, tuple(dims))]
 
 
-@design(closed_form=_mdcube, symmetries=_mdcube_moves, layout="mdcube", paper="wu2009mdcube")
+def _mdcube_sizes(hosts: int) -> list[dict[str, Any]]:
+    grids = [(length, length + more) for length in range(2, 40) for more in (0, 1)]
+    return [{"n": n, "k": 1, "dims": dims} for n in range(4, 49, 4) for dims in grids]
+
+
+@design(
+    closed_form=_mdcube,
+    symmetries=_mdcube_moves,
+    layout="mdcube",
+    stripes=between_pods,
+    sizes=_mdcube_sizes,
+    paper="wu2009mdcube",
+)
 def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
     """MDCube: containers, each a BCube_k of n-port switches, joined directly along every dimension of a grid.
 

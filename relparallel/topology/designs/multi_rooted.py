@@ -49,7 +49,21 @@ def _three_tier_moves(cores: int, pods: int, access_per_pod: int, hosts_per_acce
     return nested(layout, pod=pods, access=access_per_pod, host=hosts_per_access, pair=2, core=cores)
 
 
-@design(closed_form=_three_tier, symmetries=_three_tier_moves, paper="cisco2007multitier")
+def _three_tier_sizes(hosts: int) -> list[dict[str, int]]:
+    rack = min(48, hosts // 4)
+    racks = round(hosts / rack)
+    return [
+        {"cores": 8, "pods": max(round(racks / a), 2), "access_per_pod": a, "hosts_per_access": rack}
+        for a in (8, 32)
+    ]
+
+
+@design(
+    closed_form=_three_tier,
+    symmetries=_three_tier_moves,
+    sizes=_three_tier_sizes,
+    paper="cisco2007multitier",
+)
 def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Topology:
     """Traditional tree: access switches on a redundant pair of aggregation switches, all pairs on the core.
 
@@ -105,6 +119,7 @@ def _vl2(d_a: int, d_i: int) -> Description:
 @design(
     closed_form=_vl2,
     symmetries=lambda d_a, d_i: _three_tier_moves(d_a // 2, d_i // 2, d_a // 2, SERVERS_PER_TOR),
+    sizes=lambda hosts: [{"d_a": d, "d_i": d} for d in range(2, 500, 2)],
     paper="greenberg2009vl2",
 )
 def vl2(d_a: int, d_i: int) -> Topology:
@@ -184,7 +199,19 @@ def _aspen_moves(levels: int, k: int, fault_tolerance: Sequence[int]) -> list[In
     return [*rolls(parts, [[*axes, None] for axes in (*pods, hosts)]), rolled(parts, [*[None] * levels, 1])]
 
 
-@design(closed_form=_aspen, symmetries=_aspen_moves, paper="walraed2013aspen")
+def _doubled(t: Topology) -> IntArray:
+    """Stripes: cables of the level below which a pod can lose one."""
+    tolerance = np.array([0, 0, *reversed(t.meta.parameters["fault_tolerance"])])
+    return np.asarray(tolerance[t.tier[t.edges].max(axis=1)] > 0, dtype=np.int64)
+
+
+@design(
+    closed_form=_aspen,
+    symmetries=_aspen_moves,
+    stripes=_doubled,
+    sizes=lambda hosts: [{"levels": 4, "k": k, "fault_tolerance": (0, 1, 0)} for k in range(2, 200, 2)],
+    paper="walraed2013aspen",
+)
 def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     """Aspen tree: a fat-tree of n levels that gives up hosts for more than one link into each pod below.
 

@@ -47,11 +47,24 @@ def _helios(
     )
 
 
+def _circuits(t: Topology) -> IntArray:
+    """Stripes: light between two switches of one tier."""
+    return np.where(t.tier[t.edges[:, 0]] == t.tier[t.edges[:, 1]], 5, 0)
+
+
+def _helios_sizes(hosts: int) -> list[dict[str, float]]:
+    """Half light; large pods, but at least eight of them where there are hosts enough."""
+    pod = next((size for size in (1024, 256, 64) if hosts >= 8 * size), 16)
+    return [{"pods": round(hosts / pod), "hosts_per_pod": pod, "electrical": 0.5, "optical": 0.5}]
+
+
 @design(
     closed_form=_helios,
     symmetries=lambda pods, hosts_per_pod, **shares: leaf_spine_moves(
         pods, uplinks(pods, hosts_per_pod, **shares)[0], hosts_per_pod
     ),
+    stripes=_circuits,
+    sizes=_helios_sizes,
     paper="farrington2010helios",
 )
 def helios(
@@ -114,12 +127,22 @@ def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: in
     )
 
 
+def _c_through_sizes(hosts: int) -> list[dict[str, int]]:
+    rack = min(48, hosts // 4)
+    racks = round(hosts / rack)
+    groups = round(math.sqrt(racks))
+    near = round(racks / groups)
+    return [{"aggregations": groups, "racks_per_aggregation": near, "hosts_per_rack": rack}]
+
+
 @design(
     closed_form=_c_through,
     symmetries=lambda aggregations, racks_per_aggregation, hosts_per_rack: nested(
         "pod rack host, pod rack, pod, core",
         pod=aggregations, rack=racks_per_aggregation, host=hosts_per_rack, core=1,
     ),
+    stripes=_circuits,
+    sizes=_c_through_sizes,
     paper="wang2010cthrough",
 )  # fmt: skip
 def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Topology:

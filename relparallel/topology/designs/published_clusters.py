@@ -70,7 +70,14 @@ def _dgx_superpod_moves(scalable_units: int, nvswitch_detail: bool = False) -> l
     )
 
 
-@design(closed_form=_dgx_superpod, symmetries=_dgx_superpod_moves, paper="nvidia2025superpod")
+@design(
+    closed_form=_dgx_superpod,
+    symmetries=_dgx_superpod_moves,
+    stripes=lambda t: (t.rail[t.edges].max(axis=1) == 0).astype(np.int64),
+    grid=lambda scalable_units, nvswitch_detail: (_GPUS,),
+    sizes=lambda hosts: [{"scalable_units": units} for units in _UNITS],
+    paper="nvidia2025superpod",
+)
 def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology:
     """DGX SuperPOD B200: units of 32 servers with 8 rail leaves, in two tiers or three.
 
@@ -151,12 +158,23 @@ def _hpn7(segments: int = 15) -> Description:
     )
 
 
+def _planes(t: Topology) -> IntArray:
+    """Stripes: the plane of the leaf, which alternates; by labels, for a part of the cluster too."""
+    leaf, number = t.is_kind("leaf"), np.array(t.labels, dtype=np.int64)
+    first = number[leaf].min(initial=np.iinfo(np.int64).max)
+    plane = np.where(leaf[t.edges], number[t.edges] - first, 0).sum(axis=1) % 2
+    return np.where(leaf[t.edges].any(axis=1), 1 + plane, 0)
+
+
 @design(
     closed_form=_hpn7,
     symmetries=lambda segments: nested(
         "segment host rail, segment host, segment rail plane, plane switch",
         segment=segments, host=_HPN_HOSTS, rail=_GPUS, plane=_HPN_PLANES, switch=_HPN_AGGREGATION,
     ),
+    stripes=_planes,
+    grid=lambda segments: (_GPUS,),
+    sizes=lambda hosts: [{"segments": count} for count in range(1, _HPN_SEGMENTS + 1)],
     paper="qian2024hpn",
 )  # fmt: skip
 def hpn7(segments: int = 15) -> Topology:
@@ -227,7 +245,12 @@ def _meta_roce_moves(pods: int = 8) -> list[IntArray]:
     return nested(layout, pod=pods, rack=_RACKS, server=_RACK_SERVERS, gpu=_GPUS, spine=_SPINES)
 
 
-@design(closed_form=_meta_roce, symmetries=_meta_roce_moves, paper="llama2024herd")
+@design(
+    closed_form=_meta_roce,
+    symmetries=_meta_roce_moves,
+    sizes=lambda hosts: [{"pods": pods} for pods in range(1, 9)],
+    paper="llama2024herd",
+)
 def meta_roce(pods: int = 8) -> Topology:
     """Meta's cluster of 24,576 H100s on RoCE: non-blocking pods of 192 racks, 7:1 between pods.
 

@@ -27,7 +27,13 @@ def _jellyfish(n: int, k: int, r: int) -> Description:
     )
 
 
-@design(closed_form=_jellyfish, layout="circles", paper="singla2012jellyfish")
+def _jellyfish_sizes(hosts: int) -> list[dict[str, int]]:
+    """Three servers for every five cables to others, on switches of 64 ports where there are enough."""
+    unit = 8 if hosts >= 1000 else 1
+    return [{"n": round(hosts / (3 * unit)), "k": 8 * unit, "r": 5 * unit}]
+
+
+@design(closed_form=_jellyfish, layout="circles", sizes=_jellyfish_sizes, paper="singla2012jellyfish")
 def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     """Jellyfish: a random connected graph of n switches with r cables each.
 
@@ -80,7 +86,13 @@ def _xpander(d: int, k: int, p: int) -> Description:
     )
 
 
-@design(closed_form=_xpander, layout="circles", paper="valadarsky2016xpander")
+def _xpander_sizes(hosts: int) -> list[dict[str, int]]:
+    unit = 8 if hosts >= 1000 else 1
+    d, p = 5 * unit, 3 * unit
+    return [{"d": d, "k": max(round(round(hosts / p) / (d + 1)), 1), "p": p}]
+
+
+@design(closed_form=_xpander, layout="circles", sizes=_xpander_sizes, paper="valadarsky2016xpander")
 def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     """Xpander: a random k-lift of the complete graph of d + 1 nodes, a near-optimal expander.
 

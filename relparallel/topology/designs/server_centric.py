@@ -5,7 +5,7 @@ a DCell, ``N_k`` servers of a FiConn, ``m_d`` containers of an MDCube along dime
 Gbit/s (a server's in MDCube a tenth) and no modelled latency (``dataclasses.replace`` sets others).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,15 @@ def bcube_moves(n: int, k: int) -> list[IntArray]:
     return [flat(parts) for parts in (*values, *places)]
 
 
-@design(closed_form=_bcube, symmetries=bcube_moves, layout="bcube", paper="guo2009bcube")
+@design(
+    closed_form=_bcube,
+    symmetries=bcube_moves,
+    layout="bcube",
+    stripes=lambda t: np.asarray(t.tier[t.edges].max(axis=1) - 1),
+    grid=lambda n, k: (n,) * k,
+    sizes=lambda hosts: [{"n": n, "k": k} for k in (2, 3, 4) for n in range(4, 101)],
+    paper="guo2009bcube",
+)
 def bcube(n: int, k: int) -> Topology:
     """BCube_k of n-port switches: servers are (k+1)-digit numbers to base n.
 
@@ -119,7 +127,21 @@ def _dcell_moves(n: int, k: int) -> list[IntArray]:
     return [backwards, *(_copies_exchanged(n, 1, copy) for copy in orders(n + 1) if k == 1)]
 
 
-@design(closed_form=_dcell, symmetries=_dcell_moves, layout="copies", paper="guo2008dcell")
+def _levels(t: Topology, servers: Callable[..., list[int]]) -> IntArray:
+    """Stripes: the level of the copies that a cable joins."""
+    ends = np.where(t.endpoint[t.edges], t.edges, t.edges[:, :1])  # a switch belongs to its servers
+    apart = [ends[:, 0] // size != ends[:, 1] // size for size in servers(**t.meta.parameters)]
+    return np.asarray(np.sum(apart, axis=0, dtype=np.int64))
+
+
+@design(
+    closed_form=_dcell,
+    symmetries=_dcell_moves,
+    layout="copies",
+    stripes=lambda t: _levels(t, dcell_servers),
+    sizes=lambda hosts: [{"n": n, "k": k} for k in (2, 3) for n in range(2, 41)],
+    paper="guo2008dcell",
+)
 def dcell(n: int, k: int) -> Topology:
     """DCell_k of n-port switches: t+1 copies of a DCell_(k-1) of t servers, each two joined by a cable.
 
@@ -180,7 +202,14 @@ def _ficonn_moves(n: int, k: int) -> list[IntArray]:
     return [_idle_rolled(n, 2**k, servers), *backwards, *copies]
 
 
-@design(closed_form=_ficonn, symmetries=_ficonn_moves, layout="copies", paper="li2009ficonn")
+@design(
+    closed_form=_ficonn,
+    symmetries=_ficonn_moves,
+    layout="copies",
+    stripes=lambda t: _levels(t, ficonn_servers),
+    sizes=lambda hosts: [{"n": n, "k": 2} for n in range(4, 100, 2)],
+    paper="li2009ficonn",
+)
 def ficonn(n: int, k: int) -> Topology:
     """FiConn_k of n-port switches: servers have two ports, and a level takes half of those still idle.
 

@@ -31,11 +31,16 @@ def _fat_tree(k: int) -> Description:
     )
 
 
+def _tree_sizes(hosts: int) -> list[dict[str, int]]:
+    return [{"k": k} for k in range(2, 200, 2)]
+
+
 @design(
     closed_form=_fat_tree,
     symmetries=lambda k: nested(
         "pod edge host, pod edge, pod above, above core", pod=k, **dict.fromkeys(_HALVES, k // 2)
     ),
+    sizes=_tree_sizes,
     paper="alfares2008fattree",
 )
 def fat_tree(k: int) -> Topology:
@@ -81,7 +86,13 @@ def _f10_moves(k: int) -> list[IntArray]:
     return [flat([*turned, core.T]), *inside, flat([host, edge, rows, np.roll(core, -1, axis=0)])]
 
 
-@design(closed_form=_fat_tree, symmetries=_f10_moves, paper="liu2013f10")
+def _ab(t: Topology) -> IntArray:
+    """Stripes: cables to the core from pods of type A and of type B."""
+    core = t.tier[t.edges[:, 1]] == t.tier.max()
+    return np.where(core, 1 + t.pod[t.edges[:, 0]] % 2, 0)
+
+
+@design(closed_form=_fat_tree, symmetries=_f10_moves, stripes=_ab, sizes=_tree_sizes, paper="liu2013f10")
 def f10(k: int) -> Topology:
     """AB fat-tree of F10: a fat-tree whose odd pods meet the core switches in a second order.
 
@@ -151,7 +162,17 @@ def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int, cables: int 
     return nested("leaf host, leaf, spine", leaf=leaves, host=hosts_per_leaf, spine=spines)
 
 
-@design(closed_form=_leaf_spine, symmetries=leaf_spine_moves, paper="cisco2013leafspine")
+def _leaf_spine_sizes(hosts: int) -> list[dict[str, int]]:
+    rack = min(48, hosts // 4)
+    return [{"leaves": round(hosts / rack), "spines": rack // 2, "hosts_per_leaf": rack}]
+
+
+@design(
+    closed_form=_leaf_spine,
+    symmetries=leaf_spine_moves,
+    sizes=_leaf_spine_sizes,
+    paper="cisco2013leafspine",
+)
 def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> Topology:
     """Two-tier network: every leaf switch has a cable, or several, to every spine switch.
 
