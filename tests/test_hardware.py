@@ -12,7 +12,7 @@ from relparallel.hardware import (
     observed_rate,
 )
 from relparallel.hardware.cluster import LEVELS
-from relparallel.published import facts
+from relparallel.published import facts, shipped_rows
 
 
 def test_the_causes_add_up_to_all_unexpected_interruptions():
@@ -138,3 +138,11 @@ def test_less_than_a_node_has_its_share_of_the_network():
     """All of it on 8 of 64 GPUs was above what a GPU may have, and 18 measured runs were dropped."""
     part, whole = rp.cluster("gb200-186gb-nvl72", gpus=8), rp.cluster("gb200-186gb-nvl72", gpus=64)
     assert part.network_bandwidth / part.gpus == whole.network_bandwidth / whole.gpus
+
+
+def test_accelerators_that_share_a_chip_say_so_in_the_table():
+    chips = {name: accelerator(name).family for name in accelerators()}
+    assert chips["gh200-96gb"] == chips["h200-141gb"] == chips["h100-80gb"] == "h100"
+    assert (chips["a100-pcie-80gb"], chips["l40s-48gb"], chips["mi325x-256gb"]) == ("a100", "l40s", "mi300x")
+    named = {(row["accelerator"], row["chip"]) for row in shipped_rows("accelerators.csv")}
+    assert len(named) == len(chips)  # every row of an accelerator names the same chip

@@ -2,16 +2,10 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_real, whole
 from relparallel.published import shipped_rows
 from relparallel.units import GB, GIB, MB, TFLOP
-
-_CHIP: Final = {
-    "h200": "h100", "h800": "h100", "gh200": "h100", "gb200": "b200", "gb300": "b300", "a100-pcie": "a100",
-    "mi325x": "mi300x", "tpu-v6e": "tpu-trillium",
-}  # fmt: skip
 
 
 @record
@@ -62,9 +56,20 @@ class Accelerator:
 
     @property
     def family(self) -> str:
-        """Accelerators that share a chip: the name without the size of the memory, of the first of them."""
-        name = self.name.rpartition("-")[0] or self.name
-        return _CHIP.get(name, name)
+        """Chip, which others may have too: that of the table, else its name without the memory's size."""
+        name = _without_memory(self.name)
+        return _chips().get(name, name)
+
+
+def _without_memory(name: str) -> str:
+    return name.rpartition("-")[0] or name
+
+
+@cache
+def _chips() -> dict[str, str]:
+    """Chips of shipped accelerators that are not called as their chip is."""
+    rows = shipped_rows("accelerators.csv")
+    return {_without_memory(row["accelerator"]): row["chip"] for row in rows if row["chip"]}
 
 
 @cache

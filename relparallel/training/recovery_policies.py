@@ -17,6 +17,7 @@ spare_shards    replicas that hold the failed ones' data compute it as well (SPA
 ==============  ====================================================================================
 
 A policy is one function with ``@policy``, which also says its traits (`Policy`): nothing asks for its name.
+An option of its own is a field of `Recovery`, with the check of its values.
 
 ========  ==========================================================  =====================
 letter    meaning                                                     where
@@ -34,7 +35,7 @@ m         micro-batches per replica and step with all nodes up        ``micro_ba
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -60,12 +61,8 @@ from relparallel.training.redundancy import shards_held
 from relparallel.training.spares import shortage_probability
 
 _COUNT: Final = partial(require_int, at_least=1, at_most=10**6)
-OPTIONS: Final[dict[str, Callable[..., Any]]] = {  # of the policies that name them
-    "overhead": require_probability, "bubble": require_probability, "smallest": _COUNT, "largest": _COUNT,
-    "layers": _COUNT, "faults": partial(require_int, at_least=0, at_most=10**6), "holders": _COUNT,
-    "partial": require_probability, "divisor": require_flag,
-    "boost": partial(require_real, at_least=1, at_most=100),
-}  # fmt: skip
+_FAULTS: Final = partial(require_int, at_least=0, at_most=10**6)
+_BOOST: Final = partial(require_real, at_least=1, at_most=100)
 _STEPS: Final = 10**10  # of a recursion over a ring: about ten seconds
 _TICKS: Final = 10**4  # largest denominator of a boost: paces are compared in whole numbers
 
@@ -84,7 +81,7 @@ class Policy:
     in_proportion: bool = False  # never faster than the share of nodes left; so is one that drops units
     batches: tuple[str, ...] = BATCHES  # what it can do with the batch; "shrink" alone stands for no choice
     hides: bool = False  # micro-batches count with a shrinking batch as well, for the bubble they leave
-    options: tuple[str, ...] = ()  # those of `OPTIONS` that it has
+    options: tuple[str, ...] = ()  # those fields of `Recovery` that only some policies have
 
 
 POLICIES: Final[dict[str, Policy]] = {}
@@ -100,6 +97,11 @@ def policy(name: str, **traits: Any) -> Callable[[Any], Any]:
     return register
 
 
+def _option(check: Callable[..., Any]) -> Any:
+    """Field of `Recovery` that is for the policies that name it."""
+    return field(default=None, metadata={"check": check})
+
+
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """What a job does after a failure.
@@ -107,7 +109,7 @@ class Recovery:
     Parameters
     ----------
     policy : str
-        One of `RECOVERY_POLICIES`.
+        One of the table of `relparallel.training.recovery_policies`, or one registered with ``@policy``.
     repair : float
         Mean time until a failed node is back [s].
     restart : float
@@ -164,16 +166,16 @@ class Recovery:
     pause: float = 0.0
     batch: str = "shrink"
     micro_batches: int | None = None
-    overhead: float | None = None
-    bubble: float | None = None
-    smallest: int | None = None
-    largest: int | None = None
-    faults: int | None = None
-    layers: int | None = None
-    partial: float | None = None
-    divisor: bool | None = None
-    boost: float | None = None
-    holders: int | None = None
+    overhead: float | None = _option(require_probability)
+    bubble: float | None = _option(require_probability)
+    smallest: int | None = _option(_COUNT)
+    largest: int | None = _option(_COUNT)
+    faults: int | None = _option(_FAULTS)
+    layers: int | None = _option(_COUNT)
+    partial: float | None = _option(require_probability)
+    divisor: bool | None = _option(require_flag)
+    boost: float | None = _option(_BOOST)
+    holders: int | None = _option(_COUNT)
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, str) or self.policy not in POLICIES:
@@ -193,7 +195,7 @@ class Recovery:
 
     def _check_options(self) -> None:
         """Refuse options out of range and those of another policy."""
-        for name, check in OPTIONS.items():
+        for name, check in ((f.name, f.metadata["check"]) for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if value is not None and name not in POLICIES[self.policy].options:
                 owners = " or ".join(repr(other) for other, kind in POLICIES.items() if name in kind.options)
@@ -382,7 +384,3 @@ def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.
     speeds = np.zeros(chance.shape[1])
     speeds[: len(held)] = _speeds.shared_shards(shape.units, holders, np.array(held))
     return np.asarray(chance @ speeds)
-
-
-RECOVERY_POLICIES: Final = tuple(POLICIES)
-"""What a job can do after a failure; see the table above."""

@@ -22,7 +22,7 @@ from relparallel.training import (
     goodput,
 )
 from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution
-from relparallel.training.recovery_policies import RECOVERY_POLICIES
+from relparallel.training.recovery_policies import POLICIES
 from relparallel.training.report import BUCKETS
 
 DAY = 86400.0
@@ -234,7 +234,7 @@ def test_elastic_job_without_failures_of_the_whole_is_its_closed_form():
     assert report.buckets["checkpoint"] == report.buckets["lost"] == 0
 
 
-@pytest.mark.parametrize("policy", RECOVERY_POLICIES)
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("method", ["closed", "markov"])
 def test_time_accounting_is_closed(policy, method):
     micro = {"micro_batches": 8, "batch": "keep"} if policy in ("elastic", "regroup") else {}
@@ -340,7 +340,7 @@ def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(check
     large = failure_model(
         hall, Strategy(tensor=8, pipeline=16, data=1024, zero_stage=1, shard=64), rates=EVERY
     )
-    for policy in RECOVERY_POLICIES:
+    for policy in POLICIES:
         spent = []
         for _ in range(6):
             start = time.process_time()

@@ -17,7 +17,7 @@ from relparallel.training import (
     simulate,
 )
 from relparallel.training._rows import rows
-from relparallel.training.recovery_policies import RECOVERY_POLICIES
+from relparallel.training.recovery_policies import POLICIES
 
 DAY = 86400.0
 YEARS, HORIZON = 100.0, 30 * DAY
@@ -97,7 +97,7 @@ def score(rng, policy):
 @pytest.fixture(scope="module")
 def scores():
     """Random jobs, each simulated once, long enough for rare failures to be normal."""
-    generators = {policy: np.random.default_rng(seed) for seed, policy in enumerate(RECOVERY_POLICIES)}
+    generators = {policy: np.random.default_rng(seed) for seed, policy in enumerate(POLICIES)}
     return np.array([[score(rng, policy) for _ in range(pace(6, 112))] for policy, rng in generators.items()])
 
 
