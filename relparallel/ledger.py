@@ -3,6 +3,8 @@
 `ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced* inside its
 stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no model computes it.
 Its origin says whose number it is: only *printed* and *artefact* (authors' code or data) are published.
+Published numbers are computed when they are asked for. Both sides of a theorem are read from
+``data/derived/theorems.csv``, which the tests of a checkout verify: an installed package shows them only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +17,8 @@ import pandas as pd
 
 from relparallel._checks import require_instance
 from relparallel._latex import folded, terminal_width, text_table
-from relparallel.claims.registry import Claim, Theorem, compute, find_claim, theorems
+from relparallel.claims.registry import Claim, compute, find_claim
+from relparallel.claims.theorems import Theorem, theorems
 from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
 
 __all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]
@@ -25,7 +28,6 @@ COLUMNS: Final = (
 )  # fmt: skip
 STATUSES: Final = ("reproduced", "discrepancy", "failed", "open")
 ORIGINS: Final = (*get_args(Origin), "theorem")
-_THEOREM_TOLERANCE: Final = 1e-12
 _UNCOMPUTED: Final = {
     "check": "no model computes it yet",
     "input": "an observation that models start from",
@@ -48,7 +50,8 @@ def check(row: str | Fact | Theorem) -> Row:
     dict
         One entry for each of `COLUMNS`: ``value`` is the row's (``origin`` says whose), ``computed`` is ours,
         ``status`` compares them by the row's own tolerance. Of a theorem, whose ``role`` and ``origin`` say
-        so, two independent computations agree to a relative 1e-12, and the reason is the statement.
+        so, two independent computations agree to a relative 1e-12, and the reason is the statement. Both
+        are read from a table of this package, which its tests hold to what they compute.
 
     Notes
     -----
@@ -118,28 +121,20 @@ def _computed(function: Callable[..., Any], fact: Fact) -> tuple[Number | None, 
 
 
 def _theorem(theorem: Theorem) -> Row:
-    """Ledger row of a theorem: two independent computations compared at a relative 1e-12."""
-    computed, expected = _sides(theorem)
-    error = abs(computed - expected) / (abs(expected) or 1.0)
+    """Ledger row of a theorem, from the table of both its sides."""
     return {
         "id": theorem.id,
         "system": theorem.system,
         "topic": "theorems",
         "role": "theorem",
         "origin": "theorem",
-        "value": _text((expected,)),
-        "computed": _text((computed,)),
-        "error": float(error),
-        "tolerance": f"rel {_THEOREM_TOLERANCE:g}",
-        "status": "reproduced" if error <= _THEOREM_TOLERANCE else "failed",
+        "value": _text((theorem.expected,)),
+        "computed": _text((theorem.computed,)),
+        "error": theorem.error,
+        "tolerance": f"rel {theorem.tolerance:g}",
+        "status": "reproduced" if theorem.error <= theorem.tolerance else "failed",
         "reason": theorem.statement,
     }
-
-
-@cache
-def _sides(theorem: Theorem) -> tuple[Number, Number]:
-    """The two numbers of a theorem, computed once in a process."""
-    return theorem.function()
 
 
 @cache

@@ -27,8 +27,8 @@ settings.load_profile("dev")
 ROOT = Path(__file__).resolve().parents[1]
 # Tests that read the whole ledger stand together: a process computes it once.
 ONE = (
-    "tests/reliability", "tests/test_ledger.py", "tests/test_systems.py", "tests/test_readme.py",
-    "tests/test_atlas.py",
+    "tests/reliability", "tests/test_ledger.py", "tests/theorems", "tests/test_systems.py",
+    "tests/test_readme.py", "tests/test_atlas.py",
 )  # fmt: skip
 OTHER = (
     "tests/test_quick_notebooks.py", "tests/training", "tests/parallel", "tests/metrics", "tests/optimize",

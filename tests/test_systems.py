@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from relparallel.claims.registry import find_claim, theorems
+from relparallel.claims.registry import find_claim
+from relparallel.claims.theorems import theorems
 from relparallel.ledger import ORIGINS, belongs, systems
 from relparallel.published import data_folder, facts
 

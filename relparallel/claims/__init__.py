@@ -3,6 +3,6 @@
 `registry` holds the decorators; the other modules hold claims only, 1–5 lines each.
 """
 
-from relparallel.claims.registry import compute, find_claim, reproduces, theorem
+from relparallel.claims.registry import compute, find_claim, reproduces
 
-__all__ = ["compute", "find_claim", "reproduces", "theorem"]
+__all__ = ["compute", "find_claim", "reproduces"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from relparallel import reliability, topology
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import reproduces, theorem
+from relparallel.claims.registry import reproduces
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
 
@@ -117,13 +117,3 @@ def set_partitions(n: int) -> int:
     half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))
     programme = compile_sweep(edges, half, certain, np.ones(n + 1, dtype=bool))
     return run_sweep(programme, max_states=10**6).peak
-
-
-@theorem("THM-reliability-ring", system="network reliability")
-def ring_is_redundant_by_one() -> tuple[float, float]:
-    """A ring of n links is connected while at most one is down: an (n-1)-out-of-n system."""
-    # Twelve links, MTBF 999 h, MTTR 1 h.
-    ring = reliability.evaluate(
-        nx.cycle_graph(12), link_down=reliability.unavailability(999.0, 1.0), reductions=False
-    )
-    return ring.unreliability, float(reliability.unavailability(999.0, 1.0, needed=11, installed=12))

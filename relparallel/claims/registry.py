@@ -1,17 +1,17 @@
-"""Claims: small functions that compute a number of the ledger again from its inputs, or check a theorem.
+"""Claims: small functions that compute a number of the ledger again from its inputs.
 
 A claim names its parameters after the keys of a row's inputs; `compute` binds them. It never sees the
 published value unless it asks for the row itself through a parameter called ``fact``.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from relparallel._checks import require_instance
 from relparallel.published import Fact, Number
@@ -35,16 +35,6 @@ class Claim:
         return named and fnmatchcase(fact.system, self.system) and fnmatchcase(fact.quantity, self.quantity)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Theorem:
-    """A statement checked by two independent computations where nothing checkable is published."""
-
-    id: str
-    system: str  # of which it speaks
-    statement: str  # in one sentence
-    function: Callable[[], tuple[Number, Number]]  # computed and expected
-
-
 _MODULES: Final[Mapping[str, str]] = {
     "comm-systems": "collectives ordering parallelism partitions planners rounds schedules sharing transport",
     "models": "models",
@@ -57,9 +47,7 @@ _MODULES: Final[Mapping[str, str]] = {
 }
 """Which modules compute the rows of a table, so that whoever asks for a row loads no others."""
 
-Entry = TypeVar("Entry", Claim, Theorem)
 _CLAIMS: list[Claim] = []
-_THEOREMS: list[Theorem] = []
 
 
 def reproduces(
@@ -101,37 +89,6 @@ def reproduces(
     return bind
 
 
-def theorem(id: str, *, system: str) -> Callable[[Function], Function]:
-    """Enter the decorated check in the ledger as a theorem; its docstring is the statement.
-
-    Parameters
-    ----------
-    id : str
-        Unique, ``THM-...``.
-    system : str
-        The system of the reading list it speaks of.
-
-    Returns
-    -------
-    callable
-        The decorator; it returns the function unchanged.
-
-    Examples
-    --------
-    >>> check = theorem("THM-example", system="none")
-    """
-    require_instance(str, id=id, system=system)
-
-    def bind(function: Function) -> Function:
-        if not function.__doc__:
-            raise ValueError(f"theorem {id} must be stated by the docstring of {function.__name__}")
-        statement = " ".join(function.__doc__.split())
-        _THEOREMS.append(Theorem(id=id, system=system, statement=statement, function=function))
-        return function
-
-    return bind
-
-
 @cache
 def _load(topic: str | None = None) -> None:
     """Import the modules of claims on one table, or every one."""
@@ -145,21 +102,10 @@ def _load(topic: str | None = None) -> None:
 
 
 def claims(topic: str | None = None) -> tuple[Claim, ...]:
-    """All claims on published rows, or those that compute rows of one table, by module."""
+    """All claims, or those that compute rows of one table, by module, whichever were loaded first."""
     _load(topic)
-    return _ours(_CLAIMS)
-
-
-def theorems() -> tuple[Theorem, ...]:
-    """All theorems of the ledger, by module."""
-    _load()
-    return _ours(_THEOREMS)
-
-
-def _ours(found: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The project's own, in an order that does not depend on which modules were loaded first."""
-    own = [entry for entry in found if entry.function.__module__.startswith("relparallel.")]
-    return tuple(sorted(own, key=lambda entry: entry.function.__module__))
+    own = [claim for claim in _CLAIMS if claim.function.__module__.startswith("relparallel.")]
+    return tuple(sorted(own, key=lambda claim: claim.function.__module__))
 
 
 def find_claim(fact: Fact) -> Claim | None:

@@ -1,21 +1,14 @@
 """Published rates of training, predicted by `step_time`, and its errors beside those of another model."""
 
 from relparallel import hardware, parallel, units
-from relparallel.claims._rows import derived, model_of, strategy_of
-from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import Fact, facts
+from relparallel.claims._rows import model_of, strategy_of
+from relparallel.claims.registry import reproduces
+from relparallel.published import Fact
 
 _ONE_ADAPTER = (
     "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 to 26 GB/s "
     "out of each node, about what one of its eight adapters carries"
 )
-_CALCULON = {
-    "Korthikanti": "CALC-0001",
-    "PTD-P": "CALC-0011",
-    "BLOOM": "CALC-0016",
-    "vTrain, several nodes": "CALC-0012",
-    "vTrain, one node": "CALC-0013",
-}
 
 
 @reproduces("PTDP-Z-*", discrepancies={f"PTDP-Z-{row:04d}": _ONE_ADAPTER for row in range(7, 13)})
@@ -26,15 +19,3 @@ def sharded_or_split_rate(fact: Fact, gbs: int, vstages: int, zero: int) -> floa
     model, machine = model_of(fact), hardware.cluster("a100-80gb-selene", strategy.gpus)
     seconds = parallel.step_time(model, strategy, machine, gbs, software="megatron-2021").total
     return model.flops_per_iteration(gbs, recompute="full") / (seconds * strategy.gpus * units.TFLOP)
-
-
-@theorem("THM-calculon-errors", system="PTD-P")
-def closer_than_calculon() -> tuple[int, int]:
-    """On all five sources where an error of Calculon is on record, the mean error of predictions of the
-    left-out source, with one factor, is smaller.
-    """  # noqa: D205
-    # Sources on which the prediction is closer, and sources compared.
-    table = derived("calibration_errors")
-    ours = table[table["way"] == "left_out_one_factor"].set_index("source")["mean"]
-    closer = [100 * ours[source] < float(facts()[row].value_text) for source, row in _CALCULON.items()]
-    return sum(closer), len(_CALCULON)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from relparallel import training, units
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import reproduces, theorem
+from relparallel.claims.registry import reproduces
 from relparallel.published import Fact, data_folder
 
 
@@ -99,17 +99,6 @@ def glm_node_failures() -> int:
     path = data_folder() / "training_runs" / "glm-130b.csv"
     log = training.read_failure_log(path, population=96, clock="iso")
     return len(log.select("node").start)
-
-
-@theorem("THM-lanl-replay", system="Checkpointing (Young/Daly)")
-def replays_within_half_a_point() -> tuple[int, int]:
-    """On the five LANL systems with most failures, a replayed job at Young's interval is within 0.5 points
-    of the exponential formula.
-    """  # noqa: D205
-    # Systems within the bound, and systems replayed.
-    table = _table().unstack()
-    systems = table[table.index.str.startswith("lanl ")]
-    return int(((systems["replay"] - systems["formula"]).abs() < 5e-3).sum()), 5
 
 
 def _system(name: str) -> str:

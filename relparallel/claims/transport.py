@@ -1,16 +1,13 @@
 """Published margins, delays and bounds of congestion control, and theorems on links and flows."""
 
-from itertools import product
 from math import log
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from relparallel import topology
 from relparallel.book import s23
 from relparallel.book.s23.ecn import Dcqcn
-from relparallel.claims.registry import reproduces, theorem
+from relparallel.claims.registry import reproduces
 from relparallel.published import Fact
 from relparallel.units import GBIT, KB, MICROSECOND
 
@@ -189,100 +186,3 @@ def incast_rate(S: float, C: float, RTO: float) -> float:
 def incast_share(S: float, C: float, RTO: float) -> float:
     """Of the link."""
     return float(s23.incast_goodput(S, C, RTO)) / C
-
-
-@theorem("THM-dcqcn-plus-flows", system="DCQCN+")
-def dcqcn_plus_marking() -> tuple[float, float]:
-    """With periods in proportion to the flows, steps inversely, marking does not depend on them."""
-    # Marking probability of 5,000 flows, and of the 8 whose parameters they scale.
-    model = s23.dcqcn_plus(flows=[5000, 8], rate=40 * GBIT, feedback_delay=0.0)
-    many, few = model.fixed_point().marking
-    return float(many), float(few)
-
-
-@theorem("THM-pfc-headroom", system="PFC")
-def pfc_overshoot() -> tuple[float, float]:
-    """What arrives after a pause was asked for is at most the headroom, and as much in the worst case."""
-    # Packets that start before the pause works at the sender; the worst of all phases of their starts.
-    rate, length, mtu, response = 12.5e9, 300.0, 4096.0, 3840.0
-    flight = 4.76e-9 * length
-    stop = mtu / rate + flight + response / rate  # the pause waits for a packet, travels, is processed
-    phases = np.append(np.linspace(0, 1, 101), stop * rate / mtu % 1) * mtu / rate
-    last = phases + np.floor((stop - phases) * rate / mtu + 1e-9) * mtu / rate  # start of the last packet
-    worst = float((last + mtu / rate + flight).max()) * rate
-    return worst, float(s23.pfc_headroom(rate, length, mtu, response))
-
-
-@theorem("THM-pfc-deadlock", system="PFC")
-def pfc_deadlock() -> tuple[float, float]:
-    """Shortest paths on a torus let buffers wait in a circle, those of a fat-tree do not."""
-    # Links of the circle of a 5 x 5 torus that follow each other, and of a fat-tree; a ring has 5.
-    circles = [s23.buffer_cycle(t) for t in (topology.torus((5, 5)), topology.fat_tree(4))]
-    follow = [sum(circle[i - 1][1] == circle[i][0] for i in range(len(circle))) for circle in circles]
-    return float(sum(follow)), 5.0
-
-
-@theorem("THM-infiniband-credits", system="InfiniBand credits")
-def credit_run() -> tuple[float, float]:
-    """Throughput under credits is that of a sender who waits for the credit of the k-th packet before."""
-    # Packets of 4 KiB over 2 km with 3, 20 and 60 credits, one by one; and the closed form.
-    rate, length, packet = 50e9, 2000.0, 4096.0
-    total = 0.0
-    for k in (3, 20, 60, 300):
-        start = np.zeros(20 * k + 1)
-        for i in range(1, start.size):
-            free = start[i - k] + packet / rate + 2 * length * 4.76e-9 if i >= k else 0.0
-            start[i] = max(start[i - 1] + packet / rate, free)
-        total += 10 * k * packet / (start[-1] - start[-1 - 10 * k])
-    buffers = np.array([3, 20, 60, 300]) * packet
-    return total, float(s23.credit_rate(buffers, rate, length, packet).sum())
-
-
-@theorem("THM-roce-go-back-n", system="RoCE / RoCEv2")
-def go_back_n() -> tuple[float, float]:
-    """Going back costs a window for every loss: goodput is one over the expected packets sent per packet."""
-    # Sum over numbers of losses of one packet, and the closed form.
-    p, window = 0.02, 60
-    sent = sum((1 - p) * p**k * (1 + k * window) for k in range(40))
-    return 1 / sent, float(s23.loss_goodput(p, window, "go_back_n"))
-
-
-@theorem("THM-irn-selective", system="IRN")
-def selective_repeat() -> tuple[float, float]:
-    """Sending again what was lost, and nothing else, leaves 1 - p whatever the window."""
-    # The chance that a packet sent is the one that arrives, over numbers of losses.
-    p = 0.3
-    sent = sum((1 - p) * p**k * (1 + k) for k in range(80))
-    return 1 / sent, float(s23.loss_goodput(p, 1e6))
-
-
-@theorem("THM-flow-collisions", system="Flow scheduling in data centres")
-def collisions() -> tuple[float, float]:
-    """The busiest of m links carries on average what the sum over all m^n ways says."""
-    # Seven flows over three links, all ways and the generating function.
-    ways = [np.bincount(way, minlength=3).max() for way in product(range(3), repeat=7)]
-    return float(np.mean(ways)), s23.expected_max_load(7, 3)
-
-
-@theorem("THM-flow-rearrangeable", system="Flow scheduling in data centres")
-def rearrangeable() -> tuple[float, float]:
-    """A fat-tree carries every permutation without a collision, if somebody places the flows (Benes)."""
-    # Largest loads of five random permutations of 16 hosts, placed best; and five times one.
-    rng, fabric = np.random.default_rng(5), topology.fat_tree(4)
-    orders = [rng.permutation(16).tolist() for _ in range(5)]
-    flows = [list(zip(order, order[1:] + order[:1], strict=True)) for order in orders]
-    return sum(s23.place_flows(fabric, some).load for some in flows), 5.0
-
-
-@theorem("THM-timely-no-fixed-point", system="TIMELY")
-def timely_grows() -> tuple[float, float]:
-    """Where the queue stands still, at gradient 0, every TIMELY flow still grows by delta an update."""
-    # Change of the rates of two flows over all splits, times the time between updates, and twice delta.
-    model = s23.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)
-    p: SimpleNamespace = model.values()
-    p.count, grown = np.ones((2, 1)), []
-    for share in (0.1, 0.3, 0.5):
-        rates = p.rate * np.array([[share], [1 - share]])
-        state = np.stack([rates, 0 * rates, 0 * rates + p.rate * 100e-6])
-        grown.append((model.derivative(p, state, state, state)[0] * np.maximum(p.burst / rates, 20e-6)).sum())
-    return float(np.mean(grown)), 2 * float(p.increase[0])

@@ -7,10 +7,10 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from theorem_table import theorem
 
 from relparallel import reliability, topology
 from relparallel.book import s11, s13
-from relparallel.claims.registry import theorem
 from relparallel.reliability.bounding.cuts import find_cuts
 from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth
 from relparallel.reliability.problem import read_problem
@@ -24,7 +24,7 @@ def _hosts(spares: int, dormancy: float = 1.0) -> s13.RepairedParts:
 
 
 @theorem("THM-availability-static", system="Availability, MTBF/MTTR")
-def crews_enough() -> tuple[float, float]:
+def test_crews_enough():
     """With a crew for each host the repair chain gives the k-out-of-n formula."""
     # Elimination without a subtraction, and the binomial sum.
     chain = s13.repair_chain([_hosts(8)])
@@ -34,7 +34,7 @@ def crews_enough() -> tuple[float, float]:
 
 
 @theorem("THM-availability-crews", system="Availability, MTBF/MTTR")
-def one_crew() -> tuple[float, float]:
+def test_one_crew():
     """One crew and spares switched off: the repair chain gives the product form in rationals."""
     # 128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired.
     rates = [Fraction(min(134 - k, 128), 2**9) for k in range(134)]
@@ -43,7 +43,7 @@ def one_crew() -> tuple[float, float]:
 
 
 @theorem("THM-availability-frequency", system="Availability, MTBF/MTTR")
-def ring_fails_as_often() -> tuple[float, float]:
+def test_ring_fails_as_often():
     """A ring fails as often by Birnbaum's measures of its cables as by the chain over their number."""
     # Sum of w B over 12 cables, and the flow of the chain from one cable down to two.
     ring = s11.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
@@ -52,7 +52,7 @@ def ring_fails_as_often() -> tuple[float, float]:
 
 
 @theorem("THM-availability-common-cause", system="Availability, MTBF/MTTR")
-def beta_factor_is_a_group() -> tuple[float, float]:
+def test_beta_factor_is_a_group():
     """Spines under the beta factor model are a group of shared risk: the same unreliability."""
     # Two leaves over four spines, a tenth of their failures in common.
     causes, spines = s13.multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
@@ -63,7 +63,7 @@ def beta_factor_is_a_group() -> tuple[float, float]:
 
 
 @theorem("THM-importance-conditioning", system="Importance measures")
-def importance_is_a_difference() -> tuple[float, float]:
+def test_importance_is_a_difference():
     """Birnbaum's measures from one sweep are differences of two evaluations each."""
     # The sum over the core switches of a fat-tree with failing cables and switches.
     fabric, terminals = topology.fat_tree(4), (0, 5, 15)
@@ -82,7 +82,7 @@ def importance_is_a_difference() -> tuple[float, float]:
 
 
 @theorem("THM-performability-leaf-spine", system="Performability")
-def uplinks_left() -> tuple[float, float]:
+def test_uplinks_left():
     """S spines leave S s l^2 uplinks between two leaves on average, whatever routes leaves take."""
     # All 256 states of four spines and of the cables of one leaf; those of the other are perfect.
     graph = nx.complete_bipartite_graph(2, 4)
@@ -94,7 +94,7 @@ def uplinks_left() -> tuple[float, float]:
 
 
 @theorem("THM-performability-pods", system="Performability")
-def core_links_left() -> tuple[float, float]:
+def test_core_links_left():
     """Two pods of a k=48 fat-tree are left k^2/4 a^2 c m^2 core links on average."""
     # The convolution of 24 groups, and the mean of each of 576 lanes.
     law = fat_tree_pod_bandwidth(48, 0.99, 0.98, 0.995)
@@ -102,7 +102,7 @@ def core_links_left() -> tuple[float, float]:
 
 
 @theorem("THM-performability-pairs", system="Performability")
-def pairs_connected() -> tuple[float, float]:
+def test_pairs_connected():
     """The expected share of connected pairs over all states is the mean two-terminal reliability."""
     # A ring of six with failing cables: 64 states, and three distances by the frontier DP.
     ring = nx.cycle_graph(6)
@@ -111,7 +111,7 @@ def pairs_connected() -> tuple[float, float]:
 
 
 @theorem("THM-reliability-torus-cuts", system="3D torus")
-def cuts_of_the_torus() -> tuple[float, float]:
+def test_cuts_of_the_torus():
     """The 8x8x8 torus has 2048 minimal cuts of at most 10 links: one per node and one per link."""
     # The complete search, and the count of nodes and links.
     torus = topology.torus((8, 8, 8))
@@ -121,7 +121,7 @@ def cuts_of_the_torus() -> tuple[float, float]:
 
 
 @theorem("THM-reliability-fat-tree-cuts", system="fat-tree")
-def cuts_of_the_fat_tree() -> tuple[float, float]:
+def test_cuts_of_the_fat_tree():
     """The switches of a k=16 fat-tree have 320 minimal cuts of at most 16 links: one per switch."""
     # The complete search, and 5 k**2 / 4.
     problem = read_problem(topology.fat_tree(16), "switches", 1.0, 1.0, 0.5)
@@ -130,7 +130,7 @@ def cuts_of_the_fat_tree() -> tuple[float, float]:
 
 
 @theorem("THM-reliability-anytime", system="Network reliability")
-def anytime_is_exact() -> tuple[float, float]:
+def test_anytime_is_exact():
     """The anytime programme that drops nothing closes its bracket on the exact unreliability."""
     # Torus 5x5 with failing links and nodes.
     torus = topology.torus((5, 5))
@@ -139,7 +139,7 @@ def anytime_is_exact() -> tuple[float, float]:
 
 
 @theorem("THM-reliability-recognised-form", system="fat-tree")
-def form_is_exact() -> tuple[float, float]:
+def test_form_is_exact():
     """The closed form that a k=4 fat-tree is recognised for agrees with the frontier DP."""
     # Cores, aggregation switches and the cables between them fail.
     fabric = topology.fat_tree(4)

@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from theorem_table import theorem
 
 from relparallel import hardware, optimize, parallel, workload
 from relparallel.book import s43
-from relparallel.claims.registry import theorem
 from relparallel.optimize.joint_plans import JointPlan
 
 _LIMITS = {"schedule": ("gpipe", "1f1b", "interleaved_1f1b")}
@@ -22,7 +22,7 @@ def _plan() -> JointPlan:
 
 
 @theorem("THM-joint-every-row", system="Joint reliability optimisation")
-def every_row_has_a_fate() -> tuple[float, float]:
+def test_every_row_has_a_fate():
     """The fates that the joint search counts sum to all rows of the grid: no strategy is skipped."""
     # Both counts.
     rows = parallel.StrategyGrid.all(_GPUS, workload.transformer("llama3-70b"), _BATCH, **_LIMITS)
@@ -30,7 +30,7 @@ def every_row_has_a_fate() -> tuple[float, float]:
 
 
 @theorem("THM-joint-bound", system="Joint reliability optimisation")
-def nothing_above_the_bounded_search() -> tuple[float, float]:
+def test_nothing_above_the_bounded_search():
     """Evaluating every kind of strategy under every policy finds nothing above the bounded search."""
     # Best score by the bounded search and of all choices.
     search = _plan().search
@@ -43,7 +43,7 @@ def nothing_above_the_bounded_search() -> tuple[float, float]:
 
 
 @theorem("THM-joint-break-even-rate", system="Joint reliability optimisation")
-def break_even_of_the_search() -> tuple[float, float]:
+def test_break_even_of_the_search():
     """The search finds the fastest elastic strategy overtaken at lam r = q^(1/(gA - gB)) - 1."""
     # Root and closed form on 16,384 GPUs, without pauses, in which missing nodes begin none.
     cluster = hardware.cluster("h100-80gb-dgx", gpus=16384)
@@ -56,7 +56,7 @@ def break_even_of_the_search() -> tuple[float, float]:
 
 
 @theorem("THM-joint-hall", system="Joint reliability optimisation")
-def copies_can_leave_their_rack() -> tuple[float, float]:
+def test_copies_can_leave_their_rack():
     """Copies can leave their rack exactly if no rack has more than half of the nodes."""
     # Racks of 16 nodes, one of them grown node by node: sizes at which a placement exists.
     sizes = np.arange(1, 16)

@@ -1,9 +1,9 @@
 """Goodput and the Markov chain of nodes: identities with older closed forms."""
 
 import numpy as np
+from theorem_table import theorem
 
 from relparallel import hardware, parallel, training, units
-from relparallel.claims.registry import theorem
 from relparallel.published import facts
 from relparallel.training.down_nodes import NodeChain
 from relparallel.training.spares import loss_probability
@@ -17,7 +17,7 @@ def _node_rate() -> float:
 
 
 @theorem("THM-goodput-three-factors", system="Checkpointing (Young/Daly)")
-def goodput_is_a_product() -> tuple[float, float]:
+def test_goodput_is_a_product():
     """With cold spares the goodput is (1 - Erlang's B) times the best effective time."""
     # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     part = training.ComponentClass(name="node", level="node", rate=_node_rate())
@@ -32,7 +32,7 @@ def goodput_is_a_product() -> tuple[float, float]:
 
 
 @theorem("THM-chain-is-erlang", system="Spare and maintenance planning")
-def chain_is_erlang() -> tuple[float, float]:
+def test_chain_is_erlang():
     """The chain of nodes with a crew for each and cold spares waits as Erlang's B says."""
     # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     chain = NodeChain(
@@ -43,7 +43,7 @@ def chain_is_erlang() -> tuple[float, float]:
 
 
 @theorem("THM-new-job-transient", system="Elastic and redundant recovery")
-def new_job_loses_speed() -> tuple[float, float]:
+def test_new_job_loses_speed():
     """A new elastic job has the throughput A(t)^g, A(t) = a + (1 - a) e^{-(lam + 1/r) t}."""
     # Both sides half a day after the start.
     shape = training.JobShape(

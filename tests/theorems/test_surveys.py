@@ -3,15 +3,15 @@
 import math
 
 import pandas as pd
+from theorem_table import theorem
 
 from relparallel import topology
 from relparallel.book import s22
-from relparallel.claims.registry import theorem
 from relparallel.published import data_folder
 
 
 @theorem("THM-survey-complete", system="Literature survey table")
-def survey_complete() -> tuple[float, float]:
+def test_survey_complete():
     """Every system of the reading list but three questions of this collection has a source in the survey."""
     # Systems that some source names, and systems of the list that come from the literature.
     survey = pd.read_csv(data_folder() / "literature.csv", keep_default_na=False)
@@ -21,7 +21,7 @@ def survey_complete() -> tuple[float, float]:
 
 
 @theorem("THM-field-leaf-spine", system="Field failure studies of data-centre networks")
-def field_leaf_spine() -> tuple[float, float]:
+def test_field_leaf_spine():
     """On a leaf-spine only leaves cost host-hours: L H -ln(1 - p) times the repair in a year."""
     # Ten leaves of 16 hosts, five in a hundred lost in a year for 100 minutes.
     found = s22.field_losses(topology.leaf_spine(leaves=10, spines=4, hosts_per_leaf=16))

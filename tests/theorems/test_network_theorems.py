@@ -2,16 +2,16 @@
 
 import networkx as nx
 import numpy as np
+from theorem_table import theorem
 
 from relparallel import metrics, reliability, topology
 from relparallel.book import s22, s24
-from relparallel.claims.registry import theorem
 from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.topology.routing import bcube_paths, disjoint_paths, ecmp_paths, ficonn_route
 
 
 @theorem("THM-TOPO-LEAF-SPINE-HOPS", system="Leaf-Spine")
-def leaf_spine_mean_hops() -> tuple[float, float]:
+def test_leaf_spine_mean_hops():
     """Hosts of a leaf-spine network are [2(h-1) + 4(N-h)]/(N-1) links apart on average."""
     # Measured against the closed form at 1,024 hosts.
     form = topology.describe("leaf_spine", leaves=32, spines=16, hosts_per_leaf=32)
@@ -21,7 +21,7 @@ def leaf_spine_mean_hops() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-LEAF-SPINE-PATHS", system="Leaf-Spine")
-def leaf_spine_paths() -> tuple[float, float]:
+def test_leaf_spine_paths():
     """As many cable-disjoint paths as there are spines join two leaves."""
     # Measured between the first leaf and the last.
     t = topology.leaf_spine(leaves=32, spines=16, hosts_per_leaf=32)
@@ -30,22 +30,22 @@ def leaf_spine_paths() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-DCELL-PATHS", system="DCell")
-def dcell_paths() -> tuple[float, float]:
-    """k + 1 cable-disjoint paths join any two servers of a DCell_k."""  # noqa: D403
+def test_dcell_paths():
+    """k + 1 cable-disjoint paths join any two servers of a DCell_k."""
     # Fewest from the first server to any other: all pairs, for servers forward.
     t = topology.dcell(n=3, k=2)
     return min(disjoint_paths(t, 0, other) for other in t.hosts[1:]), 3
 
 
 @theorem("THM-TOPO-TORUS-CUT", system="Torus (Blue Gene/L)")
-def torus_connectivity() -> tuple[float, float]:
+def test_torus_connectivity():
     """A d-dimensional torus falls apart only when 2d cables fail, the cables of one node."""
     # Smallest cut of a torus of 64 nodes.
     return float(metrics.edge_connectivity(topology.torus((4, 4, 4)))), 6
 
 
 @theorem("THM-TOPO-PARTITION-CUT", system="Torus (Blue Gene/L)")
-def partition_bisection() -> tuple[float, float]:
+def test_partition_bisection():
     """The least of N/k over open and 2N/k over wrapped sides k bisects a partition of even sides."""
     # Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the second.
     return float(
@@ -54,7 +54,7 @@ def partition_bisection() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-TORUS-BISECTION", system="Torus (Blue Gene/L)")
-def torus_bisection() -> tuple[float, float]:
+def test_torus_bisection():
     """2N/k cables cross the middle of a torus of even longest dimension k; the load proves it."""
     # Bound of the routing on Blue Gene/L against the closed form.
     form = topology.describe("torus", dims=(64, 32, 32))
@@ -62,7 +62,7 @@ def torus_bisection() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-FAT-TREE-ORBITS", system="Fat-tree")
-def fat_tree_by_orbits() -> tuple[float, float]:
+def test_fat_tree_by_orbits():
     """One search gives the distances of all hosts of a fat-tree, for they form one orbit."""
     # Mean by proved orbits against the closed form.
     form = topology.describe("fat_tree", k=48)
@@ -70,22 +70,22 @@ def fat_tree_by_orbits() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-BCUBE-NODES", system="BCube")
-def bcube_node_disjoint_paths() -> tuple[float, float]:
-    """k + 1 paths without a common node join any two servers of a BCube_k."""  # noqa: D403
+def test_bcube_node_disjoint_paths():
+    """k + 1 paths without a common node join any two servers of a BCube_k."""
     # Fewest from the first server to any other: all pairs, for the servers are one orbit.
     t = topology.bcube(n=3, k=2)
     return min(len(s22.disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
 
 
 @theorem("THM-TOPO-TORUS-NODES", system="Torus (Blue Gene/L)")
-def torus_vertex_connectivity() -> tuple[float, float]:
+def test_torus_vertex_connectivity():
     """A d-dimensional torus falls apart only when 2d nodes fail, the neighbours of one."""
     # Smallest separating set of a torus of 512 nodes.
     return float(s22.vertex_connectivity(topology.torus((8, 8, 8)))), 6
 
 
 @theorem("THM-TOPO-ALL-HOSTS", system="Fat-tree")
-def fat_tree_host_cables() -> tuple[float, float]:
+def test_fat_tree_host_cables():
     """Without switch or fabric failures all hosts of a fat-tree are joined if all host cables work."""
     # Whether p^N for N host cables lies in the interval of 100,000 samples: 1 if so.
     t = topology.fat_tree(8)
@@ -102,14 +102,14 @@ def fat_tree_host_cables() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-BCUBE-ABT", system="BCube")
-def bcube_theorem() -> tuple[float, float]:
+def test_bcube_theorem():
     """All-to-all traffic of a BCube gets n(N-1)/(n-1) host links, more than one per server."""
     # Measured at 4,096 servers.
     return float(s22.aggregate_bottleneck_throughput(topology.bcube(n=8, k=3))), 8 * 4095 / 7
 
 
 @theorem("THM-TOPO-FAT-TREE-FLOW", system="Fat-Tree")
-def fat_tree_flow() -> tuple[float, float]:
+def test_fat_tree_flow():
     """A fat-tree carries (N-1)/(N-k/2) of a host link per host, all to all."""
     # By the linear program of the 27,648 hosts of 48-port switches, reduced by proved symmetry.
     return float(f"{float(metrics.concurrent_flow(topology.fat_tree(48))):.12g}"), float(
@@ -118,7 +118,7 @@ def fat_tree_flow() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-LEAF-SPINE-LOAD", system="Leaf-Spine")
-def leaf_spine_load() -> tuple[float, float]:
+def test_leaf_spine_load():
     """An uplink of a leaf with h of N hosts and s spines carries h(N-h)/s units each way."""
     # Largest load where uplinks are the bottleneck.
     return metrics.ecmp_load(topology.leaf_spine(leaves=16, spines=4, hosts_per_leaf=16)).maximum, 16 * (
@@ -127,14 +127,14 @@ def leaf_spine_load() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-VL2-HOPS", system="VL2")
-def vl2_mean_hops() -> tuple[float, float]:
+def test_vl2_mean_hops():
     """Servers of VL2 are [2 19 + 4 20 (D_A/2-1) + 6 (N-10 D_A)]/(N-1) links apart on average."""
     # Measured against the closed form at 240 servers.
     return metrics.hop_statistics(topology.vl2(8, 6)).mean, (2 * 19 + 4 * 20 * 3 + 6 * (240 - 80)) / 239
 
 
 @theorem("THM-TOPO-VL2-PATHS", system="VL2")
-def vl2_shortest_paths() -> tuple[float, float]:
+def test_vl2_shortest_paths():
     """2 D_A shortest paths join racks of two pods: valiant load balancing spreads over all of them."""
     # Counted between the first rack and the last.
     t = topology.vl2(d_a=8, d_i=6)
@@ -143,7 +143,7 @@ def vl2_shortest_paths() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-BCUBE-BSR", system="BCube")
-def bcube_source_routing() -> tuple[float, float]:
+def test_bcube_source_routing():
     """The k + 1 paths of BCube source routing share no server and no switch between their ends."""
     # Fewest of them that share no node, from the first server to any other of 64.
     t = topology.bcube(n=4, k=2)
@@ -151,7 +151,7 @@ def bcube_source_routing() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-FICONN-ROUTE", system="FiConn")
-def ficonn_longest_route() -> tuple[float, float]:
+def test_ficonn_longest_route():
     """Traffic-oblivious routes of FiConn have at most 2^(k+1) - 1 server hops, some as many."""
     # Longest route of a FiConn of 48 servers, over all pairs.
     t = topology.ficonn(n=4, k=2)
@@ -161,7 +161,7 @@ def ficonn_longest_route() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-MDCUBE-PATHS", system="MDCube")
-def mdcube_paths() -> tuple[float, float]:
+def test_mdcube_paths():
     """min(k+1, uplinks in use) disjoint paths join any two servers of different containers."""
     # Fewest from the first server to any other of a 3 x 2 grid: 3 uplinks of each container in use.
     t = topology.mdcube(n=2, k=2, dims=(3, 2))
@@ -169,7 +169,7 @@ def mdcube_paths() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-F10-DETOUR", system="F10")
-def f10_detour() -> tuple[float, float]:
+def test_f10_detour():
     """A core of F10 comes round a lost aggregation switch in 4 links, where a fat-tree needs 6."""
     # Shortest way from a core to the edge switches below the first aggregation switch, once that is lost.
     t = topology.f10(k=8)
@@ -182,7 +182,7 @@ def f10_detour() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-C-THROUGH-HOLD", system="c-Through")
-def c_through_duty() -> tuple[float, float]:
+def test_c_through_duty():
     """Saturated circuits of R racks carry R C hold/(hold + reconfiguration)."""
     # Sixteen racks held for 100 ms, dark for 12 ms, over five epochs.
     demand = 1e15 * (1 - np.eye(16))
@@ -191,7 +191,7 @@ def c_through_duty() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-HELIOS-CIRCUITS", system="Helios")
-def helios_circuits() -> tuple[float, float]:
+def test_helios_circuits():
     """With F fibres of w wavelengths a pod, saturated circuits of P pods carry P F w C."""
     # Eight pods of 32 hosts, half of their bandwidth optical: two fibres of eight wavelengths.
     demand = 1e15 * (1 - np.eye(8))
@@ -200,7 +200,7 @@ def helios_circuits() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-DRAGONFLY-PLUS-HOPS", system="Dragonfly+")
-def dragonfly_plus_mean_hops() -> tuple[float, float]:
+def test_dragonfly_plus_mean_hops():
     """Servers of two groups of a Dragonfly+ are 5 links apart, which gives the mean in closed form."""
     # Measured against the closed form at 2,112 servers.
     form = topology.describe("dragonfly_plus", l=8, s=8, p=8, h=4)
@@ -210,14 +210,14 @@ def dragonfly_plus_mean_hops() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-POLARFLY-PATHS", system="PolarFly")
-def polarfly_connectivity() -> tuple[float, float]:
+def test_polarfly_connectivity():
     """PolarFly falls apart only when q cables fail, those of one quadric."""
     # Smallest cut for a field that is no prime one.
     return float(metrics.edge_connectivity(topology.polarfly(q=9, p=0))), 9
 
 
 @theorem("THM-TOPO-HPN-PATHS", system="Alibaba HPN 7.0")
-def hpn_paths() -> tuple[float, float]:
+def test_hpn_paths():
     """Three cable-disjoint paths join any two GPUs of HPN: over either plane, and over NVLink."""
     # Fewest from the first GPU to GPUs of its host, its segment and the next.
     t = topology.hpn7(segments=2)
@@ -225,7 +225,7 @@ def hpn_paths() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-RAIL-ONLY-HOPS", system="Rail-only")
-def rail_only_mean_hops() -> tuple[float, float]:
+def test_rail_only_mean_hops():
     """Without switches between rails two GPUs are at most 4 links apart where a rail is one switch."""
     # Measured against the closed form at 512 GPUs.
     form = topology.describe("rail_only", domains=64)
@@ -233,7 +233,7 @@ def rail_only_mean_hops() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-TPU-SLICE", system="TPU v4")
-def tpu_slice() -> tuple[float, float]:
+def test_tpu_slice():
     """A slice of TPU v4 is the torus of its dimensions, whichever cubes of the pod it is made of."""
     # Cables that the torus has too, from scattered cubes.
     slice_, whole = topology.tpu_v4((8, 8, 4), cubes=(63, 5, 0, 42)), topology.torus((8, 8, 4))
@@ -241,7 +241,7 @@ def tpu_slice() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-XPANDER-LIFT", system="Xpander")
-def xpander_spectrum() -> tuple[float, float]:
+def test_xpander_spectrum():
     """A lift keeps the eigenvalues of the complete graph, d once and -1 d times: a gap of d + 1."""
     # On vectors that are constant on each pod.
     d, k = 6, 20
@@ -254,7 +254,7 @@ def xpander_spectrum() -> tuple[float, float]:
 
 
 @theorem("THM-TOPO-JELLYFISH-DEGREE", system="Jellyfish")
-def jellyfish_degree() -> tuple[float, float]:
+def test_jellyfish_degree():
     """Every switch of a Jellyfish has k cables: k - r servers and r others."""
     # Mean of the squared degrees: k^2 only where all are alike.
     t = topology.jellyfish(n=200, k=16, r=11, rng=np.random.default_rng(0))

@@ -1,0 +1,19 @@
+"""Real records of failures: rows of ``training-reliability`` on logs, traces and published runs.
+
+Results on data that are too large to ship come from ``data/derived/failure_replays.csv``.
+"""
+
+from theorem_table import theorem
+
+from relparallel.claims.training_real import _table
+
+
+@theorem("THM-lanl-replay", system="Checkpointing (Young/Daly)")
+def test_replays_within_half_a_point():
+    """On the five LANL systems with most failures, a replayed job at Young's interval is within 0.5 points
+    of the exponential formula.
+    """
+    # Systems within the bound, and systems replayed.
+    table = _table().unstack()
+    systems = table[table.index.str.startswith("lanl ")]
+    return int(((systems["replay"] - systems["formula"]).abs() < 5e-3).sum()), 5
