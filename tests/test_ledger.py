@@ -59,10 +59,10 @@ def test_the_ledger_loses_no_row():
     assert (frame.loc[frame["status"] == "open", "reason"] != "").all()
 
 
-@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.function.__qualname__)
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: f"{claim.ids[0]} {claim.quantity}")
 def test_every_claim_has_a_published_row(claim):
     """Each id of its decorator, alone or as a pattern, is in ``data/published/*.csv``."""
-    where = f"@reproduces of {claim.function.__module__}.{claim.function.__qualname__}"
+    where = f"{claim.function.__module__}, entry {' '.join(claim.ids)}"
     for pattern in claim.ids:
         found = [fact for fact in facts().values() if fnmatchcase(fact.id, pattern)]
         assert found, f"{where}: no id in data/published is {pattern}; add its row there, or correct the id"

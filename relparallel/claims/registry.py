@@ -17,6 +17,7 @@ from relparallel._checks import require_instance
 from relparallel.published import Fact, Number
 
 Function = Callable[..., Any]
+Rows = Mapping[str, Function | tuple[Function, Mapping[str, str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "parallelism-cost": "memory parallelism schedules step_times",
     "topologies": "networks",
     "training-algos": "communication models sharing staleness transport",
-    "training-reliability": "training_checkpoints training_network training_real training_recovery "
-    "training_reliability training_simulation",
+    "training-reliability": "training_real training_reliability",
 }
 """Which modules compute the rows of a table, so that whoever asks for a row loads no others."""
 
@@ -89,6 +89,25 @@ def reproduces(
     return bind
 
 
+def enter(rows: Rows) -> None:
+    """Bind functions to published rows, as `reproduces` does, one entry for each pattern of rows.
+
+    Parameters
+    ----------
+    rows : mapping of str to callable
+        Under patterns of row ids, separated by spaces; ``" | "`` and a pattern of the row's quantity may
+        follow, and another of its system. A pair adds the rows that do not reproduce, with the reason.
+
+    Examples
+    --------
+    >>> enter({"no-such-row-* | hosts": lambda k: k**3 / 4})
+    """
+    for key, entry in rows.items():
+        ids, quantity, system, *_ = [*key.split(" | "), "*", "*"]
+        function, known = entry if isinstance(entry, tuple) else (entry, None)
+        reproduces(*ids.split(), system=system, quantity=quantity, discrepancies=known)(function)
+
+
 @cache
 def _load(topic: str | None = None) -> None:
     """Import the modules of claims on one table, or every one."""
@@ -129,7 +148,7 @@ def find_claim(fact: Fact) -> Claim | None:
     """
     found = [claim for claim in claims(fact.topic) if claim.covers(fact)]
     if len(found) > 1:
-        names = ", ".join(claim.function.__qualname__ for claim in found)
+        names = ", ".join(" ".join(claim.ids) for claim in found)
         raise ValueError(f"fact {fact.id} must have one claim, got {names}")
     return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""Published numbers of compressed, asynchronous and large-batch training, and theorems on them."""
+"""Theorems on compressed, asynchronous and large-batch training."""
 
 from functools import partial
 from typing import Any

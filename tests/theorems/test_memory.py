@@ -1,4 +1,4 @@
-"""Published runs that fit or did not, and bytes per parameter, from `memory`."""
+"""Theorems on memory: what is kept, and which runs fit."""
 
 from theorem_table import theorem
 

@@ -1,4 +1,4 @@
-"""Published sizes and operations of models, from `workload`."""
+"""Theorems on sizes and operations of models."""
 
 import numpy as np
 from theorem_table import theorem

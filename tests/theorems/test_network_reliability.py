@@ -1,4 +1,4 @@
-"""Published reliabilities of networks: frontier DP, counts of connecting subgraphs, real networks."""
+"""Theorems on the reliability of networks by the frontier DP."""
 
 import networkx as nx
 from theorem_table import theorem

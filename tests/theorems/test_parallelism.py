@@ -1,4 +1,4 @@
-"""Published sizes, operations, memory and schedules of split models, from `workload` and `parallel`."""
+"""Theorems on sizes, operations, memory and schedules of split models."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Published loads of pipelines of operator graphs, from ``data/derived/partitions.csv``."""
+"""Theorems on pipelines of operator graphs."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Published plans of pipelines and of operators, and merged gradients, on profiles by ``data/derived``."""
+"""Theorems on plans of pipelines and of operators."""
 
 from itertools import product
 

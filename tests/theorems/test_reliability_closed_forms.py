@@ -1,4 +1,4 @@
-"""Reliabilities of whole fabrics: closed forms and lumping, each beside the frontier DP where it fits."""
+"""Theorems on whole fabrics: closed forms and lumping, each beside the frontier DP where it fits."""
 
 import math
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Claims of reliability optimisation: allocations of Fyffe, Hines and Lee, theorems of the paradigms."""
+"""Theorems of the paradigms of reliability optimisation."""
 
 import networkx as nx
 import numpy as np

@@ -1,4 +1,4 @@
-"""Claims on rounds of messages: NCCL's tuner, servers, experts, locality, and what a lost part costs."""
+"""Theorems on rounds of messages: servers, experts, locality, and what a lost part costs."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Published costs of pipeline schedules, each played by the simulator, and theorems on the others."""
+"""Theorems on pipeline schedules, each played by the simulator."""
 
 import numpy as np
 from theorem_table import theorem

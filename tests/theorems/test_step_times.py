@@ -1,4 +1,4 @@
-"""Published rates of training, predicted by `step_time`, and its errors beside those of another model."""
+"""Theorems on predicted step times."""
 
 from theorem_table import theorem
 

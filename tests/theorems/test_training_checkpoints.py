@@ -1,4 +1,4 @@
-"""Checkpoints in memory, on several levels and against silent errors: rows of ``training-reliability``."""
+"""Theorems on checkpoints in memory, on several levels and against silent errors."""
 
 import numpy as np
 from numpy.typing import NDArray

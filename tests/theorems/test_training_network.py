@@ -1,4 +1,4 @@
-"""Stragglers, optical switching and degraded networks: rows of ``training-reliability``."""
+"""Theorems on stragglers, optical switching and degraded networks."""
 
 import math
 from itertools import product

@@ -1,7 +1,4 @@
-"""Real records of failures: rows of ``training-reliability`` on logs, traces and published runs.
-
-Results on data that are too large to ship come from ``data/derived/failure_replays.csv``.
-"""
+"""Theorems on real records of failures, from ``data/derived/failure_replays.csv``."""
 
 from theorem_table import theorem
 

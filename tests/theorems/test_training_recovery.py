@@ -1,4 +1,4 @@
-"""Redundancy, replication, spares and break-even points: rows of ``training-reliability`` and theorems."""
+"""Theorems on redundancy, replication, spares and break-even points."""
 
 import numpy as np
 from scipy.integrate import quad

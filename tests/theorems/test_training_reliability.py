@@ -1,4 +1,4 @@
-"""Failures, checkpoints, recovery and goodput: rows of ``training-reliability``."""
+"""Theorems on failures, checkpoints, recovery and goodput."""
 
 from typing import Final
 

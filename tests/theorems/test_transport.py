@@ -1,4 +1,4 @@
-"""Published margins, delays and bounds of congestion control, and theorems on links and flows."""
+"""Theorems on congestion control, links and flows."""
 
 from itertools import product
 from types import SimpleNamespace
