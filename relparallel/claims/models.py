@@ -1,95 +1,104 @@
 """Published sizes and operations of models, from `workload`."""
 
 import re
+from typing import Final
 
 from relparallel import hardware, units, workload
 from relparallel.book import s31
 from relparallel.claims._rows import model_of
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows, enter, reproduces
 from relparallel.published import Fact
 from relparallel.workload.precision import NumberFormat
 
 
-@reproduces("MODEL-GPT2-*", "MODEL-GPT3-*", quantity="parameters")
-def gpt_parameters(fact: Fact) -> float:
-    """Exact count; heads do not change it, and those printed for GPT-3 1.3B and 13B do not divide h."""
-    return model_of(fact, heads=1).parameters
+def _first(text: str) -> int:
+    """Leading number of "37000 shared"."""
+    return int(text.split(" ")[0])
 
 
-@reproduces("MODEL-GPT3-flops", "MODEL-LLAMA3-flops")
-def training_flops(model: str, tokens: float) -> float:
-    """Six operations per counted parameter and token."""
-    return 6 * workload.transformer(model).parameters * tokens
+def _list(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
 
 
-@reproduces("MODEL-TRF-*")
-def first_transformer(encoder: int, decoder: int, h: int, heads: int, ffn: int, vocab: str) -> float:
-    """Exact count; the inputs read "37000 shared"."""
-    return s31.encoder_decoder(encoder, decoder, h, heads, ffn, _first(vocab)).parameters
+_ROWS: Final[Rows] = {
+    # Heads do not change the count, and those printed for GPT-3 1.3B and 13B do not divide h.
+    "MODEL-GPT2-* MODEL-GPT3-* | parameters": lambda fact: model_of(fact, heads=1).parameters,
+    "MODEL-GPT3-flops MODEL-LLAMA3-flops": lambda model, tokens: (
+        6 * workload.transformer(model).parameters * tokens
+    ),
+    "MODEL-TRF-*": lambda encoder, decoder, h, heads, ffn, vocab: (
+        s31.encoder_decoder(encoder, decoder, h, heads, ffn, _first(vocab)).parameters
+    ),
+    "MODEL-T5-*": (
+        lambda encoder, h, heads, ffn, head_dim, vocab: (
+            s31.t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
+        ),
+        {
+            "MODEL-T5-large": "the sizes give 738M, which the released model has as well; the paper rounds "
+            "up to 770M"
+        },
+    ),
+    "MODEL-BERT-*": lambda layers, h, heads, vocab, s: (
+        workload.bert(layers, h, heads, vocabulary=vocab, sequence=s).parameters
+    ),
+    "MODEL-VIT-*": lambda layers, h, ffn, heads, patch, image: (
+        s31.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
+    ),
+    "MODEL-SWIN-* | parameters": lambda C, depths, window, patch, image, head_dim: (
+        s31.swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim).parameters
+    ),
+    "MODEL-SWIN-* | multiply-adds*": lambda C, depths, window, patch, image: (
+        s31.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
+    ),
+    "MODEL-DEEPSEEK-* MODEL-QWEN3-* MODEL-BLOOM-* | parameters": lambda model: (
+        workload.transformer(model).parameters
+    ),
+    "MODEL-* | active*": lambda model: workload.transformer(model).active_parameters,
+    "MODEL-LSTM-*": lambda inputs, h, layers, vocab: (
+        s31.recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
+    ),
+    # Numbers read or written in tiles, and without.
+    "flash_count": lambda N, d, M: (
+        s31.flash_attention_accesses(N, d, M),
+        s31.standard_attention_accesses(N, d),
+    ),
+}
+enter(_ROWS)
 
 
-_T5_LARGE = "the sizes give 738M, which the released model has as well; the paper rounds up to 770M"
+@reproduces("dmayn_flop")
+def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float, float]:  # noqa: E741
+    """GFLOP of the products, forward and both passes."""
+    products = s31.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
+    forward = products["flops"][products["pass"] == "forward"].sum()
+    return float(forward) / units.GFLOP, float(products["flops"].sum()) / units.GFLOP
 
 
-@reproduces("MODEL-T5-*", discrepancies={"MODEL-T5-large": _T5_LARGE})
-def t5_parameters(encoder: int, h: int, heads: int, ffn: int, head_dim: int, vocab: str) -> float:
-    """Exact count; as many layers in the decoder."""
-    return s31.t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
+@reproduces("dmayn_shares")
+def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:  # noqa: E741
+    """Percentages by class."""
+    layer = s31.encoder_layer(B, L, I, H, U)
+    share = 100 * layer.groupby("class")["flops"].sum() / layer["flops"].sum()
+    return tuple(float(share[kind]) for kind in workload.KINDS)
 
 
-@reproduces("MODEL-BERT-*")
-def bert_parameters(layers: int, h: int, heads: int, vocab: int, s: int) -> float:
-    """Exact count."""
-    return workload.bert(layers, h, heads, vocabulary=vocab, sequence=s).parameters
+_KERNELS = (
+    "three forward passes of the published algorithms on an ideal memory; the paper measured its kernels, "
+    "with masks, dropout and caches"
+)
 
 
-@reproduces("MODEL-VIT-*")
-def vit_parameters(layers: int, h: int, ffn: int, heads: int, patch: int, image: int) -> float:
-    """Exact count."""
-    return s31.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
-
-
-@reproduces("MODEL-SWIN-*", quantity="parameters")
-def swin_parameters(C: int, depths: str, window: int, patch: int, image: int, head_dim: int) -> float:
-    """Exact count."""
-    table = s31.swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim)
-    return table.parameters
-
-
-@reproduces("MODEL-SWIN-*", quantity="multiply-adds*")
-def swin_multiply_adds(C: int, depths: str, window: int, patch: int, image: int) -> float:
-    """Products of one forward pass."""
-    return s31.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
-
-
-@reproduces("MODEL-LLAMA3-*", "MODEL-MIXTRAL-total", quantity="parameters")
-def llama_parameters(
-    layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int, experts: int = 1, top_k: int = 1
-) -> float:
-    """Gated, with grouped queries, untied, without biases; the inputs read "14336 (SwiGLU)"."""
-    return workload.Transformer(
-        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=_first(ffn),
-        kv_heads=kv_heads, gated=True, experts=experts, active_experts=top_k, tied=False,
-        learned_positions=False, biases=False,
-    ).parameters  # fmt: skip
-
-
-@reproduces("MODEL-DEEPSEEK-*", "MODEL-QWEN3-*", "MODEL-BLOOM-*", quantity="parameters")
-def shipped_parameters(model: str) -> float:
-    """Exact count."""
-    return workload.transformer(model).parameters
-
-
-@reproduces("MODEL-*", quantity="active*")
-def shipped_active(model: str) -> float:
-    """What a token passes."""
-    return workload.transformer(model).active_parameters
-
-
-@reproduces("MODEL-LSTM-*")
-def lstm_parameters(inputs: int, h: int, layers: int, vocab: int) -> float:
-    """Exact count with one bias for each gate."""
-    return s31.recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
+@reproduces("flash_hbm", discrepancies={"flash_hbm": _KERNELS})
+def flash_traffic() -> tuple[float, float, float, float]:
+    """GB and ms of 64 x 16 heads of 1024 tokens; backward counts as two forward passes."""
+    counts = (
+        s31.standard_attention_accesses(1024, 64),
+        s31.flash_attention_accesses(1024, 64, 51200),
+    )
+    moved = [3 * 64 * 16 * 2 * count for count in counts]
+    rate = hardware.accelerator("a100-40gb").memory_bandwidth
+    standard, tiled = (size / rate / units.MILLISECOND for size in moved)
+    return moved[0] / units.GB, moved[1] / units.GB, standard, tiled
 
 
 _WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
@@ -114,47 +123,6 @@ def resnet_parameters(fact: Fact, classes: int) -> float:
     return graph.totals["parameter_bytes"]
 
 
-@reproduces("dmayn_flop")
-def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float, float]:  # noqa: E741
-    """GFLOP of the products, forward and both passes."""
-    products = s31.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
-    forward = products["flops"][products["pass"] == "forward"].sum()
-    return float(forward) / units.GFLOP, float(products["flops"].sum()) / units.GFLOP
-
-
-@reproduces("dmayn_shares")
-def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:  # noqa: E741
-    """Percentages by class."""
-    layer = s31.encoder_layer(B, L, I, H, U)
-    share = 100 * layer.groupby("class")["flops"].sum() / layer["flops"].sum()
-    return tuple(float(share[kind]) for kind in workload.KINDS)
-
-
-@reproduces("flash_count")
-def flash_accesses(N: int, d: int, M: int) -> tuple[int, int]:
-    """Numbers read or written in tiles, and without."""
-    return s31.flash_attention_accesses(N, d, M), s31.standard_attention_accesses(N, d)
-
-
-_KERNELS = (
-    "three forward passes of the published algorithms on an ideal memory; the paper measured its kernels, "
-    "with masks, dropout and caches"
-)
-
-
-@reproduces("flash_hbm", discrepancies={"flash_hbm": _KERNELS})
-def flash_traffic() -> tuple[float, float, float, float]:
-    """GB and ms of 64 x 16 heads of 1024 tokens; backward counts as two forward passes."""
-    counts = (
-        s31.standard_attention_accesses(1024, 64),
-        s31.flash_attention_accesses(1024, 64, 51200),
-    )
-    moved = [3 * 64 * 16 * 2 * count for count in counts]
-    rate = hardware.accelerator("a100-40gb").memory_bandwidth
-    standard, tiled = (size / rate / units.MILLISECOND for size in moved)
-    return moved[0] / units.GB, moved[1] / units.GB, standard, tiled
-
-
 @reproduces("fp16_limits")
 def half_limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]:
     """Smallest subnormal, smallest normal and largest number."""
@@ -171,10 +139,13 @@ def half_underflow(
     return float(under[0]), float(under[1])
 
 
-def _first(text: str) -> int:
-    """Leading number of "37000 shared"."""
-    return int(text.split(" ")[0])
-
-
-def _list(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
+@reproduces("MODEL-LLAMA3-*", "MODEL-MIXTRAL-total", quantity="parameters")
+def llama_parameters(
+    layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int, experts: int = 1, top_k: int = 1
+) -> float:
+    """Gated, with grouped queries, untied, without biases; the inputs read "14336 (SwiGLU)"."""
+    return workload.Transformer(
+        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=_first(ffn),
+        kv_heads=kv_heads, gated=True, experts=experts, active_experts=top_k, tied=False,
+        learned_positions=False, biases=False,
+    ).parameters  # fmt: skip

@@ -1,4 +1,4 @@
-"""Published reliabilities of networks: frontier DP, counts of connecting subgraphs, real networks."""
+"""Published reliabilities of networks: frontier DP, counts, closed forms, real networks, allocations."""
 
 import re
 from collections.abc import Callable
@@ -8,8 +8,10 @@ import networkx as nx
 import numpy as np
 
 from relparallel import reliability, topology
+from relparallel.book import s12
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.published import component_table
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
 
@@ -40,6 +42,32 @@ def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> re
     return reliability.evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
 
 
+_ROWS: Final[Rows] = {
+    "NR-*-two-poly": lambda graph, source, target: reliability.polynomial(_graph(graph), (source, target)),
+    "NR-U-*": lambda graph, terminals, link_down: (
+        _connected(graph, terminals, 1.0, link_down=link_down).unreliability
+    ),
+    # Whole fabrics by closed forms: pods parted by switches, a pair of edge switches, leaves cut off.
+    "NR-ftsw-*": lambda k, core_up, aggregation_up: (
+        reliability.fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
+    ),
+    "NR-ftpair-* | *up-down*": lambda k, core_up, aggregation_up, core_link_up, edge_link_up: (
+        reliability.fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
+    ),
+    "NR-mob-*": lambda fact, k, core_up, aggregation_up, core_link_down: getattr(
+        reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down),
+        "unreliability" if "not all" in fact.quantity else "reliability",
+    ),
+    "NR-ls-16x8": lambda leaves, spines, spine_up, link_down: (
+        reliability.leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
+    ),
+    "NR-rap-*": lambda components, cost_limit, weight_limit: (
+        s12.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
+    ),
+}
+enter(_ROWS)
+
+
 @reproduces("NR-*-all-p*", "NR-*-two-p*", quantity="*-terminal unreliability*")
 def apart(graph: str, link_up: float, terminals: str = "", source: int = 0, target: int = 0) -> float:
     """Probability that some vertex is cut off, or that no path is left between two."""
@@ -63,12 +91,6 @@ def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
     return reliability.polynomial(network, "nodes")
 
 
-@reproduces("NR-*-two-poly")
-def joining_subsets_by_size(graph: str, source: int, target: int) -> tuple[int, ...]:
-    """The same for two terminals."""
-    return reliability.polynomial(_graph(graph), (source, target))
-
-
 @reproduces("NR-zoo-*")
 def real_network(network: str, n: int, m: int, link_up: float) -> float:
     """All-terminal reliability of a network of the Topology Zoo, derived from its file."""
@@ -77,12 +99,6 @@ def real_network(network: str, n: int, m: int, link_up: float) -> float:
     if (row["nodes"], row["links"], row["link_up"]) != (n, m, link_up):
         raise ValueError(f"network must have {n} nodes and {m} links, got {row.to_dict()}")
     return float(str(row["reliability"]))
-
-
-@reproduces("NR-U-*")
-def rare_failure(graph: str, terminals: str, link_down: float) -> float:
-    """All-terminal unreliability of a well-kept network."""
-    return _connected(graph, terminals, 1.0, link_down=link_down).unreliability
 
 
 @reproduces("NR-ftpair-anypath")

@@ -1,4 +1,4 @@
-"""Theorems about layouts, and about the order in which gradients and parameters travel."""
+"""Published checks of layouts: movements between them and their adjoints."""
 
 import numpy as np
 

@@ -9,7 +9,7 @@ from relparallel.book import s35
 from relparallel.book.s35.mesh_program import MeshProgram
 from relparallel.book.s35.pipelines import dapple_sum
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows, enter, reproduces
 from relparallel.units import MILLISECOND
 from relparallel.workload import LayerGraph
 
@@ -22,62 +22,10 @@ def _derived(table: str, **where: Any) -> pd.Series:
     return found.iloc[0]
 
 
-@reproduces("pd_*", system="PipeDream SOSP19", quantity="optimal time per stage*")
-def pipedream_time(profile: str, levels: str) -> float:
-    """Seconds of the slowest stage."""
-    return float(_derived("pipelines", profile=profile, levels=levels)["seconds"])
-
-
-@reproduces("pd_vgg16_conf16")
-def pipedream_stages(profile: str, levels: str) -> tuple[int, ...]:
+def _stages(profile: str, levels: str) -> tuple[int, ...]:
     """Devices of each stage."""
     stages = _derived("pipelines", profile=profile, levels=levels)["stages"]
     return tuple(int(stage.partition("x")[2]) for stage in stages.split())
-
-
-@reproduces("pd_dp_speedup_*")
-def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float:
-    """Of one stage on all workers: the whole model as one layer, planned."""
-    row = _derived("pipelines", profile=profile)
-    whole = LayerGraph(
-        names=(profile,), kinds=("model",), forward=np.array([row["work"]]), backward=np.zeros(1),
-        activation_bytes=np.zeros(1), parameter_bytes=np.array([row["parameter_bytes"]]),
-        edges=np.empty((0, 2), dtype=int), unit="s",
-    )  # fmt: skip
-    return float(row["work"]) / s35.pipedream(whole, [(workers, bandwidth)]).time
-
-
-@reproduces("dapple_plan_bert48")
-def dapple_stages(levels: str) -> tuple[int, ...]:
-    """Devices of each stage."""
-    found: tuple[int, ...] = pipedream_stages("bert-48", levels)
-    return found
-
-
-@reproduces("dapple_allreduce_fn")
-def dapple_sum_time(gpus: int, size: float) -> float:
-    """Seconds of a sum across machines."""
-    return float(dapple_sum(size, gpus, across=True))
-
-
-_WAYS: Final = ("greedy", "none", "optimal", "all")
-
-
-@reproduces("mgwfbp_*", quantity="finish of last gradient*")
-def merged_finish(profile: str, network: str) -> tuple[float, ...]:
-    """Messages of the rule; end [ms] of wait-free backpropagation, of the optimum and of one message."""
-    rows = [_derived("gradients", profile=profile, network=network, way=way) for way in _WAYS]
-    return int(rows[0]["messages"]), *(float(row["finish"]) / MILLISECOND for row in rows[1:])
-
-
-@reproduces("mgwfbp_greedy_opt")
-def rule_is_optimal(profiles: int, networks: int) -> int:
-    """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
-    table = derived("gradients")
-    ends = table.pivot_table(index=["profile", "network"], columns="way", values="finish", sort=False)
-    names = ["alexnet", "vgg16", "resnet50", "resnet101", "gnmt"][:profiles]
-    chosen = ends.loc[(names, list(dict.fromkeys(table["network"]))[:networks]), :]
-    return int((chosen["greedy"] <= chosen["optimal"] * (1 + 1e-6)).sum())
 
 
 def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) -> s35.OperatorProblem:
@@ -95,10 +43,52 @@ def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) 
     return program.problem()
 
 
-@reproduces("alpa_ilp_mlp*")
-def alpa_of_dense_layers(layers: int, batch: int, hidden: int, rows: int, columns: int, slow: float) -> float:
-    """Cost of the best strategies; the second axis of the mesh costs ``slow`` per byte, the first one 1."""
-    return s35.operator_plan(mlp_problem(layers, batch, hidden, (rows, columns), (1.0, slow)))[1]
+_WAYS: Final = ("none", "optimal", "all")
+_ROWS: Final[Rows] = {
+    # Seconds of the slowest stage, and devices of each stage.
+    "pd_* | optimal time per stage* | PipeDream SOSP19": lambda profile, levels: _derived(
+        "pipelines", profile=profile, levels=levels
+    )["seconds"],
+    "pd_vgg16_conf16": lambda profile, levels: _stages(profile, levels),
+    "dapple_plan_bert48": lambda levels: _stages("bert-48", levels),
+    # Of a sum across machines.
+    "dapple_allreduce_fn": lambda gpus, size: dapple_sum(size, gpus, across=True),
+    # Messages of the rule; end [ms] of wait-free backpropagation, of the optimum and of one message.
+    "mgwfbp_* | finish of last gradient*": lambda profile, network: (
+        int(_derived("gradients", profile=profile, network=network, way="greedy")["messages"]),
+        *(
+            float(_derived("gradients", profile=profile, network=network, way=way)["finish"]) / MILLISECOND
+            for way in _WAYS
+        ),
+    ),
+    # The second axis of the mesh costs ``slow`` per byte, the first one 1.
+    "alpa_ilp_mlp*": lambda layers, batch, hidden, rows, columns, slow: s35.operator_plan(
+        mlp_problem(layers, batch, hidden, (rows, columns), (1.0, slow))
+    )[1],
+}
+enter(_ROWS)
+
+
+@reproduces("pd_dp_speedup_*")
+def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float:
+    """Of one stage on all workers: the whole model as one layer, planned."""
+    row = _derived("pipelines", profile=profile)
+    whole = LayerGraph(
+        names=(profile,), kinds=("model",), forward=np.array([row["work"]]), backward=np.zeros(1),
+        activation_bytes=np.zeros(1), parameter_bytes=np.array([row["parameter_bytes"]]),
+        edges=np.empty((0, 2), dtype=int), unit="s",
+    )  # fmt: skip
+    return float(row["work"]) / s35.pipedream(whole, [(workers, bandwidth)]).time
+
+
+@reproduces("mgwfbp_greedy_opt")
+def rule_is_optimal(profiles: int, networks: int) -> int:
+    """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
+    table = derived("gradients")
+    ends = table.pivot_table(index=["profile", "network"], columns="way", values="finish", sort=False)
+    names = ["alexnet", "vgg16", "resnet50", "resnet101", "gnmt"][:profiles]
+    chosen = ends.loc[(names, list(dict.fromkeys(table["network"]))[:networks]), :]
+    return int((chosen["greedy"] <= chosen["optimal"] * (1 + 1e-6)).sum())
 
 
 @reproduces("alpa_ilp_attn_fwd")

@@ -37,10 +37,10 @@ class Claim:
 
 
 _MODULES: Final[Mapping[str, str]] = {
-    "comm-systems": "collectives ordering parallelism partitions planners rounds schedules sharing transport",
+    "comm-systems": "ordering parallelism partitions planners rounds schedules sharing transport",
     "models": "models",
-    "network-reliability": "network_reliability reliability_closed_forms reliability_optimization",
-    "parallelism-cost": "memory parallelism schedules step_times",
+    "network-reliability": "network_reliability",
+    "parallelism-cost": "memory parallelism schedules",
     "topologies": "networks",
     "training-algos": "communication models sharing staleness transport",
     "training-reliability": "training_real training_reliability",

@@ -1,18 +1,39 @@
-"""Claims on rounds of messages: NCCL's tuner, servers, experts, locality, and what a lost part costs."""
+"""Published rounds of messages: NCCL's tuner, servers, levels, circuits."""
 
 import math
+from operator import attrgetter
+from typing import Final
 
 import numpy as np
 
 from relparallel import parallel, topology, units
 from relparallel.book import s24, s32
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows, enter, reproduces
 from relparallel.published import Fact
 
 _BUS = {
     "all_reduce": "ring", "reduce_scatter": "ring", "all_gather": "ring", "all_to_all": "direct",
     "broadcast": "chain",
 }  # fmt: skip
+
+
+_ROWS: Final[Rows] = {
+    # Shares of a server and of a worker, and the time.
+    "byteps_n*": lambda n, k: attrgetter("server_bytes", "worker_bytes", "time")(
+        s32.byteps_time(n, k, 1.0, 1.0)
+    ),
+}
+enter(_ROWS)
+
+
+@reproduces("blueconnect_*")
+def blueconnect(
+    size: float, outer: int, outer_latency: float, outer_bandwidth: float, inner: int = 1,
+    inner_latency: float = 0.0, inner_bandwidth: float = 1.0,
+) -> float:  # fmt: skip
+    """Inside a node first, then between nodes."""
+    levels = [(inner, inner_latency, inner_bandwidth), (outer, outer_latency, outer_bandwidth)]
+    return parallel.blueconnect_time(size, levels)
 
 
 @reproduces("nccl_*_lat", "nccl_*_bw", system="NCCL", quantity="predicted*")

@@ -1,15 +1,15 @@
-"""Published costs of pipeline schedules, each played by the simulator, and theorems on the others."""
+"""Published costs of pipeline schedules, each played by the simulator."""
+
+from typing import Final
 
 import numpy as np
 
 from relparallel import parallel
 from relparallel.book import s34
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows, enter, reproduces
 from relparallel.parallel.timeline import Timeline
 from relparallel.published import Fact
 
-_ZERO_BUBBLE = "zero-bubble zb.py heuristic"
-_README = "zero-bubble README table"
 _NAMES = {
     "1F1B": "1f1b",
     "ZB1P": "zb_h1",
@@ -33,7 +33,7 @@ def _longest_stage(timeline: Timeline) -> float:
     return float((end - begin).max())
 
 
-@reproduces("SCHED-*", system=_ZERO_BUBBLE)
+@reproduces("SCHED-*", system="zero-bubble zb.py heuristic")
 def zero_bubble_span(p: int, m: int, Tcomm: float, max_mem: str) -> float:
     """Longest span of a stage, by the schedule that keeps to the memory limit."""
     name, limit = ("zb_2p", 2 * p) if max_mem.startswith("2p") else ("zb_h1", p)
@@ -43,31 +43,9 @@ def zero_bubble_span(p: int, m: int, Tcomm: float, max_mem: str) -> float:
     return _longest_stage(timeline)
 
 
-@reproduces("gpipe_*", system="GPipe", quantity="bubble fraction*")
-def gpipe_bubble(K: int, M: int) -> float:
-    """Simulated idle share of the stages."""
-    return parallel.simulate_schedule("gpipe", K, M).idle_fraction
-
-
-_UNEVEN = "its cells take unequal times, which the table does not give; equal stages are too fast"
-
-
-@reproduces(
-    "gpipe_*", system="GPipe", quantity="normalised*",
-    discrepancies={"gpipe_amoeba_k8m32": _UNEVEN, "gpipe_amoeba_k2m32": _UNEVEN},
-)  # fmt: skip
-def gpipe_speedup(K: int, M: int, base_K: int, base_M: int) -> float:
-    """Simulated with equal stages, each with its share of the work of a mini-batch."""
-    seconds = [
-        parallel.simulate_schedule("gpipe", k, m).makespan / (k * m) for k, m in ((base_K, base_M), (K, M))
-    ]
-    return seconds[0] / seconds[1]
-
-
-@reproduces("SCHED-0028")
-def flush_bubble_rate(p: int, m: int) -> float:
-    """Simulated idle share."""
-    return parallel.simulate_schedule("1f1b", p, m).idle_fraction
+def _share_time(stages: int, micro_batches: int) -> float:
+    span = parallel.simulate_schedule("gpipe", stages, micro_batches).makespan
+    return span / (stages * micro_batches)
 
 
 def _growth(fact: Fact, p: int, measure: object) -> float:
@@ -89,13 +67,21 @@ def _peak(name: str, p: int) -> float:
     return float(parallel.simulate_schedule(name, p, 6 * p, _chunks(name)).peak_in_flight.max())
 
 
-@reproduces("SCHED-*", system=_README, quantity="growth of the bubble*")
-def bubble_growth(p: int, fact: Fact) -> float:
-    """Simulated; the table's B of 1F1B is (p - 1)/(m + p - 1)."""
-    return _growth(fact, p, _idle)
-
-
-@reproduces("SCHED-*", system=_README, quantity="growth of peak activation memory*")
-def memory_growth(p: int, fact: Fact) -> float:
-    """Simulated."""
-    return _growth(fact, p, _peak)
+_UNEVEN = "its cells take unequal times, which the table does not give; equal stages are too fast"
+_ROWS: Final[Rows] = {
+    "gpipe_* | bubble fraction* | GPipe": lambda K, M: (
+        parallel.simulate_schedule("gpipe", K, M).idle_fraction
+    ),
+    "SCHED-0028": lambda p, m: parallel.simulate_schedule("1f1b", p, m).idle_fraction,
+    # With equal stages, each with its share of the work of a mini-batch.
+    "gpipe_* | normalised* | GPipe": (
+        lambda K, M, base_K, base_M: _share_time(base_K, base_M) / _share_time(K, M),
+        {"gpipe_amoeba_k8m32": _UNEVEN, "gpipe_amoeba_k2m32": _UNEVEN},
+    ),
+    # The table's B of 1F1B is (p - 1)/(m + p - 1).
+    "SCHED-* | growth of the bubble* | zero-bubble README table": lambda p, fact: _growth(fact, p, _idle),
+    "SCHED-* | growth of peak activation memory* | zero-bubble README table": lambda p, fact: _growth(
+        fact, p, _peak
+    ),
+}
+enter(_ROWS)

@@ -1,4 +1,4 @@
-"""Published numbers and theorems: jobs that share a cluster, models a GPU, operators a chip."""
+"""Published numbers: jobs that share a cluster, models a GPU, operators a chip."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Published steps and half-lives of training with stale weights, and theorems on them."""
+"""Published steps and half-lives of training with stale weights."""
 
 from functools import partial
 from itertools import product

@@ -1,13 +1,13 @@
-"""Published margins, delays and bounds of congestion control, and theorems on links and flows."""
+"""Published margins, delays and bounds of congestion control."""
 
 from math import log
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from relparallel.book import s23
 from relparallel.book.s23.ecn import Dcqcn
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows, enter, reproduces
 from relparallel.published import Fact
 from relparallel.units import GBIT, KB, MICROSECOND
 
@@ -41,40 +41,28 @@ def _patched(fact: Fact) -> Any:
     )  # fmt: skip
 
 
-@reproduces("dcqcn_pm_*")
-def dcqcn_margin(fact: Fact) -> float:
-    """Of the linear model of the paper's appendix."""
-    return float(_dcqcn(fact).phase_margin(model="published"))
+def _hpcc(eta: float, N: int, share: float) -> Any:
+    whole = 100 * GBIT * 10e-6
+    return s23.hpcc(
+        flows=N, rate=100 * GBIT, feedback_delay=10e-6, target=eta, increase=share * whole * (1 - eta) / N
+    )
 
 
-@reproduces("dcqcn_convergence_*")
-def dcqcn_convergence(fact: Fact) -> float:
-    """Until rates differ by a tenth of the fair share."""
-    return float(_dcqcn(fact).convergence_bound())
-
-
-@reproduces("timely_pm_*")
-def timely_margin(fact: Fact) -> float:
-    """Of the slope that the authors' script has."""
-    return float(_patched(fact).phase_margin(model="published"))
-
-
-@reproduces("dcqcn_pstar_exact_*")
-def dcqcn_marking(fact: Fact) -> float:
-    """At the exact fixed point."""
-    return float(_dcqcn(fact).fixed_point().marking)
-
-
-@reproduces("dcqcn_qstar_exact_*", "dcqcn_pub_sim_q_*")
-def dcqcn_queue(fact: Fact) -> float:
-    """At the exact fixed point."""
-    return float(_dcqcn(fact).fixed_point().queue) / KB
-
-
-@reproduces("dcqcn_critdelay_exact_*")
-def dcqcn_critical_delay(fact: Fact) -> float:
-    """Of the exact linearisation."""
-    return float(_dcqcn(fact).critical_delay()) / MICROSECOND
+_ROWS: Final[Rows] = {
+    # By the linear model of the paper's appendix, and by the slope that the authors' script has.
+    "dcqcn_pm_*": lambda fact: _dcqcn(fact).phase_margin(model="published"),
+    "timely_pm_*": lambda fact: _patched(fact).phase_margin(model="published"),
+    "dcqcn_convergence_*": lambda fact: _dcqcn(fact).convergence_bound(),
+    "dcqcn_pstar_exact_*": lambda fact: _dcqcn(fact).fixed_point().marking,
+    "dcqcn_qstar_exact_* dcqcn_pub_sim_q_*": lambda fact: _dcqcn(fact).fixed_point().queue / KB,
+    "dcqcn_critdelay_exact_*": lambda fact: _dcqcn(fact).critical_delay() / MICROSECOND,
+    "timely_patched_qstar_*": lambda fact: _patched(fact).fixed_point().queue / KB,
+    # The part of the headroom that grows with the cable.
+    "pfc_hr_gbe": lambda C, length: s23.pfc_headroom(C, length) - s23.pfc_headroom(C, 0.0),
+    "incast_rto200": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / GBIT * 1000,
+    "incast_rto1": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / C,
+}
+enter(_ROWS)
 
 
 @reproduces("dcqcn_validN_*")
@@ -98,12 +86,6 @@ def dcqcn_root_error(fact: Fact, nodes: int) -> float:
     model = _dcqcn(fact, flows=flows, feedback_delay=delays)
     exact = model.rightmost_root(nodes=40)
     return float(np.max(np.abs(model.rightmost_root(nodes=nodes) - exact) / np.abs(exact)))
-
-
-@reproduces("timely_patched_qstar_*")
-def timely_queue(fact: Fact) -> float:
-    """At the fixed point."""
-    return float(_patched(fact).fixed_point().queue) / KB
 
 
 @reproduces("timely_patched_conv_*")
@@ -135,13 +117,6 @@ def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[in
     return int(stands(fair)), sum(stands(falling + move) for move in moves)
 
 
-def _hpcc(eta: float, N: int, share: float) -> Any:
-    whole = 100 * GBIT * 10e-6
-    return s23.hpcc(
-        flows=N, rate=100 * GBIT, feedback_delay=10e-6, target=eta, increase=share * whole * (1 - eta) / N
-    )
-
-
 @reproduces("hpcc_fix")
 def hpcc_load(eta: float, N: int, share: float) -> float:
     """Of a run from a twentieth of the rate."""
@@ -168,21 +143,3 @@ def irn_cap(C: float, RTT: float, MTU: float) -> tuple[float, float]:
     loop = RTT - MTU / C  # beside the packet itself
     full = s23.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C
     return float(packets[full][0] * MTU), float(packets[full][0])
-
-
-@reproduces("pfc_hr_gbe")
-def pfc_cable(C: float, length: float) -> float:
-    """The part of the headroom that grows with the cable."""
-    return float(s23.pfc_headroom(C, length) - s23.pfc_headroom(C, 0.0))
-
-
-@reproduces("incast_rto200")
-def incast_rate(S: float, C: float, RTO: float) -> float:
-    """In Mbit/s."""
-    return float(s23.incast_goodput(S, C, RTO)) / GBIT * 1000
-
-
-@reproduces("incast_rto1")
-def incast_share(S: float, C: float, RTO: float) -> float:
-    """Of the link."""
-    return float(s23.incast_goodput(S, C, RTO)) / C
