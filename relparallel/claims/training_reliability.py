@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from relparallel import hardware, training, units
-from relparallel.book import s44
+from relparallel.book import s41, s42, s44, s47
 from relparallel.book.s41.fleet import Fleet
 from relparallel.book.s44.stragglers import expected_maximum
 from relparallel.claims.registry import Rows, enter, reproduces
@@ -69,11 +69,10 @@ _ROWS: Final[Rows] = {
         checkpoint, 1 / (nodes * node_rate), restart
     ),
     "GEM-00* GEM-010 GEM-011 GEM-012 GEM-013": lambda nodes, replicas, failures, placement: (
-        training.checkpoint_recovery_probability(nodes, replicas, failures, placement)
+        s41.checkpoint_recovery_probability(nodes, replicas, failures, placement)
     ),
     "GEM-014 GEM-015": lambda fact, nodes, node_rate, window: (
-        training.time_to_pair_loss(nodes, node_rate, window)
-        / (units.HOUR if fact.unit == "h" else units.YEAR)
+        s41.time_to_pair_loss(nodes, node_rate, window) / (units.HOUR if fact.unit == "h" else units.YEAR)
     ),
     # A rack takes a shard with it: of neighbours, and of nodes far apart.
     "GEM-016": lambda nodes, nodes_per_rack, replicas: tuple(
@@ -91,11 +90,11 @@ _ROWS: Final[Rows] = {
         for lam, cost in ((rate, checkpoint), (higher_rate, higher_checkpoint))
     ),
     # Recovery and redundancy.
-    "BR-00*": lambda replicas, nodes_per_replica, failures: training.expected_replicas_hit(
+    "BR-00*": lambda replicas, nodes_per_replica, failures: s42.expected_replicas_hit(
         replicas, nodes_per_replica, failures
     ),
-    "EL-001 EL-002 EL-003": lambda nodes, nodes_per_replica, node_rate, repair, pause: (
-        training.elastic_throughput(nodes, nodes_per_replica, node_rate, repair, pause)
+    "EL-001 EL-002 EL-003": lambda nodes, nodes_per_replica, node_rate, repair, pause: s42.elastic_throughput(
+        nodes, nodes_per_replica, node_rate, repair, pause
     ),
     "SP-001 SP-002 SP-003 SP-004 SP-010 SP-011": lambda fact, nodes, spares, node_rate, repair: (
         training.shortage_probability(nodes, spares, node_rate, repair, fact.system.split()[0])
@@ -178,4 +177,4 @@ def all_or_nothing_and_elastic(node_up: float, nodes_per_replica: int, replicas:
 def start_up(nodes: int) -> float:
     """Start-up of a job, from the law of the five other sizes."""
     known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
-    return float(training.start_up_law(known["nodes"], known["seconds"])(nodes))
+    return float(s47.start_up_law(known["nodes"], known["seconds"])(nodes))

@@ -40,7 +40,7 @@ def test_rounded_gradients():
     # Rounded shares in per cent: cast by numpy, and by the closed form.
     drawn = 10 ** np.random.default_rng(7).normal(-6, 1.5, 200_000)
     lost = float((drawn.clip(max=6e4).astype(np.float16) == 0).mean())
-    return round(100 * lost), round(100 * float(workload.lost_gradients(1, -6, 1.5)[0]))
+    return round(100 * lost), round(100 * float(s31.lost_gradients(1, -6, 1.5)[0]))
 
 
 @theorem("THM-fusion", system="Data Movement Is All You Need")

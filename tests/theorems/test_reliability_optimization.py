@@ -7,7 +7,7 @@ from theorem_table import theorem
 
 from relparallel import optimize, reliability, topology
 from relparallel.book import s12
-from relparallel.published import component_table
+from relparallel.book.s12.components import component_table
 
 
 @theorem("THM-redundancy-two-routes", system="Redundancy allocation (RAP)")

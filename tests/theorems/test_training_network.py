@@ -48,4 +48,4 @@ def test_both_ports_down():
     rate, repair = training.published_network_rates()["cable"], units.DAY
     load = rate * repair  # states 0, 1 and 2 down in the ratio 1 : 2 load : load^2
     one_down = 2 * load / (1 + 2 * load + load**2)
-    return training.joint_loss_rate(3000, 2, rate, repair), 3000 * one_down * rate
+    return s44.joint_loss_rate(3000, 2, rate, repair), 3000 * one_down * rate
