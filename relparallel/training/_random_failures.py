@@ -7,9 +7,7 @@ k = 0 … ``down`` and only add and multiply positive numbers, so that small pro
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,20 +39,13 @@ def units_hit(units: int, size: int, down: int) -> Array:
     A Markov chain in k: of the N - k nodes still up, j g - k stand in units that are hit already.
     O(down min(U, down)).
     """
-    return np.asarray(_units_hit(units, size, down))
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def _units_hit(units: int, size: int, down: int) -> Any:
     most = min(units, down)
-    found = np.zeros((down + 1, most + 1))
+    hit, found = np.arange(most + 1), np.zeros((down + 1, most + 1))
     found[0, 0] = 1.0
     for failed in range(down):
-        left = units * size - failed
-        for hit in range(min(failed, most) + 1):
-            found[failed + 1, hit] += found[failed, hit] * max(hit * size - failed, 0) / left
-            if hit < most:
-                found[failed + 1, hit + 1] += found[failed, hit] * (units - hit) * size / left
+        now, left = found[failed], units * size - failed
+        found[failed + 1] = now * np.maximum(hit * size - failed, 0) / left
+        found[failed + 1, 1:] += now[:-1] * (units - hit[:-1]) * size / left
     return found
 
 

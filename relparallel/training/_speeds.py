@@ -4,8 +4,8 @@ import math
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from relparallel._checks import require_int
@@ -146,20 +146,22 @@ def template_speed(
     return speed
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
-def _fill(nodes: int, smallest: int, rates: Any, pipelines: int) -> Any:
-    """Best speed by the pipelines that are still missing; a node may idle."""
-    best = np.full((pipelines + 1, nodes + 1), -1.0)
-    best[0, 0] = 0.0
-    for n in range(1, nodes + 1):
-        for missing in range(pipelines + 1):
-            value, after = best[missing, n - 1], max(missing - 1, 0)
-            for i in range(min(rates.size, n - smallest + 1)):
-                before = best[after, n - smallest - i]
-                if before >= 0:
-                    value = max(value, before + rates[i])
-            best[missing, n] = value
-    return np.maximum(best[pipelines], 0.0)
+def _fill(nodes: int, smallest: int, rates: Array, pipelines: int) -> Array:
+    """Best speed by the pipelines that are still missing; a node may idle.
+
+    As many entries as the smallest pipeline has nodes follow at once: the others have theirs already.
+    """
+    before, backward = smallest + rates.size - 1, rates[::-1]
+    best = np.full((pipelines + 1, before + nodes + 1), -np.inf)
+    best[0, before] = 0.0
+    for start in range(1, nodes + 1, smallest):
+        stop = min(start + smallest, nodes + 1)
+        rest = sliding_window_view(best[:-1, start : stop + rates.size - 1], rates.size, axis=1)
+        found = (rest + backward).max(axis=2)
+        idle = best[:, before + start - 1, None]
+        steps = np.hstack([idle, np.vstack([found[:1], found])])
+        best[:, before + start : before + stop] = np.maximum.accumulate(steps, axis=1)[:, 1:]
+    return np.asarray(np.maximum(best[pipelines, before:], 0.0))
 
 
 def uneven_speed(
@@ -215,41 +217,26 @@ def shared_shards(units: int, holders: int, held: Array) -> Array:
     return mean + before / 2  # one holder each
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
-def _rings(units: int, room: int, most: int, share: float, down: int) -> Any:
+def _rings(units: int, room: int, most: int, share: float, down: int) -> Array:
     """Chance of 0 … k dead units in walks from an empty queue to a living unit, times what it leaves."""
-    now, after = np.zeros((room, down + 1)), np.zeros((room, down + 1))
+    now = np.zeros((room, down + 1))  # [level, dead]
     now[0, 0] = 1.0
     for _ in range(units - 1):
-        after[:] = 0.0
-        for level in range(room):
-            lower = max(level - most + 1, 0)
-            for dead in range(down + 1):
-                after[lower, dead] += now[level, dead] * (1 - share)
-            if level + 1 < room:
-                for dead in range(down):
-                    after[level + 1, dead + 1] += now[level, dead] * share
-        now, after = after, now
-    found = np.zeros(down + 1)
-    for level in range(min(most - 1, room)):
-        found += now[level] * (most - 1 - level) * (1 - share)
-    return found
+        after, alive = np.zeros_like(now), now * (1 - share)
+        after[0], far = alive[:most].sum(axis=0), alive[most:]
+        after[1 : len(far) + 1] = far
+        after[1:, 1:] += now[:-1, :-1] * share
+        now = after
+    left = np.maximum(most - 1 - np.arange(room), 0)
+    return np.asarray((now * left[:, None] * (1 - share)).sum(axis=0))
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
 def _closed_rings(units: int, room: int, most: int, share: float) -> float:
     """Chance of walks that end at the level where they began, summed over levels, none of them outside."""
-    total = 0.0
-    for start in range(room):
-        now, after = np.zeros(room), np.zeros(room)
-        now[start] = 1.0
-        for _ in range(units):
-            after[:] = 0.0
-            for level in range(room):
-                if level >= most - 1:
-                    after[level - most + 1] += now[level] * (1 - share)
-                if level + 1 < room:
-                    after[level + 1] += now[level] * share
-            now, after = after, now
-        total += now[start]
-    return total
+    now = np.eye(room)  # [level, level at the begin]
+    for _ in range(units):
+        after, alive = np.zeros_like(now), now[most - 1 :] * (1 - share)
+        after[: len(alive)] = alive
+        after[1:] += now[:-1] * share
+        now = after
+    return float(np.trace(now))

@@ -6,7 +6,6 @@ Last the Markov chain of the nodes: limited repairmen, spares that fail, second 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numba
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -54,25 +53,18 @@ def down_distribution(loads: Mapping[int, float], able: Array) -> Array:
     parts can always fail it is Panjer's recursion for a compound Poisson number, exact for any sizes. With
     several sizes and a state-dependent `able` it keeps the balance of every size on average.
     """
-    sizes = [size for size, load in loads.items() if size > 0 and load != 0]
-    rho = np.array([loads[size] for size in sizes], dtype=np.float64)
-    weights = _recursion(np.array(sizes, dtype=np.int64), rho, np.asarray(able, dtype=np.float64))
-    return np.asarray(weights / weights.sum())
-
-
-@numba.njit(cache=True, error_model="numpy")  # type: ignore[misc]
-def _recursion(sizes: Any, loads: Any, able: Any) -> Any:
-    """Weights of 0 ... K nodes down."""
-    weights = np.zeros(len(able))
-    weights[0] = 1.0
+    flows = [(size, (size * load * able).tolist()) for size, load in loads.items() if size > 0 and load != 0]
+    weights = [1.0]
     for down in range(1, len(able)):
-        for place, size in enumerate(sizes):
+        weight = 0.0
+        for size, flow in flows:
             if size <= down:
-                weights[down] += size * loads[place] * able[down - size] * weights[down - size]
-        weights[down] /= down
+                weight += flow[down - size] * weights[down - size]
+        weights.append(weight / down)
         if weights[down] > _LARGE:
-            weights[: down + 1] /= _LARGE
-    return weights
+            weights = [each / _LARGE for each in weights]
+    found = np.array(weights)
+    return np.asarray(found / found.sum())
 
 
 def cold_distribution(loads: Mapping[int, float], repairs: Mapping[int, float], spares: int) -> Array | None:

@@ -1,7 +1,7 @@
 """What going back to checkpoints costs: exact for exponential failures and any number of levels.
 
 A block of a level is what lies between two checkpoints of that level or a higher one; it consists of blocks
-of the level below. Its transform (see `_block_kernel`) follows from theirs: a geometric series
+of the level below. Its transform (see `_block_times`) follows from theirs: a geometric series
 over the blocks inside, and a loop for the failures that send the job back to its begin.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, bare, require_instance
 from relparallel.training._arguments import Real, require_time, run_percentiles
-from relparallel.training._block_kernel import block_times
+from relparallel.training._block_times import block_times, restarts
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.factors import lost_share
 
@@ -24,6 +24,7 @@ BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
 SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
 LONGEST: Final = 30.0
 STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
+_POINTS: Final = 97  # of a grid: two bring a factor of nine below the tolerance
 MOST: Final = 10**6  # checkpoints of one level for one of the next
 
 
@@ -63,12 +64,10 @@ class _System:
     back: NDArray[np.float64]  # [cause, level]: detection, fixed restart and reading
     cost: NDArray[np.float64]  # [level]
     delay: NDArray[np.float64]  # [level]
-
-    @property
-    def weight(self) -> NDArray[np.float64]:
-        """What a failure that reads a level is worth beside a running job, once all time is summed up."""
-        share = self.read.sum(axis=0)
-        return np.asarray(share / (share @ np.exp(-self.delay)))
+    weight: NDArray[
+        np.float64
+    ]  # [level]: of a failure that reads it beside a running job, all time summed up
+    restarts: Any  # [level]: see `_block_times`
 
     @classmethod
     def of(
@@ -82,8 +81,14 @@ class _System:
         detection = np.array([cause.detection for cause in causes]) * rate
         fixed = detection + rate * np.array([cause.restart for cause in causes])
         cost, restart, delay = rate * np.array([[x.cost, x.restart, x.delay] for x in checkpointing.levels]).T
-        read = rates[:, None] / rate * gone * there
-        return cls(rate, read, detection, fixed[:, None] + restart, cost, delay)
+        read, back = rates[:, None] / rate * gone * there, fixed[:, None] + restart
+        share = read.sum(axis=0)
+        weight = share / (share @ np.exp(-delay))
+        return cls(rate, read, detection, back, cost, delay, weight, restarts(read, back, delay, weight))
+
+    def block(self, work: Any, every: Any, moments: int = 3) -> tuple[Any, ...]:
+        """Time from one checkpoint of the last level to the next."""
+        return block_times(work, every, self.cost, self.delay, self.weight, self.restarts, moments)
 
 
 def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
@@ -137,7 +142,7 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     system = _System.of(checkpointing, causes)
     interval, every = _chosen(checkpointing, system)
     work = interval * int(np.prod(every, dtype=object))
-    _, c1, c2, c3 = _transform(system, interval * system.rate, every)[0]
+    _, c1, c2, c3 = system.block(interval * system.rate, every)
     if not np.isfinite(c2):
         raise ValueError("checkpointing must let the job get on, got one that takes 1e150 lives per block")
     mean = -c1 / system.rate
@@ -162,16 +167,6 @@ def _without_failures(checkpointing: Checkpointing) -> Rollback:
     return Rollback(
         share=share, variance_rate=0.0, interval=interval, every=every,
         buckets=dict(zip(BUCKETS, (share, 1 - share, 0.0, 0.0, 0.0), strict=True)),
-    )  # fmt: skip
-
-
-def _transform(system: _System, work: Any, every: tuple[int, ...]) -> NDArray[np.float64]:
-    """Time from one checkpoint of the last level to the next: coefficients, one row per interval."""
-    return np.asarray(
-        block_times(
-            np.atleast_1d(work), np.array((*every, 1), dtype=np.int64), system.read, system.back,
-            np.ascontiguousarray(system.cost), np.ascontiguousarray(system.delay), system.weight,
-        )
     )  # fmt: skip
 
 
@@ -212,19 +207,17 @@ def _searched(checkpointing: Checkpointing, system: _System) -> tuple[float, tup
     """Best interval and frequencies: from the first order downhill, one frequency after the other."""
     fixed = None if checkpointing.interval is None else checkpointing.interval * system.rate
     best = checkpointing.every or _first_order(system, fixed)
-    lost, work = _best_interval(system, best, fixed, (SHORTEST, LONGEST))
-    known = {best: (lost, work)}
+    known = _best_intervals(system, [best], fixed, (SHORTEST, LONGEST))
     while checkpointing.every is None:
         near = (known[best][1] / 3, known[best][1] * 3)
         nearby = [_moved(best, level, step) for level in range(len(best)) for step in STEPS]
-        for every in nearby:
-            if every not in known:
-                known[every] = _best_interval(system, every, fixed, near)
+        if asked := [every for every in dict.fromkeys(nearby) if every not in known]:
+            known |= _best_intervals(system, asked, fixed, near)
         better = min(nearby, key=lambda every: known[every][0])
         if known[better][0] >= known[best][0] * (1 - 1e-9):
             break
         best = better
-    return _best_interval(system, best, fixed, (SHORTEST, LONGEST), 1e-9)[1] / system.rate, best
+    return _best_intervals(system, [best], fixed, (SHORTEST, LONGEST), 1e-9)[best][1] / system.rate, best
 
 
 def _moved(every: tuple[int, ...], level: int, step: float) -> tuple[int, ...]:
@@ -242,27 +235,29 @@ def _first_order(system: _System, fixed: float | None) -> tuple[int, ...]:
     return tuple(int(n) for n in np.clip(np.rint(spans[1:] / spans[:-1]), 1, MOST))
 
 
-def _best_interval(
+def _best_intervals(
     system: _System,
-    every: tuple[int, ...],
+    choices: Sequence[tuple[int, ...]],
     fixed: float | None,
     bounds: tuple[float, float],
     tolerance: float = 1e-3,
-) -> tuple[float, float]:
-    """Time per unit of work, and the interval with the least of it: a grid that is refined."""
-    blocks = float(np.prod(every, dtype=object))
+) -> dict[tuple[int, ...], tuple[float, float]]:
+    """Least time per unit of work and the interval that reaches it, by frequencies: refined grids."""
+    every = np.array(choices).T[:, :, None]  # [level, choice, 1]
+    blocks = every.prod(axis=0, dtype=np.float64)
 
     def per_work(work: Any) -> NDArray[np.float64]:
-        with np.errstate(all="ignore"):
-            times = -_transform(system, work, every)[:, 1] / (work * blocks)
+        times = -system.block(work, every, moments=1)[1] / (work * blocks)
         return np.where(np.isfinite(times), times, np.inf)
 
     if fixed is not None:
-        return float(per_work(fixed)[0]), fixed
-    low, high = np.log(bounds)
-    while high - low > tolerance:
-        grid = np.linspace(low, high, 65)
-        place = int(np.argmin(per_work(np.exp(grid))))
-        low, high = grid[max(place - 1, 0)], grid[min(place + 1, 64)]
-    work = float(np.exp((low + high) / 2))
-    return float(per_work(work)[0]), work
+        return {choice: (time, fixed) for choice, (time,) in zip(choices, per_work(fixed), strict=True)}
+    low, high = np.log(np.tile(bounds, (len(choices), 1))).T
+    each = np.arange(len(choices))
+    while (high - low).max() > tolerance:
+        grid = np.linspace(low, high, _POINTS, axis=1)
+        times = per_work(np.exp(grid))
+        place = times.argmin(axis=1)
+        low, high = grid[each, np.maximum(place - 1, 0)], grid[each, np.minimum(place + 1, _POINTS - 1)]
+    found = zip(times[each, place].tolist(), np.exp(grid[each, place]).tolist(), strict=True)
+    return dict(zip(choices, found, strict=True))

@@ -2,10 +2,8 @@
 
 import math
 from bisect import bisect_left
-from functools import partial
 from typing import Any, Final
 
-import numba
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -18,7 +16,7 @@ from relparallel._checks import (
     require_probability,
 )
 from relparallel.training._arguments import MOST_NODES, Real, require_rate, require_single, require_time
-from relparallel.training.down_nodes import NodeChain
+from relparallel.training.down_nodes import able_to_fail, down_distribution
 
 KINDS: Final = ("cold", "hot")
 LARGEST_LOAD: Final = 1e5  # nodes under repair at once, beyond every cluster
@@ -29,16 +27,13 @@ def loss_probability(servers: Any, load: Any, crews: float = math.inf) -> NDArra
 
     Erlang 1917; only the mean of the repairs counts: Sevastyanov, Theory Probab. Appl. 2, 1957.
     """
-    return np.asarray(_busy(servers, np.asarray(load, dtype=np.float64), float(crews)))
-
-
-@numba.vectorize(cache=True)  # type: ignore[misc]
-def _busy(servers: Any, load: Any, crews: Any) -> Any:
-    busy = 1.0
-    for count in range(1, servers + 1):
+    shape = np.broadcast_shapes(np.shape(servers), np.shape(load))
+    load, busy = (np.asarray(load), np.ones(shape)) if shape else (float(load), 1.0)
+    for count in range(1, int(np.max(servers, initial=0)) + 1):
         offered = load * busy
-        busy = offered / (min(count, crews) + offered)
-    return busy
+        after = offered / (min(count, crews) + offered)
+        busy = np.where(count <= servers, after, busy) if shape else after
+    return np.asarray(busy)
 
 
 def shortage_probability(
@@ -93,8 +88,10 @@ def shortage_probability(
         return bare(loss_probability(spares + 1, nodes * load, crews or math.inf))
     if crews is None:
         return bare(scipy.special.bdtrc(spares, nodes + spares, load / (1 + load)))
-    chain = partial(NodeChain, nodes=nodes, spares=spares, speed=np.eye(2)[0], hot=True, crews=crews)
-    short = [chain(rates={1: nodes * each}, repair=1.0).shares()[0] for each in np.ravel(load).tolist()]
+    down = np.arange(nodes + spares + 1)
+    able = able_to_fail(down, nodes, spares, hot=True, waits=False) * np.maximum((down + 1) / crews, 1.0)
+    chance = [down_distribution({1: nodes * each}, able) for each in np.ravel(load).tolist()]
+    short = [each[spares + 1 :].sum() for each in chance]
     return bare(np.reshape(short, np.shape(load)))
 
 

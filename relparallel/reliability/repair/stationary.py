@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 import scipy
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_real
@@ -53,9 +53,10 @@ def stationary_distribution(generator: scipy.sparse.csr_array | FloatArray) -> F
         return _by_factors(row, column, rate, states)
     band = np.zeros((states, 2 * wide + 1))  # column j - i + wide of row i is the rate from i to j
     np.add.at(band, (row, column - row + wide), rate)
-    if not _eliminated(band, wide):
-        raise ValueError("generator must lead from every state to one before it, got one that does not")
-    found = _substituted(band, wide)
+    # The rate from i to j as entry (i, j), for states that are at most `wide` apart: rows overlap in memory.
+    rates = as_strided(band.ravel()[wide:], (states, states), (2 * wide * band.itemsize, band.itemsize))
+    _eliminate(rates, wide)
+    found = _substituted(rates, wide)
     return np.asarray(found / found.sum())
 
 
@@ -87,34 +88,24 @@ def _by_factors(
     return np.asarray(found / found.sum())
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _eliminated(band: NDArray[np.float64], wide: int) -> bool:
-    """Take out the states one by one; column ``j - i + wide`` of row i is the rate from i to j."""
-    for last in range(band.shape[0] - 1, 0, -1):
-        low = max(0, last - wide)
-        out = 0.0
-        for j in range(low, last):
-            out += band[last, j - last + wide]
+def _eliminate(rates: FloatArray, wide: int) -> None:
+    """Take out the states one by one; what remains in a column above the diagonal is the share of a state."""
+    for last in range(len(rates) - 1, 0, -1):
+        near = slice(max(0, last - wide), last)
+        out = rates[last, near].sum()
         if out <= 0.0:
-            return False
-        for i in range(low, last):
-            into = band[i, last - i + wide] / out
-            band[i, last - i + wide] = into
-            if into > 0.0:
-                for j in range(low, last):
-                    band[i, j - i + wide] += into * band[last, j - last + wide]
-    return True
+            raise ValueError("generator must lead from every state to one before it, got one that does not")
+        rates[near, last] /= out
+        rates[near, near] += np.outer(rates[near, last], rates[last, near])
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _substituted(band: NDArray[np.float64], wide: int) -> NDArray[np.float64]:
+def _substituted(rates: FloatArray, wide: int) -> FloatArray:
     """Put the states back, scaled down where their weights grow beyond what a float holds."""
-    weight = np.zeros(band.shape[0])
+    weight = np.zeros(len(rates))
     weight[0] = 1.0
-    for state in range(1, band.shape[0]):
-        for i in range(max(0, state - wide), state):
-            weight[state] += weight[i] * band[i, state - i + wide]
+    for state in range(1, len(rates)):
+        near = slice(max(0, state - wide), state)
+        weight[state] = (weight[near] * rates[near, state]).sum()
         if weight[state] > 1e200:
-            for i in range(state + 1):
-                weight[i] /= 1e200
+            weight[: state + 1] /= 1e200
     return weight
