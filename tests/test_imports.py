@@ -1,6 +1,7 @@
 """What a use of the package loads, each in a fresh interpreter: memory and waiting are part of its cost."""
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -45,6 +46,37 @@ def test_nothing_is_loaded_that_is_not_used(statements):
     found = loaded(statements)
     assert "relparallel" in found
     assert found & USES[statements] == set()
+
+
+GOODPUT = """
+from dataclasses import replace
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement, Strategy
+from relparallel.training import *
+
+parts = tuple(ComponentClass(name=level, level=level, rate=1e-7) for level in ("gpu", "node", "rack"))
+model = FailureModel(classes=parts, cluster=Cluster(nodes=64, nodes_per_rack=4))
+model = replace(model, placement=Placement(strategy=Strategy(tensor=8, pipeline=4, data=16)))
+memory, storage = (CheckpointLevel(name=name, cost=9.0, restart=60.0) for name in ("memory", "storage"))
+one, two = Checkpointing(levels=(storage,)), Checkpointing(levels=(memory, storage))
+for policy in ("spares", "hot_spares", "elastic", "recycle", "oobleck", "spare_shards"):
+    goodput(model, 5.0, one, Recovery(policy, repair=86400.0))
+    goodput(model, 5.0, two, Recovery(policy, repair=86400.0), method="markov")
+job = Job(nodes=2048, nodes_per_replica=16, node_rate=4e-8, checkpoint=60.0, restart=900.0, pause=30.0)
+relative_goodput(job, "spares", repair=86400.0)
+"""
+COMPILED = f"""
+from numba.core.event import install_recorder
+with install_recorder("numba:compile") as recorded:
+    exec({GOODPUT!r})
+print(*(event.data["dispatcher"].py_func.__name__ for _, event in recorded.buffer))
+"""
+
+
+def test_goodput_compiles_nothing(tmp_path):
+    command, fresh = [sys.executable, "-c", COMPILED], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=fresh)
+    assert done.stdout.split() == []
 
 
 def test_a_table_loads_what_makes_it():

@@ -124,6 +124,7 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     import numpy as np
 
     import relparallel as rp
+    from relparallel.book import s22
 
     evaluate, rng = rp.reliability.evaluate, np.random.default_rng
     grid, torus, fabric = nx.grid_2d_graph(4, 4), rp.topology.torus((4, 4, 4)), rp.topology.fat_tree(4)
@@ -148,7 +149,6 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "resilience", lambda: rp.book.s22.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0))
     yield "pipeline schedules", lambda: rp.parallel.simulate_schedule("1f1b", stages=4, micro_batches=8)
     yield "step time", lambda: rp.parallel.step_time(gpt, split, selene, global_batch=64)
-    yield "goodput", lambda: rp.training.goodput(failing(), 5.0, storage, recovery, spares=2)
     yield (
         "simulation",
         lambda: rp.training.simulate(failing(), 5.0, storage, recovery, 2, years=4.0, rng=rng(0)),

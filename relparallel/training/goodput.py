@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.parallel.step_time import StepTime
 from relparallel.training._arguments import require_time
 from relparallel.training._random_failures import unit_clean
 from relparallel.training._rows import STANDING, Rows, rows, shape_of, through_spare_trays, under
@@ -37,6 +36,8 @@ from relparallel.units import DAY
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from relparallel.parallel.step_time import StepTime
 
 Array = NDArray[np.float64]
 _METHODS: Final = ("closed", "markov")
@@ -127,8 +128,7 @@ def goodput(
     (0.916, 'Faulty GPU')
     """
     model = under(model, recovery)
-    require_instance((StepTime, float, int), step_time=step_time)
-    seconds = step_time.total if isinstance(step_time, StepTime) else step_time
+    seconds = _seconds(step_time)
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
@@ -158,6 +158,16 @@ def goodput(
         importance=class_importance(names, job.rows.rate, stops, elasticity, buckets["productive"]),
         interval=job.rows.interval, method=method, tokens_per_step=tokens_per_step,
     )  # fmt: skip
+
+
+def _seconds(step_time: StepTime | float) -> float:
+    """Time of a step; a number needs nothing of what computes step times."""
+    if isinstance(step_time, float | int):
+        return step_time
+    from relparallel.parallel.step_time import StepTime
+
+    require_instance((StepTime, float, int), step_time=step_time)
+    return step_time.total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
