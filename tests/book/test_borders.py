@@ -10,7 +10,6 @@ from scipy.special import lambertw
 
 from relparallel.book.s23.congestion import hpcc
 from relparallel.book.s23.link_sharing import expected_max_load
-from relparallel.book.s35.operator_strategies import OperatorProblem, anneal_plan, operator_plan
 from relparallel.book.s36.asynchrony import ssp_throughput
 from relparallel.book.s36.compression import qsgd, terngrad
 from relparallel.book.s37.fusion import fuse_gradients
@@ -85,11 +84,3 @@ def test_horovods_cycles_begin_anew_after_a_look_that_waited():
 def test_ranks_have_a_limit():
     with pytest.raises(ValueError, match=r"ranks of 1 to 2\*\*31"):
         best_blueconnect_order(1.0, [(2**61 - 1, 1e-6, 1e9)])
-
-
-def test_operators_without_memory_or_without_operators_name_what_lacks():
-    one = np.array([1.0, 2.0])
-    with pytest.raises(ValueError, match="memory must be given where room is finite"):
-        operator_plan(OperatorProblem(nodes=(one,), edges={}, room=5.0))
-    with pytest.raises(ValueError, match="nodes must hold the costs of at least one operator"):
-        anneal_plan(OperatorProblem(nodes=(), edges={}), np.random.default_rng(0))

@@ -4,12 +4,11 @@ Both pay in bytes that the two halves exchange, and choose with one integer prog
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_instance, require_int
 from relparallel.book.s35.operator_strategies import OperatorProblem, operator_plan
 from relparallel.workload import LayerGraph
 
@@ -18,8 +17,7 @@ Sizes = dict[str, FloatArray]
 _TENSORS = ("input", "weight", "output")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HalvedPlan(Result):
+class HalvedPlan(NamedTuple):
     """Choice of every layer at every halving, and the bytes that halves receive, summed over all groups."""
 
     choices: tuple[tuple[str, ...], ...]
@@ -27,40 +25,22 @@ class HalvedPlan(Result):
 
 
 def hypar(graph: LayerGraph, levels: int) -> HalvedPlan:
-    """Choose data or model parallelism for every layer and every halving of the accelerators, as HyPar does.
+    """Parallelism of "data" or "model" of least volume for every layer at every halving.
 
-    Parameters
-    ----------
-    graph : LayerGraph
-        Layers with bytes of parameters and outputs.
-    levels : int
-        Halvings; 2^levels accelerators.
+    Song et al., "HyPar", HPCA 2019, 3.
 
-    Returns
-    -------
-    HalvedPlan
-        Of each halving the least volume: "data" or "model" for every level of the graph.
+    2^levels accelerators. Two halves exchange W under data parallelism, the output F under model
+    parallelism, and at a boundary F/2 (half of it F, half its gradient) unless both layers are data
+    parallel. Data parallelism halves F, model parallelism W, for the halvings below.
 
-    Notes
-    -----
-    Two halves exchange W under data parallelism, the output F under model parallelism, and at a boundary F/2
-    (half of it F, half its gradient) unless both layers are data parallel. Data parallelism halves F, model
-    parallelism W, for the halvings below.
-
-    References
-    ----------
-    Song et al., "HyPar", HPCA 2019, section 3.
-
-    Examples
-    --------
     >>> graph = LayerGraph(
     ...     names=("conv", "dense"), kinds=("conv", "dense"), forward=[1.0, 1.0], backward=[1.0, 1.0],
     ...     parameter_bytes=[1, 99], activation_bytes=[10, 10], edges=[(0, 1)],
     ... )
     >>> hypar(graph, levels=1)
-    HalvedPlan(choices=(('data', 'model'),), volume=16)
+    HalvedPlan(choices=(('data', 'model'),), volume=16.0)
     """
-    chain = require_instance(LayerGraph, graph=graph).to_chain()
+    chain = graph.to_chain()
     sizes = {"weight": chain.parameter_bytes, "output": chain.activation_bytes}
 
     def problem(held: Sizes) -> OperatorProblem:
@@ -73,32 +53,16 @@ def hypar(graph: LayerGraph, levels: int) -> HalvedPlan:
 
 
 def tofu(graph: LayerGraph, levels: int) -> HalvedPlan:
-    """Choose the dimension that splits every layer at every halving of the devices, as Tofu does.
+    """The dimension that splits every layer, "batch", "out" or "in", at every halving.
 
-    Parameters
-    ----------
-    graph, levels : LayerGraph, int
-        As for `hypar`; each layer is taken for a product of its input and its parameters.
+    Wang et al., "Tofu", EuroSys 2019, 4-5.
 
-    Returns
-    -------
-    HalvedPlan
-        Of each halving the least volume: "batch", "out" or "in" for every level of the graph.
+    Each layer is taken for a product of its input and its parameters, and every tensor is split along one of
+    its two dimensions. A half of the devices gets S/2 of a tensor that it needs whole, S/4 of one that is
+    split the other way, and sends S/2 of a result that is summed over both halves; the passes backward pay
+    the same again for the other tensors. Operators forward and backward of a layer share their choice
+    (Tofu's coarsening).
 
-    Notes
-    -----
-    Every tensor is split along one of its two dimensions. A half of the devices gets S/2 of a tensor that it
-    needs whole, S/4 of one that is split the other way, and sends S/2 of a result that is summed over both
-    halves; the passes backward pay the same again for the other tensors. Operators forward and backward of a
-    layer share their choice (Tofu's coarsening).
-
-    References
-    ----------
-    Wang, Huang and Li, "Supporting Very Large Models using Automatic Dataflow Graph Partitioning" (Tofu),
-    EuroSys 2019, sections 4-5.
-
-    Examples
-    --------
     >>> graph = LayerGraph(
     ...     names=("first", "second"), kinds=("dense", "dense"), forward=[1.0, 1.0], backward=[1.0, 1.0],
     ...     parameter_bytes=[99, 99], activation_bytes=[4, 4], edges=[(0, 1)],
@@ -106,7 +70,7 @@ def tofu(graph: LayerGraph, levels: int) -> HalvedPlan:
     >>> tofu(graph, levels=1).choices
     (('out', 'in'),)
     """
-    chain = require_instance(LayerGraph, graph=graph).to_chain()
+    chain = graph.to_chain()
     n, made = len(chain), chain.activation_bytes
     sizes = {"input": np.append(0.0, made[:-1]), "weight": chain.parameter_bytes, "output": made}
     apart = np.array([[0.0, 0.25], [0.25, 0.0], [0.5, 0.5]])  # rows: rows, columns, whole or summed
@@ -129,11 +93,13 @@ def tofu(graph: LayerGraph, levels: int) -> HalvedPlan:
 
 
 def _halvings(
-    sizes: Sizes, problem: Callable[[Sizes], OperatorProblem], halved: Mapping[str, Sequence[str]],
-    layers: int, levels: int,
-) -> HalvedPlan:  # fmt: skip
+    sizes: Sizes,
+    problem: Callable[[Sizes], OperatorProblem],
+    halved: Mapping[str, Sequence[str]],
+    layers: int,
+    levels: int,
+) -> HalvedPlan:
     """Solve a halving, halve what its choices halve, and go on with twice as many groups."""
-    require_int(levels=levels, at_least=0, at_most=20)
     volume, chosen, names = 0.0, [], list(halved)
     for level in range(levels):
         choice, cost = operator_plan(problem(sizes))
@@ -143,4 +109,4 @@ def _halvings(
             tensor: size / np.array([2.0 if tensor in halved[name] else 1.0 for name in chosen[-1]])
             for tensor, size in sizes.items()
         }
-    return HalvedPlan(choices=tuple(chosen), volume=volume)
+    return HalvedPlan(tuple(chosen), volume)

@@ -9,9 +9,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_real
 from relparallel.book.s35.operator_strategies import OperatorProblem
-from relparallel.topology import _arrays
 
 FloatArray = NDArray[np.float64]
 Layout = tuple[int, ...]
@@ -25,8 +23,8 @@ class MeshProgram:
     ``latency + f (n - 1)/n M per_byte``, f being 2 for a sum that every device gets and 1 for gathering, or
     ``gather`` where it is given (Zheng et al., "Alpa", OSDI 2022, section 4.1 and tables 1-3).
 
-    Examples
-    --------
+    A product whose second matrix is too large to move, with the result needed by all:
+
     A product whose second matrix is too large to move, with the result needed by all:
 
     >>> program = MeshProgram((4,), latency=[0.0], per_byte=[1.0])
@@ -37,15 +35,13 @@ class MeshProgram:
     """
 
     def __init__(
-        self, mesh: Sequence[int], latency: Sequence[float], per_byte: Sequence[float],
+        self,
+        mesh: Sequence[int],
+        latency: Sequence[float],
+        per_byte: Sequence[float],
         gather: float | None = None,
-    ) -> None:  # fmt: skip
-        self.mesh = _arrays.integers("mesh", mesh, -1).tolist()
-        if not self.mesh or min(self.mesh) < 1:
-            raise ValueError(f"mesh must have axes of at least 1 device, got {mesh!r}")
-        self.latency = _arrays.reals("latency", latency, len(self.mesh), "axes", at_least=0.0)
-        self.per_byte = _arrays.reals("per_byte", per_byte, len(self.mesh), "axes", at_least=0.0)
-        self.gather = None if gather is None else float(require_real(gather=gather, at_least=0))
+    ) -> None:
+        self.mesh, self.latency, self.per_byte, self.gather = mesh, latency, per_byte, gather
         self.shapes: list[tuple[int, int]] = []
         self.layouts: list[list[Layout]] = []
         self.costs: list[FloatArray] = []

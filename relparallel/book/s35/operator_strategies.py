@@ -14,26 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from relparallel._checks import Result, require_instance, require_int, require_real, require_rng
 from relparallel.optimize._milp import least
 
 FloatArray = NDArray[np.float64]
+_SECONDS = 600.0  # of an integer programme
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorProblem(Result):
-    """Costs of the strategies of every operator, of pairs of them, and the memory that each takes.
+class OperatorProblem:
+    """Costs of the strategies of every operator and of pairs of them, and the bytes that they take.
 
-    Parameters
-    ----------
-    nodes : tuple of ndarray
-        Cost of each strategy of each operator.
-    edges : Mapping of (int, int) to ndarray
-        Of two operators, cost of each pair of their strategies; the smaller number first.
-    memory : tuple of ndarray, optional
-        Bytes that each strategy of each operator takes on a device.
-    room : float
-        Bytes of a device.
+    ``nodes[v]`` has the cost of each strategy of operator v, ``memory[v]`` its bytes where ``room`` [bytes]
+    is finite, and ``edges[u, v]`` with u < v the cost of each pair of their strategies.
     """
 
     nodes: tuple[FloatArray, ...]
@@ -42,21 +34,8 @@ class OperatorProblem(Result):
     room: float = np.inf
 
     def __post_init__(self) -> None:
-        require_instance(tuple, nodes=self.nodes, memory=self.memory)
-        require_instance(Mapping, edges=self.edges)
-        require_real(room=self.room, at_least=0, infinite=True)
-        for name, rows in (("nodes", self.nodes), ("memory", self.memory)):
-            for costs in rows:
-                require_real(at_least=0, **{name: costs})  # type: ignore[arg-type]
-        if not self.nodes:
-            raise ValueError("nodes must hold the costs of at least one operator, got ()")
-        if np.isfinite(self.room) and not self.memory:
-            raise ValueError(f"memory must be given where room is finite, got () with room = {self.room:g}")
-        if self.memory and [m.shape for m in self.memory] != [n.shape for n in self.nodes]:
-            raise ValueError("memory must have the shapes of nodes")
         for (u, v), matrix in self.edges.items():
-            require_real(edges=matrix, at_least=0)
-            if not 0 <= u < v < len(self.nodes) or matrix.shape != (self.nodes[u].size, self.nodes[v].size):
+            if u >= v or matrix.shape != (self.nodes[u].size, self.nodes[v].size):
                 raise ValueError(f"edges must join a node with a later one and fit both, got {(u, v)}")
 
     def cost(self, choice: Sequence[int]) -> float:
@@ -65,10 +44,7 @@ class OperatorProblem(Result):
         return own + sum(float(pair[choice[u], choice[v]]) for (u, v), pair in self.edges.items())
 
     def tied(self, labels: Sequence[Hashable]) -> OperatorProblem:
-        """The problem in which operators of one label share their strategy: TAP's shared subgraphs.
-
-        Operators are numbered by the first use of their label.
-        """
+        """The problem in which operators of one label share their strategy: TAP's shared subgraphs."""
         number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
         where = [number[label] for label in labels]
         held = [[v for v, place in enumerate(where) if place == one] for one in range(len(number))]
@@ -81,47 +57,23 @@ class OperatorProblem(Result):
             else:
                 key, added = ((a, b), matrix) if a < b else ((b, a), matrix.T)
                 edges[key] = edges.get(key, 0.0) + added
-        sizes = (
-            [sum((self.memory[v] for v in group[1:]), self.memory[group[0]]) for group in held]
-            if self.memory
-            else []
-        )
+        sizes = [np.sum([self.memory[v] for v in group], axis=0) for group in held if self.memory]
         return OperatorProblem(nodes=tuple(nodes), edges=edges, memory=tuple(sizes), room=self.room)
 
 
-def operator_plan(problem: OperatorProblem, *, seconds: float = 600.0) -> tuple[tuple[int, ...], float]:
-    """Return the strategy of each operator of least total cost, and that cost.
+def operator_plan(problem: OperatorProblem) -> tuple[tuple[int, ...], float]:
+    """The strategy of each operator of least total cost that fits, and that cost.
 
-    Parameters
-    ----------
-    problem : OperatorProblem
-        Costs and memory.
-    seconds : float
-        Time for the programme.
+    Zheng et al., "Alpa", OSDI 2022, equation 1.
 
-    Returns
-    -------
-    tuple of (tuple of int, float)
-        No choice that fits costs less.
-
-    Notes
-    -----
     ``x[v, s] = 1`` for the strategy of v; a variable for each pair of an edge, whose rows and columns sum to
     those: the tight linear form of Alpa's products. On a chain it is a shortest path.
 
-    References
-    ----------
-    Zheng et al., "Alpa", OSDI 2022, section 4.2, equation 1.
-
-    Examples
-    --------
     >>> apart = np.array([[0.0, 9.0], [9.0, 0.0]])
     >>> two = OperatorProblem(nodes=(np.array([0.0, 2.0]), np.array([3.0, 0.0])), edges={(0, 1): apart})
     >>> operator_plan(two)
     ((1, 1), 2.0)
     """
-    require_instance(OperatorProblem, problem=problem)
-    require_real(seconds=seconds, above=0)
     first = np.cumsum([0, *(costs.size for costs in problem.nodes)])
     begin = first[-1] + np.cumsum([0, *(pair.size for pair in problem.edges.values())])
     cost = np.concatenate([*problem.nodes, *(pair.ravel() for pair in problem.edges.values())])
@@ -143,7 +95,7 @@ def operator_plan(problem: OperatorProblem, *, seconds: float = 600.0) -> tuple[
     columns, values = (np.concatenate(part) for part in zip(*places, strict=True))
     rows = coo_array((values, (row, columns)), shape=(len(places), cost.size))
     whole = np.arange(cost.size) < first[-1]
-    found, _ = least(cost, rows, lower, bound, whole=whole, finer=1e3, seconds=seconds)
+    found, _ = least(cost, rows, lower, bound, whole=whole, finer=1e3, seconds=_SECONDS)
     if found is None:
         raise ValueError(f"room must hold some strategy of every operator, got {problem.room} bytes")
     choice = tuple(int(found[a:b].argmax()) for a, b in pairwise(first.tolist()))
@@ -153,41 +105,17 @@ def operator_plan(problem: OperatorProblem, *, seconds: float = 600.0) -> tuple[
 def anneal_plan(
     problem: OperatorProblem, rng: np.random.Generator, *, steps: int = 20_000, coldness: float = 20.0
 ) -> tuple[tuple[int, ...], float]:
-    """Return the best strategies that a Markov chain visits, as FlexFlow searches.
+    """The best strategies that a Markov chain visits, and their cost; it does not look at memory.
 
-    Parameters
-    ----------
-    problem : OperatorProblem
-        Costs; memory is not looked at.
-    rng : numpy.random.Generator
-        Of the proposals.
-    steps : int
-        Proposals: another strategy for one operator.
-    coldness : float
-        A proposal that costs d more is taken with probability ``exp(-coldness d / c)``, c being the cost of
-        the first choice.
+    Each of ``steps`` proposes another strategy for one operator, and takes one that costs d more with
+    probability ``exp(-coldness d / c)``, c being the cost of the first choice: Jia, Zaharia and Aiken,
+    "Beyond Data and Model Parallelism for Deep Neural Networks" (FlexFlow), MLSys 2019, section 6.
 
-    Returns
-    -------
-    tuple of (tuple of int, float)
-        The best choice seen and its cost.
-
-    References
-    ----------
-    Jia, Zaharia and Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks" (FlexFlow), MLSys
-    2019, section 6.
-
-    Examples
-    --------
     >>> apart = np.array([[0.0, 9.0], [9.0, 0.0]])
     >>> two = OperatorProblem(nodes=(np.array([0.0, 2.0]), np.array([3.0, 0.0])), edges={(0, 1): apart})
     >>> anneal_plan(two, np.random.default_rng(1), steps=100)
     ((1, 1), 2.0)
     """
-    require_instance(OperatorProblem, problem=problem)
-    require_rng(rng=rng)
-    require_int(steps=steps, at_least=0)
-    require_real(coldness=coldness, at_least=0)
     near: list[list[tuple[int, FloatArray]]] = [[] for _ in problem.nodes]
     for (u, v), pair in problem.edges.items():
         near[u].append((v, pair))

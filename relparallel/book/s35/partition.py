@@ -5,31 +5,28 @@ groups, a stage is the difference of two ideals, so a shortest chain of ideals i
 that can still beat the best plan known are followed: first that of the operators put in one line.
 """
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice
 from relparallel.book.s35._ideals import FloatArray, Groups, Ideals, IntArray, Stages
 from relparallel.book.s35._partition_milp import chain_of_ideals, least_latency
 from relparallel.book.s35.partition_problems import PartitionProblem
 from relparallel.optimize._milp import OutOfTimeError
-from relparallel.topology import _arrays
 
 _MOST_IDEALS: Final = 60_000
+_SECONDS: Final = 600.0  # of an integer programme, which else reports the bound that it reached
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Partition(Result):
+class Partition(NamedTuple):
     """Operators on devices: accelerators first, then CPUs.
 
     ``max_load`` [s] is the largest of ``loads``, ``latency`` [s] the time of one sample alone where that was
-    minimised; ``stages`` are the operators of each device in the order of
-    the pipeline, ``device`` is where each operator is. No plan is below ``bound``; ``proven`` where this one
-    is not above. ``ideals`` counts the states of the search, 0 where a MILP was solved instead.
+    minimised; ``stages`` are the operators of each device in the order of the pipeline. No plan is below
+    ``bound``. ``ideals`` counts the states of the search, 0 where a MILP was solved instead.
     """
 
     max_load: float
@@ -53,9 +50,7 @@ def partition_loads(problem: PartitionProblem, device: ArrayLike, accelerators: 
     An accelerator also pays the transfer of each output that leaves it, once, and of each output that it
     needs from elsewhere, once; CPUs pay no transfers (Tarnawski et al., NeurIPS 2020).
     """
-    require_instance(PartitionProblem, problem=problem)
-    require_int(accelerators=accelerators, at_least=0)
-    where = _arrays.integers("device", device, len(problem), per="operators").tolist()
+    where = np.asarray(device).tolist()
     loads = np.zeros(max(accelerators, 1 + max(where)))
     for v, d in enumerate(where):
         loads[d] += problem.accelerator_time[v] if d < accelerators else problem.cpu_time[v]
@@ -67,48 +62,23 @@ def partition_loads(problem: PartitionProblem, device: ArrayLike, accelerators: 
 
 
 def throughput_partition(
-    problem: PartitionProblem,
-    *,
-    accelerators: int | None = None,
-    cpus: int | None = None,
-    memory: float | None = None,
-    method: str = "auto",
-    seconds: float = 600.0,
+    problem: PartitionProblem, *, cpus: int | None = None, method: str = "auto"
 ) -> Partition:
-    """Return contiguous stages, one for each device, whose slowest takes the least time for a sample.
+    """Contiguous stages, one for each device, whose slowest takes the least time.
 
-    Parameters
-    ----------
-    problem : PartitionProblem
-        What is placed, and on what.
-    accelerators, cpus, memory : int, int, float, optional
-        Devices and bytes of an accelerator, where they shall not be those of the problem.
-    method : {"auto", "ideals", "milp", "line", "blocks"}
-        Exact by the chain of ideals or by an integer programme (``"auto"``: by ideals unless there are more
-        than 60,000); ``"line"`` first puts the operators in one line, and ``"blocks"`` also merges branches
-        that part and meet again, as PipeDream does: both give heuristics.
-    seconds : float
-        Time for the integer programme, which else reports the bound that it reached.
+    Tarnawski et al., NeurIPS 2020.
 
-    Returns
-    -------
-    Partition
-        The plan, its loads, and a bound.
+    Minimise ``max_s load(I_s - I_(s-1))`` over chains of ideals of the forward pass ("Efficient Algorithms
+    for Device Placement of DNN Graph Operators"); operators of one colour share a device, backward ones
+    follow theirs. Ones without work that a single other one uses share its device, as in the authors' code,
+    where accelerators can run and hold them there. ``cpus``: where they shall not be those of the problem.
 
-    Notes
-    -----
-    Minimise ``max_s load(I_s - I_(s-1))`` over chains of ideals of the forward pass; operators of one colour
-    share a device, backward ones follow theirs. Ones without work that a single other one uses share its
-    device, as in the authors' code, where accelerators can run and hold them there. The integer programme has
-    ``y[v, s] = 1`` where v is on one of the stages 0..s, which falls along edges and rises in s, and a
-    variable for each output that a stage parts.
+    Methods: exact by the chain of "ideals" or by an integer programme, "milp" ("auto": by ideals unless
+    there are more than 60,000), which has ``y[v, s] = 1`` where v is on one of the stages 0..s, which falls
+    along edges and rises in s, and a variable for each output that a stage parts. "line" first puts the
+    operators in one line, and "blocks" also merges branches that part and meet again, as PipeDream does:
+    both give heuristics.
 
-    References
-    ----------
-    Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
-
-    Examples
-    --------
     >>> from relparallel.book.s35.partition_problems import PartitionProblem
     >>> chain = PartitionProblem(
     ...     names=tuple("abcd"), edges=[(0, 1), (1, 2), (2, 3)], accelerator_time=[2, 3, 4, 1],
@@ -119,13 +89,8 @@ def throughput_partition(
     >>> found.max_load, found.stages, found.proven
     (9.0, (('a',), ('b', 'c', 'd')), True)
     """
-    require_instance(PartitionProblem, problem=problem)
-    k = problem.accelerators if accelerators is None else accelerators
+    k, room = problem.accelerators, problem.accelerator_memory
     c = problem.cpus if cpus is None else cpus
-    room = problem.accelerator_memory if memory is None else memory
-    require_int(accelerators=k, cpus=c, at_least=0)
-    require_real(memory=room, at_least=0)
-    require_real(seconds=seconds, above=0)
     require_choice(("auto", "ideals", "milp", "line", "blocks"), method=method)
     groups = Groups.of(problem, room, blocks=method == "blocks")
     groups.require_room(problem, k, c, room)
@@ -142,7 +107,7 @@ def throughput_partition(
         found = ideals.best_chain(k, c, room, start) or line
         bound = found[0] if found else np.inf
     else:
-        found, bound = chain_of_ideals(groups, k, c, room, line, seconds)
+        found, bound = chain_of_ideals(groups, k, c, room, line, _SECONDS)
     if found is None:
         raise ValueError(f"memory must hold the stages of {k} accelerators, got {room} bytes")
     return _partition(problem, groups, found[1], k, bound, counted)
@@ -170,35 +135,23 @@ def _priced(
     )  # fmt: skip
 
 
-def latency_partition(
-    problem: PartitionProblem,
-    *,
-    accelerators: int | None = None,
-    memory: float | None = None,
-    method: str = "milp",
-    seconds: float = 600.0,
-) -> Partition:
+def latency_partition(problem: PartitionProblem, *, method: str = "milp") -> Partition:
     """Return the contiguous piece of each accelerator that gets one sample through the soonest.
 
     There are as many CPU cores as operators can use at once. An accelerator starts when all its inputs are
     there and hands on its outputs when all its work is done; an operator on a CPU starts when its inputs are
     there. The integer programme puts the pieces of accelerators and the operators between them on a chain of
-    ideals (Tarnawski et al., section 4); where ``seconds`` are over, it reports the plan of "greedy", which
-    fills one accelerator after the other in a topological order, and a bound.
+    ideals (Tarnawski et al., section 4); where its time is over, it reports the plan of "greedy", which fills
+    one accelerator after the other in a topological order, and a bound.
     """
-    require_instance(PartitionProblem, problem=problem)
-    k = problem.accelerators if accelerators is None else accelerators
-    room = problem.accelerator_memory if memory is None else memory
-    require_int(accelerators=k, at_least=0)
-    require_real(memory=room, at_least=0)
-    require_real(seconds=seconds, above=0)
+    k, room = problem.accelerators, problem.accelerator_memory
     require_choice(("milp", "greedy"), method=method)
     groups = Groups.of(problem, room, leaves=False)
     device, bound = _greedy(groups, k, room), 0.0
     unit = _latency(problem, device, k)
     if method == "milp" and k and unit:
         try:
-            better, bound = least_latency(problem, groups, k, room, unit, seconds)
+            better, bound = least_latency(problem, groups, k, room, unit, _SECONDS)
             device = device if better is None else better
         except OutOfTimeError as late:
             bound = max(late.bound * unit, 0.0)

@@ -1,20 +1,19 @@
 """A pipeline that was planned: its stages, its time, and what becomes of it when devices fail."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_indices
+from relparallel._checks import require_indices
 from relparallel.training import ComponentClass
 from relparallel.workload import LayerGraph
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
+class Stage(NamedTuple):
     """Links ``start`` to ``stop - 1`` of a chain on devices; ``inside`` divides them within one of these."""
 
     start: int
@@ -23,8 +22,7 @@ class Stage:
     inside: tuple["Stage", ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class PipelinePlan(Result):
+class PipelinePlan(NamedTuple):
     """Stages of a pipeline in their order, and what becomes of it when devices fail."""
 
     chain: LayerGraph  # what was divided, one link for each level of the model
@@ -84,14 +82,11 @@ class PipelinePlan(Result):
         first = np.cumsum([0, *(stage.devices for stage in self.stages)])
         found = []
         for number, stage in enumerate(self.stages):
+            one = ComponentClass(name=f"device of stage {number}", level="gpu", rate=rate, repair=repair)
             slower = self.slowdown([first[number]])
-            effect: dict[str, Any] = {
-                "effect": "degrade",
-                "slowdown": max(slower, 1.0),
-                "parts": stage.devices,
-            }
-            if not np.isfinite(slower):
-                effect = {"parts": 1, "gpus": (int(first[number]),)}
-            name = f"device of stage {number}"
-            found.append(ComponentClass(name=name, level="gpu", rate=rate, repair=repair, **effect))
+            if np.isfinite(slower):
+                one = replace(one, effect="degrade", slowdown=max(slower, 1.0), parts=stage.devices)
+            else:
+                one = replace(one, parts=1, gpus=(int(first[number]),))
+            found.append(one)
         return tuple(found)

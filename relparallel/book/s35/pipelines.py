@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import require_int, require_real
 from relparallel.book.s35.pipeline_plan import PipelinePlan, Stage
-from relparallel.chain import Chains, Cost, Group, best_chains
+from relparallel.chain import Chains, Cost, best_chains
 from relparallel.workload import LayerGraph
 
 FloatArray = NDArray[np.float64]
@@ -28,39 +28,21 @@ DAPPLE_ACROSS, DAPPLE_INSIDE, DAPPLE_SUM = 1e9, 25e9, 3e9
 
 
 def pipedream(graph: LayerGraph, levels: Levels, *, straight: bool = False) -> PipelinePlan:
-    """Return the stages of PipeDream: the slowest one is as fast as can be.
+    """Stages whose slowest one is as fast as can be, without a flush.
 
-    Parameters
-    ----------
-    graph : LayerGraph
-        Measured layers, in seconds.
-    levels : sequence of (int, float or array_like)
-        Devices, and bytes per second between them, from the innermost level to the outermost:
-        ``[(4, 16e9), (4, 1.25e9)]`` are four servers of four GPUs. Of one level, the bandwidth may be one for
-        each pair of neighbours in the line of devices: Pipe-torch's heterogeneous network.
-    straight : bool
-        Whether no stage is replicated.
+    Narayanan et al., "PipeDream", SOSP 2019, 3.1.
 
-    Returns
-    -------
-    PipelinePlan
-        Without a flush. On two levels a stage names servers, and ``inside`` what each of them does.
+    ``levels`` are devices and bytes per second between them, from the innermost level to the outermost:
+    ``[(4, 16e9), (4, 1.25e9)]`` are four servers of four GPUs, and a stage then names servers and has what
+    each of them does ``inside``. Of one level the bandwidth may be one for each pair of neighbours in the
+    line of devices: Zhan and Zhang, "Pipe-Torch", CBD 2019. ``straight``: no stage is replicated.
 
-    Notes
-    -----
-    A stage on k devices takes ``(T + 4 (k - 1) W/(k B))/k``, T being its work and W its parameters, and at
-    least ``2 A/(k B)`` for the activations A at either of its ends. A level above has the whole level below
-    in place of a device, which shares its sums of gradients. Stages are cut between levels of the graph;
-    layers that the first one does not reach stand with their first user, as in the authors' program. O(n^3
-    m^2) for each level but the last, O(n^2 m^2) for that.
+    A stage on k devices takes ``(T + 4 (k - 1) W/(k B))/k``, T being its work and W its parameters (the
+    paper takes the larger of the two terms, the authors' program the sum), and at least ``2 A/(k B)`` for
+    the activations A at either of its ends. A level above has the whole level below in place of a device,
+    which shares its sums of gradients. Layers that the first one does not reach stand with their first user,
+    as in the program.
 
-    References
-    ----------
-    Narayanan et al., "PipeDream", SOSP 2019, section 3.1, and its optimizer; its programme adds W's term
-    where the paper takes the larger. Zhan and Zhang, "Pipe-Torch", CBD 2019.
-
-    Examples
-    --------
     >>> graph = LayerGraph(
     ...     names=("a", "b", "c"), kinds=("conv", "conv", "dense"), forward=[2.0, 2.0, 0.5],
     ...     backward=[4.0, 4.0, 0.5], parameter_bytes=[1, 1, 90], activation_bytes=[3, 3, 0],
@@ -72,46 +54,29 @@ def pipedream(graph: LayerGraph, levels: Levels, *, straight: bool = False) -> P
     >>> round(plan.slowdown([0]), 2), plan.slowdown([3])
     (1.48, inf)
     """
-    require_flag(straight=straight)
     chain = _chain(graph)
     work, weights, edge = _sums(chain)
     seconds, shared = work[None, :] - work[:, None], 1
     solved: list[Chains] = []
-    checked = _levels(levels)
-    for devices, bandwidth in checked:
-        cost = _pipedream_cost(seconds, weights, edge, bandwidth, shared, straight)
-        every = len(solved) < len(checked) - 1
+    for devices, bandwidth in levels:
+        neighbours = np.broadcast_to(require_real(levels=bandwidth, above=0), max(devices - 1, 1))
+        cost = _pipedream_cost(seconds, weights, edge, neighbours, shared, straight)
+        every = len(solved) < len(levels) - 1
         solved.append(best_chains(len(chain), _slowest(cost), devices=devices, every_start=every))
         seconds, shared = np.vstack((solved[-1].values[devices], np.full_like(work, np.inf))), devices
     return _plan(chain, _nested(solved, 0, len(chain)), cost)
 
 
 def dapple(graph: LayerGraph, machines: int, gpus: int, micro_batches: int) -> PipelinePlan:
-    """Return the stages of DAPPLE and their devices: a step with its flush ends as soon as can be.
+    """Stages and devices with which a step and its flush end as soon as can be.
 
-    Parameters
-    ----------
-    graph, machines, gpus, micro_batches : LayerGraph, int, int, int
-        Layers in seconds of one micro-batch; machines, and GPUs in each of them; micro-batches of a step.
+    Fan et al., "DAPPLE", PPoPP 2021, 4.
 
-    Returns
-    -------
-    PipelinePlan
-        With a flush.
+    ``step = sum (F + B + transfer + sum of gradients) + (M - 1) max (F + B, transfer)``, the layers of
+    ``graph`` in seconds of one micro-batch, which is split over the devices of a stage. Of machines the
+    planner (``data_parallel.rs``, ``device.rs``) fills one after the other (fresh and append first) or takes
+    one device of each (scatter first): both lines of devices are solved, and the better plan is kept.
 
-    Notes
-    -----
-    ``step = sum (F + B + transfer + sum of gradients) + (M - 1) max (F + B, transfer)``: filling and
-    draining, the slowest stage, and sums that share the network. A micro-batch is split over the devices of a
-    stage. Of machines the planner fills one after the other (fresh and append first) or takes one device of
-    each (scatter first): both lines of devices are solved, and the better plan is kept.
-
-    References
-    ----------
-    Fan et al., "DAPPLE", PPoPP 2021, section 4 and its planner (``data_parallel.rs``, ``device.rs``).
-
-    Examples
-    --------
     >>> graph = LayerGraph(
     ...     names=tuple("abcd"), kinds=("dense",) * 4, forward=[1.0] * 4, backward=[2.0] * 4,
     ...     parameter_bytes=[4e9] * 4, activation_bytes=[1e6] * 4, edges=[(0, 1), (1, 2), (2, 3)], unit="s",
@@ -119,45 +84,26 @@ def dapple(graph: LayerGraph, machines: int, gpus: int, micro_batches: int) -> P
     >>> [stage.devices for stage in dapple(graph, machines=2, gpus=2, micro_batches=8).stages]
     [2, 2]
     """
-    require_int(machines=machines, gpus=gpus, micro_batches=micro_batches, at_least=1)
+    require_int(micro_batches=micro_batches, at_least=1)
     chain = _chain(graph)
     plans = []
     for line in (np.arange(machines * gpus) // gpus, np.arange(machines * gpus) % machines):
         cost = _dapple_cost(chain, line)
-        stages = _stages(_least_step(len(chain), cost, line.size, micro_batches))
+        stages = _least_step(len(chain), cost, line.size, micro_batches)
         plans.append(_plan(chain, stages, cost, micro_batches))
     return min(plans, key=lambda plan: plan.time)
 
 
 def alpa(graph: LayerGraph, seconds: ArrayLike, micro_batches: int) -> PipelinePlan:
-    """Return the stages of Alpa's inter-operator pass: a step of its pipeline ends as soon as can be.
+    """Stages on all devices that minimise ``sum t + (B - 1) max t``.
 
-    Parameters
-    ----------
-    graph, micro_batches : LayerGraph, int
-        Measured layers, in seconds; micro-batches of a step.
-    seconds : array_like
-        Of links i to j - 1 of its chain on k devices for one micro-batch, shape [devices + 1, n + 1, n + 1]
-        by k, i and j; infinite where k is no shape of a mesh or the stage does not fit. `operator_plan` finds
-        them.
+    Zheng et al., "Alpa", OSDI 2022, equation 2.
 
-    Returns
-    -------
-    PipelinePlan
-        With a flush, all devices in use.
+    ``seconds[k, i, j]`` are those of links i to j - 1 of the chain on k devices for one micro-batch, shape
+    [devices + 1, n + 1, n + 1], infinite where k is no shape of a mesh or the stage does not fit;
+    `operator_plan` finds them. Chains of least sum are found with a smaller and smaller bound on the slowest
+    stage until none can be better: exact.
 
-    Notes
-    -----
-    ``sum t + (B - 1) max t``, equation 2. Chains of least sum are found with a smaller and smaller bound on
-    the slowest stage until none is left or none can be better: exact, one dynamic programme for each that is
-    found.
-
-    References
-    ----------
-    Zheng et al., "Alpa", OSDI 2022, section 5.
-
-    Examples
-    --------
     >>> graph = LayerGraph(
     ...     names=("a", "b"), kinds=("dense",) * 2, forward=[1.0, 1.0], backward=[2.0, 2.0],
     ...     parameter_bytes=[1, 1], activation_bytes=[1, 1], edges=[(0, 1)], unit="s",
@@ -169,45 +115,27 @@ def alpa(graph: LayerGraph, seconds: ArrayLike, micro_batches: int) -> PipelineP
     ([2], 12.63)
     """
     chain = _chain(graph)
-    n = len(chain)
-    given = np.asarray(require_real(seconds=seconds, infinite=True), dtype=float)
-    if given.ndim != 3 or given.shape[1:] != (n + 1, n + 1) or len(given) < 2:
-        raise ValueError(f"seconds must have shape [devices + 1, {n + 1}, {n + 1}], got {seconds!r:.80}")
+    n, given = len(chain), np.asarray(seconds, dtype=float)
+    if given.shape[1:] != (n + 1, n + 1):
+        raise ValueError(f"seconds must have shape [devices + 1, {n + 1}, {n + 1}], got {given.shape}")
     require_int(micro_batches=micro_batches, at_least=1)
 
     def cost(start: Any, stop: int, k: int, used: int) -> tuple[Any, Any]:
         return given[k, start, stop], 0.0
 
-    groups = _least_step(n, cost, len(given) - 1, micro_batches)
-    return _plan(chain, _stages(groups), cost, micro_batches)
+    return _plan(chain, _least_step(n, cost, len(given) - 1, micro_batches), cost, micro_batches)
 
 
 def stanza(graph: LayerGraph, workers: int, bandwidth: float) -> PipelinePlan:
-    """Return how Stanza separates layers: some workers hold the first layers, the others all the rest.
+    """Some workers hold the first layers and the others all the rest.
 
-    Parameters
-    ----------
-    graph, workers, bandwidth : LayerGraph, int, float
-        Layers in seconds of the mini-batch of one worker; workers, and a step trains as many mini-batches;
-        bandwidth of one [bytes/s].
+    Wu et al., "Stanza", 2018, arXiv:1812.10624.
 
-    Returns
-    -------
-    PipelinePlan
-        With one micro-batch: ``time`` of a step [s]. One stage is plain data parallelism.
+    ``n T/m + 2 (m - 1)/m W/B`` for the first layers on m of n workers and for the others on n - m, and ``2 n
+    A/(B min(m, n - m))`` for the activations between them and their gradients, with the layers in seconds of
+    the mini-batch of one worker and the bandwidth B of one [bytes/s]. The gradients of fully connected
+    layers never leave the few workers that have them. One stage is plain data parallelism.
 
-    Notes
-    -----
-    ``n T/m + 2 (m - 1)/m W/B`` for the first layers on m workers and for the others on n - m, and
-    ``2 n A/(B min(m, n - m))`` for the activations between them and their gradients. The gradients of fully
-    connected layers never leave the few workers that have them.
-
-    References
-    ----------
-    Wu et al., "Stanza: Layer Separation for Distributed Training in Deep Learning", 2018, arXiv:1812.10624.
-
-    Examples
-    --------
     >>> graph = LayerGraph(
     ...     names=("conv", "dense"), kinds=("conv", "dense"), forward=[1.0, 0.1], backward=[2.0, 0.2],
     ...     parameter_bytes=[1, 99], activation_bytes=[1, 1], edges=[(0, 1)], unit="s",
@@ -217,7 +145,6 @@ def stanza(graph: LayerGraph, workers: int, bandwidth: float) -> PipelinePlan:
     ([7, 1], 7.6)
     """
     chain = _chain(graph)
-    require_int(workers=workers, at_least=1)
     require_real(bandwidth=bandwidth, above=0)
     work, weights, edge = _sums(chain)
 
@@ -230,7 +157,7 @@ def stanza(graph: LayerGraph, workers: int, bandwidth: float) -> PipelinePlan:
             return seconds + np.inf, summing
         return seconds, summing + 2 * workers * edge[start] / (bandwidth * min(k, used - k))
 
-    return _plan(chain, _stages(_least_step(len(chain), cost, workers, 1)), cost, 1)
+    return _plan(chain, _least_step(len(chain), cost, workers, 1), cost, 1)
 
 
 def dapple_sum(size: Any, devices: int, across: bool) -> Any:
@@ -256,9 +183,13 @@ def _dapple_cost(chain: LayerGraph, machine: NDArray[np.int64]) -> StageCost:
 
 
 def _pipedream_cost(
-    seconds: FloatArray, weights: FloatArray, edge: FloatArray, bandwidth: FloatArray, shared: int, straight:
-    bool
-) -> StageCost:  # fmt: skip
+    seconds: FloatArray,
+    weights: FloatArray,
+    edge: FloatArray,
+    bandwidth: FloatArray,
+    shared: int,
+    straight: bool,
+) -> StageCost:
     """Costs of stages; ``seconds[i, j]`` is what one device, or one level below, takes."""
     total = len(edge) - 1
 
@@ -287,8 +218,8 @@ def _slowest(cost: StageCost) -> Cost:
     return slowest
 
 
-def _least_step(items: int, cost: StageCost, devices: int, micro_batches: int) -> tuple[Group, ...]:
-    """Groups of least ``sum (t + once) + (M - 1) max t``."""
+def _least_step(items: int, cost: StageCost, devices: int, micro_batches: int) -> tuple[Stage, ...]:
+    """Stages of least ``sum (t + once) + (M - 1) max t``."""
     limit, best, found = np.inf, np.inf, None
     fastest = best_chains(items, _slowest(cost), devices=devices).value
 
@@ -307,7 +238,7 @@ def _least_step(items: int, cost: StageCost, devices: int, micro_batches: int) -
             best, found = chains.value + (micro_batches - 1) * limit, groups
     if found is None:
         raise ValueError(f"devices must be as many as some pipeline of {items} links uses, got {devices}")
-    return found
+    return tuple(Stage(*group) for group in found)
 
 
 def _plan(
@@ -323,13 +254,7 @@ def _plan(
         ]
         seconds.append(np.array([np.inf, *(row[0] for row in priced)]))
         once.append(np.array([0.0, *(row[1] for row in priced)]))
-    return PipelinePlan(
-        chain=chain, stages=stages, seconds=tuple(seconds), once=tuple(once), micro_batches=micro_batches
-    )
-
-
-def _stages(groups: tuple[Group, ...]) -> tuple[Stage, ...]:
-    return tuple(Stage(start=i, stop=j, devices=k) for i, j, k in groups)
+    return PipelinePlan(chain, stages, tuple(seconds), tuple(once), micro_batches)
 
 
 def _nested(solved: Sequence[Chains], start: int, stop: int) -> tuple[Stage, ...]:
@@ -337,15 +262,12 @@ def _nested(solved: Sequence[Chains], start: int, stop: int) -> tuple[Stage, ...
     if not solved:
         return ()
     *below, top = solved
-    return tuple(
-        Stage(start=i, stop=j, devices=k, inside=_nested(below, i, j))
-        for i, j, k in top.groups_to(stop, start)
-    )
+    return tuple(Stage(i, j, k, _nested(below, i, j)) for i, j, k in top.groups_to(stop, start))
 
 
 def _chain(graph: LayerGraph) -> LayerGraph:
     """Levels that the first layer reaches; other layers stand with their first user."""
-    if require_instance(LayerGraph, graph=graph).unit != "s":
+    if graph.unit != "s":
         raise ValueError(f"graph must hold seconds, got {graph!r}")
     reached = graph.ancestors[:, graph.order[0]]
     users: list[list[int]] = [[] for _ in graph.names]
@@ -365,21 +287,3 @@ def _sums(chain: LayerGraph) -> tuple[FloatArray, FloatArray, FloatArray]:
         for amount in (chain.forward + chain.backward, chain.parameter_bytes)
     )
     return work, weights, np.concatenate(([0.0], chain.activation_bytes))
-
-
-def _levels(levels: Any) -> list[tuple[int, FloatArray]]:
-    """Devices of each level, and bandwidth between neighbours."""
-    if isinstance(levels, str) or not isinstance(levels, Sequence) or not levels:
-        raise TypeError(f"levels must be pairs of devices and bytes per second, got {levels!r}")
-    found = []
-    for level in levels:
-        if not isinstance(level, Sequence) or len(level) != 2:
-            raise TypeError(f"levels must be pairs of devices and bytes per second, got {level!r}")
-        devices = int(require_int(levels=level[0], at_least=1))
-        bandwidth = np.asarray(require_real(levels=level[1], above=0), dtype=float)
-        if bandwidth.ndim and (len(levels) > 1 or bandwidth.shape != (devices - 1,)):
-            raise ValueError(
-                f"levels must give one bandwidth, or one level {devices - 1} of them, got {level!r}"
-            )
-        found.append((devices, np.broadcast_to(bandwidth, max(devices - 1, 1))))
-    return found

@@ -1,16 +1,15 @@
 """Which device of a server runs which stage of a pipeline: neighbours of the pipeline on fast links."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import Result, require_choice, require_int, require_real
+from relparallel._checks import require_choice, require_real
 from relparallel.book.s35._ideals import FloatArray
-from relparallel.topology import _arrays
 
 #: NVLinks between the GPUs of a DGX-1 with V100 (``nvidia-smi topo -m``), each of 25 GB/s either way.
 DGX1_NVLINKS: Final = (
@@ -20,8 +19,7 @@ DGX1_NVLINKS: Final = (
 _MOST_DEVICES: Final = 16
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StageOrder(Result):
+class StageOrder(NamedTuple):
     """Device of each stage; the route of each output to the next stage, and what it takes [s].
 
     A route of two devices that no NVLink joins goes over PCIe. ``value`` is what was minimised [s].
@@ -42,64 +40,34 @@ def stage_order(
     pcie_latency: float = 0.0,
     grouped: int = 1,
     objective: str = "sum",
-    last: ArrayLike | None = None,
+    last: Sequence[int] | None = None,
 ) -> StageOrder:
-    """Return the order of devices along which a pipeline sends in the least time.
+    """The order of devices along which a pipeline sends in the least time.
 
-    Parameters
-    ----------
-    nvlink : array_like
-        Bandwidth between devices [B/s], shape [n, n], symmetric, 0 where no NVLink is; n <= 16.
-    sizes : array_like
-        Bytes that each stage but the last sends for a micro-batch, fewer than n of them.
-    pcie, pcie_latency, grouped : float, float, int
-        Bandwidth between any two devices through the host [B/s], seconds of a call, and micro-batches that
-        share one.
-    latency : float
-        Seconds of a transfer over one NVLink.
-    objective : {"sum", "bottleneck"}
-        All transfers of a micro-batch one after another, or the longest one, which bounds the throughput, and
-        of such orders the one of least sum.
-    last : array_like of int, optional
-        Devices that may run the last stage; all by default.
+    ``nvlink`` is the bandwidth between devices [B/s], shape [n, n], symmetric, 0 where no NVLink is, n <=
+    16; ``sizes`` are the bytes that each stage but the last sends for a micro-batch, fewer than n of them;
+    ``pcie`` is the bandwidth between any two devices through the host [B/s], ``pcie_latency`` the seconds of
+    a call, which ``grouped`` micro-batches share; ``latency`` the seconds of a transfer over one NVLink.
+    Minimised is the "sum" of all transfers of a micro-batch, or the "bottleneck", the longest one, and of
+    such orders the one of least sum. ``last``: devices that may run the last stage.
 
-    Returns
-    -------
-    StageOrder
-        No order is better.
-
-    Notes
-    -----
     ``t(b) = min(sum over a path of NVLinks (latency + b/B), pcie_latency/grouped + b/pcie)``: each device of
-    a path stores and forwards. Held-Karp over sets of devices: the number of devices in a set tells which
-    output comes next. O(2^n n^2). Transfers do not share links in time.
+    a path stores and forwards. Held-Karp over sets of devices (J. SIAM 1962): the number of devices in a set
+    tells which output comes next. O(2^n n^2). Transfers do not share links in time.
 
-    References
-    ----------
-    Held and Karp, "A Dynamic Programming Approach to Sequencing Problems", J. SIAM 1962.
-
-    Examples
-    --------
     >>> ring = [[0, 9, 0, 3], [9, 0, 9, 0], [0, 9, 0, 9], [3, 0, 9, 0]]
     >>> found = stage_order(ring, [18, 18, 9], pcie=1.0)
     >>> found.devices, found.seconds.tolist()
     ((3, 2, 1, 0), [2.0, 2.0, 1.0])
     """
-    links = np.asarray(require_real(nvlink=nvlink, at_least=0), dtype=float)
-    n = len(links) if links.ndim else 0
-    if links.shape != (n, n) or not 2 <= n <= _MOST_DEVICES or (links != links.T).any():
-        raise ValueError(f"nvlink must be symmetric, of 2 to {_MOST_DEVICES} devices, got {nvlink!r}")
-    bytes_sent = _arrays.reals("sizes", sizes, np.size(sizes), "stages but the last", at_least=0.0)
-    if not 1 <= bytes_sent.size < n:
-        raise ValueError(f"sizes must be of 1 to {n - 1} stages that send, got {sizes!r}")
+    links, bytes_sent = np.asarray(nvlink, dtype=float), np.asarray(sizes, dtype=float)
+    n = len(links)
+    if n > _MOST_DEVICES or (links != links.T).any():
+        raise ValueError(f"nvlink must be symmetric, of at most {_MOST_DEVICES} devices")
+    require_real(nvlink=links, sizes=bytes_sent, latency=latency, pcie_latency=pcie_latency, at_least=0)
     require_real(pcie=pcie, above=0)
-    require_real(latency=latency, pcie_latency=pcie_latency, at_least=0)
-    require_int(grouped=grouped, at_least=1)
     require_choice(("sum", "bottleneck"), objective=objective)
-    allowed = np.arange(n) if last is None else last
-    ends = _arrays.integers("last", allowed, -1, at_most=n - 1).tolist()
-    if not ends:
-        raise ValueError(f"last must name a device, got {last!r}")
+    ends = list(range(n) if last is None else last)
     hops = [_hops(links, b, latency) for b in bytes_sent]
     paths = [np.asarray(nx.floyd_warshall_numpy(graph, range(n))) for graph in hops]
     over_host = pcie_latency / grouped + bytes_sent / pcie
@@ -113,7 +81,7 @@ def stage_order(
         for i, (u, v) in enumerate(pairs)
     ]
     seconds = np.array([cost[pair] for cost, pair in zip(costs, pairs, strict=True)])
-    return StageOrder(devices=devices, routes=tuple(routes), seconds=seconds, value=value)
+    return StageOrder(devices, tuple(routes), seconds, value)
 
 
 def _hops(links: FloatArray, size: float, latency: float) -> "nx.Graph[int]":

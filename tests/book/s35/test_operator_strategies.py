@@ -101,5 +101,3 @@ def test_problems_that_do_not_fit_together_are_refused():
         OperatorProblem(nodes=two, edges={(0, 1): np.zeros((2, 2))})
     with pytest.raises(ValueError, match="edges must join"):
         OperatorProblem(nodes=two, edges={(1, 0): np.zeros((3, 2))})
-    with pytest.raises(ValueError, match="memory must have the shapes"):
-        OperatorProblem(nodes=two, edges={}, memory=(np.zeros(2),))

@@ -154,19 +154,6 @@ def test_stanza_of_layers_without_parameters_is_data_parallel():
     assert plan.time == pytest.approx((g.forward + g.backward).sum())
 
 
-@pytest.mark.parametrize(
-    ("levels", "message"),
-    [
-        ([], "levels must be pairs"), ([(4,)], "levels must be pairs"),
-        ([(4, [1.0, 2.0])], "levels must give one"),
-        ([(0, 1.0)], "levels must be"), ([(2, 1.0), (3, [1.0, 1.0])], "levels must give one"),
-    ],
-)  # fmt: skip
-def test_levels_that_are_none_are_refused(levels, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        pipedream(graph(0), levels)
-
-
 def test_more_straight_stages_than_layers_are_refused():
     with pytest.raises(ValueError, match="devices must be"):
         pipedream(graph(0), [(9, 1.0)], straight=True)

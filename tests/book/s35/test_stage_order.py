@@ -70,13 +70,6 @@ def test_dgx1_holds_a_path_of_double_links() -> None:
     assert found.seconds.tolist() == [1e8 / 50e9] * 7
 
 
-def test_bad_input_is_named() -> None:
-    """Links that differ by direction, too many stages, ends that are none."""
+def test_links_that_differ_by_direction_are_refused() -> None:
     with pytest.raises(ValueError, match="nvlink must be symmetric"):
         stage_order([[0, 1], [2, 0]], [1.0], pcie=1.0)
-    with pytest.raises(ValueError, match="sizes must be of 1 to 7"):
-        stage_order(LINKS, [1.0] * 8, pcie=1.0)
-    with pytest.raises(ValueError, match="last"):
-        stage_order(LINKS, [1.0], pcie=1.0, last=[])
-    with pytest.raises(ValueError, match="sizes must be"):
-        stage_order(LINKS, [-1.0], pcie=1.0)
