@@ -6,13 +6,13 @@ delayed by the updates that were applied between the time its worker read the we
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from relparallel._checks import Result, require_column, require_int, require_number, require_real
+from relparallel._checks import require_int, require_real
 from relparallel.communication.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
@@ -21,8 +21,7 @@ _MOST_STATES: Final = 5_000  # of the Markov chain: some seconds
 State = tuple[tuple[int, bool], ...]  # clocks ahead of the last worker, and whether it is up, of every worker
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AsynchronousRun(Result):
+class AsynchronousRun(NamedTuple):
     """When every worker read the weights for each clock and finished it [s], shape (clocks, workers)."""
 
     read: NDArray[np.float64]
@@ -49,35 +48,19 @@ class AsynchronousRun(Result):
 def asynchronous_run(
     durations: ArrayLike, staleness: int | None = None, fetch: int | None = 1
 ) -> AsynchronousRun:
-    """Let workers run clock by clock, waiting where the staleness bound makes them.
+    """Workers that run clock by clock, waiting where the staleness bound s makes them.
 
-    Parameters
-    ----------
-    durations : array_like
-        Time of every clock of every worker [s], repairs included, above 0, shape (clocks, workers).
-    staleness : int or None
-        Bound s, at least 0; None for no bound.
-    fetch : int or None
-        Weights are read before every clock (1: Hogwild!, Petuum's eager SSP), every so many (DistBelief's
-        Downpour), or, None, when the copy is older than the bound allows (SSP's cache).
+    ``durations`` [s] are those of every clock of every worker, repairs included, shape (clocks, workers).
+    Weights are read before every clock (``fetch=1``: Hogwild!, Petuum's eager SSP), every so many
+    (DistBelief's Downpour), or, None, when the copy is older than the bound allows (SSP's cache). F(c, p) =
+    max(F(c-1, p), max over q of F(c-s-1, q)) + duration. Ho et al., NeurIPS 2013; Dean et al., NeurIPS 2012,
+    section 4.
 
-    Returns
-    -------
-    AsynchronousRun
-        F(c, p) = max(F(c-1, p), max over q of F(c-s-1, q)) + duration; its ``throughput``, and the ``delays``
-        of all updates, for `delayed_descent`. Ho et al., NeurIPS 2013; Dean et al., NeurIPS 2012, section 4.
-
-    Examples
-    --------
     >>> run = asynchronous_run([[1.0, 2.0]] * 6, staleness=1)
     >>> run.read[:, 0].tolist()  # the first worker waits from clock 3 on
     [0.0, 1.0, 2.0, 4.0, 6.0, 8.0]
     """
     times = np.asarray(require_real(durations=durations, above=0))
-    if times.ndim != 2:
-        raise ValueError(f"durations must have two dimensions (clocks, workers), got shape {times.shape}")
-    if fetch is not None:
-        require_int(fetch=fetch, at_least=1)
     s = len(times) if staleness is None else require_int(staleness=staleness, at_least=0)
     start, finish, slowest = np.zeros_like(times), np.zeros_like(times), np.zeros(len(times))
     for c, spent in enumerate(times):
@@ -103,41 +86,29 @@ def _read(
 
 
 def ssp_throughput(
-    workers: int, staleness: int | None, rates: ArrayLike = 1.0, failure_rate: float = 0.0,
+    workers: int,
+    staleness: int | None,
+    rates: ArrayLike = 1.0,
+    failure_rate: float = 0.0,
     repair_rate: float = 1.0,
-) -> float:  # fmt: skip
-    """Return how fast workers advance under a staleness bound, exactly, when clocks last exponential times.
+) -> float:
+    """Clocks per worker and second under a staleness bound, exactly, when clocks last exponential times.
 
-    Parameters
-    ----------
-    workers, staleness : int, int or None
-        P, at least 1, at most 400 with a bound; bound s, at least 0, or None for no bound.
-    rates : array_like
-        Clocks per second of a worker that does not wait, above 0: one for all, or one for each.
-    failure_rate, repair_rate : float
-        Of a worker [1/s]; one that failed begins its clock again after the repair.
+    ``rates`` are those of a worker that does not wait, one for all or one for each; a worker that failed
+    begins its clock again after the repair. From the stationary distribution of a Markov chain of how far
+    every worker is ahead, of at most 5,000 states; equal workers are interchangeable. With rates of 1, two
+    workers have (2 s + 2)/(2 s + 3), and s = 0 is 1/(1 + 1/2 + ... + 1/P).
 
-    Returns
-    -------
-    float
-        Clocks per worker and second, from the stationary distribution of a Markov chain of how far every
-        worker is ahead, of at most 5,000 states; equal workers are interchangeable. With rates of 1, two
-        workers have (2 s + 2)/(2 s + 3), and s = 0 is 1/(1 + 1/2 + ... + 1/P).
-
-    Examples
-    --------
     >>> round(ssp_throughput(workers=2, staleness=3), 12)  # 8/9
     0.888888888889
     """
     most = 10**6 if staleness is None else _MOST_WORKERS
     count = require_int(workers=workers, at_least=1, at_most=most)
-    speed = require_column("rates", rates, count, above=0)
-    fail = require_number(failure_rate=failure_rate, at_least=0)
-    repair = require_number(repair_rate=repair_rate, above=0)
+    speed = np.broadcast_to(require_real(rates=rates, above=0), (count,))
     if staleness is None:
-        return float(speed.mean() * repair / (repair + fail))
+        return float(speed.mean() * repair_rate / (repair_rate + failure_rate))
     bound = require_int(staleness=staleness, at_least=0)
-    chance, states = _stationary(speed, bound, fail, repair)
+    chance, states = _stationary(speed, bound, failure_rate, repair_rate)
     moving = [
         sum(rate for rate, (ahead, up) in zip(speed, state, strict=True) if up and ahead <= bound)
         for state in states
@@ -149,8 +120,6 @@ def _stationary(
     speed: NDArray[np.float64], bound: int, fail: float, repair: float
 ) -> tuple[NDArray[np.float64], list[State]]:
     """Stationary distribution of the chain, and its states in the order in which they are found."""
-    from scipy.sparse import csr_array
-
     alike = bool(np.all(speed == speed[0]))
     states: list[State] = [((0, True),) * speed.size]
     number, entries = {states[0]: 0}, [(0.0, 0, 0)]
@@ -189,28 +158,16 @@ def _behind(state: State) -> State:
 
 
 def asynchronous_taps(rate: float, workers: int, curvature: float = 1.0) -> Taps:
-    """Return the mean of asynchronous descent on a quadratic as taps, when clocks last exponential times.
+    """The mean of asynchronous descent on a quadratic as taps, when clocks last exponential times.
 
-    Parameters
-    ----------
-    rate, workers, curvature : float, int, float
-        The step a, above 0; P workers that neither wait nor differ (ASP, Hogwild!); the second derivative c,
-        above 0.
+    P ``workers`` neither wait nor differ (ASP, Hogwild!), so every update is that of any worker with the
+    same probability, a delay is d with probability (1 - 1/P)**d / P, and the mean weights obey w(t+1) - w(t)
+    = (1 - 1/P)(w(t) - w(t-1)) - a c w(t)/P with the step a and the second derivative c: asynchrony acts as
+    momentum. Stable below 2 (2 P - 1)/c; single runs diverge earlier. Mitliagkas et al., "Asynchrony begets
+    Momentum", 2016.
 
-    Returns
-    -------
-    mapping of int to float
-        For `largest_stable_step`. Every update is that of any worker with the same probability, so a delay is
-        d with probability (1 - 1/P)**d / P, and the mean weights obey w(t+1) - w(t) = (1 - 1/P)(w(t) -
-        w(t-1)) - a c w(t)/P: asynchrony acts as momentum. Stable below 2 (2 P - 1)/c; single runs diverge
-        earlier. Mitliagkas et al., "Asynchrony begets Momentum", 2016.
-
-    Examples
-    --------
     >>> asynchronous_taps(0.5, workers=4)
     {0: 1.625, 1: -0.75}
     """
-    a, c = require_number(rate=rate, curvature=curvature, above=0)
-    count = require_int(workers=workers, at_least=1)
-    momentum = 1 - 1 / count
-    return {0: 1 + momentum - a * c / count, 1: -momentum}
+    momentum = 1 - 1 / workers
+    return {0: 1 + momentum - rate * curvature / workers, 1: -momentum}

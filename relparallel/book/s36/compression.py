@@ -5,13 +5,12 @@ contracts by d > 0 has E |C(v) - v|**2 <= (1 - d) |v|**2 for every v. A number t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import bare, require_choice, require_int, require_number, require_real, require_rng
+from relparallel._checks import bare, require_number
 from relparallel.parallel.algorithms import tree_edges
 from relparallel.workload.precision import FORMATS, NumberFormat
 
@@ -19,8 +18,7 @@ Vector = NDArray[np.float64]
 _FLOAT: Final = 32  # bits
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Message:
+class Message(NamedTuple):
     """What is sent of a vector: numbers at some of its positions, and the bits that they take."""
 
     size: int
@@ -35,8 +33,7 @@ class Message:
         return vector
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Compressor:
+class Compressor(NamedTuple):
     """A way to send less of a vector: its name, how it writes a message, and the bound and size of its error.
 
     ``contracts`` goes from n to a d that is proved for every vector, below 0 where the error can exceed the
@@ -50,7 +47,7 @@ class Compressor:
 
     def encode(self, vector: ArrayLike, rng: np.random.Generator | None = None) -> Message:
         """What is sent; its ``decode()`` is C(v). A random compressor needs ``rng``."""
-        return self.write(_vector(vector), require_rng(rng=rng) if self.error else None)
+        return self.write(_vector(vector), rng)
 
     def variance(self, vector: ArrayLike) -> float:
         """E |C(v) - v|**2, exact: in closed form, or the squared error where nothing is random."""
@@ -59,29 +56,21 @@ class Compressor:
 
     def contraction(self, size: int) -> float:
         """A d with E |C(v) - v|**2 <= (1 - d) |v|**2 for all v of this size, as proved; more may hold."""
-        return float(self.contracts(require_int(size=size, at_least=1)))
+        return float(self.contracts(size))
 
 
 def qsgd(levels: int) -> Compressor:
-    """Return QSGD: magnitudes rounded at random to multiples of the 2-norm over the levels.
+    """QSGD.
 
-    Parameters
-    ----------
-    levels : int
-        s, at least 1.
+    magnitudes rounded at random to multiples of the 2-norm over s levels, gaps and levels Elias-coded.
 
-    Returns
-    -------
-    Compressor
-        Unbiased; the variance (|v|/s)**2 sum f (1 - f), f = frac(s |v_i|/|v|), is at most min(n/s**2,
-        sqrt(n)/s) |v|**2. Gaps and levels are Elias-coded. Alistarh et al., NeurIPS 2017, lemma 3.1.
+    Unbiased; the variance (|v|/s)**2 sum f (1 - f), f = frac(s |v_i|/|v|), is at most min(n/s**2, sqrt(n)/s)
+    |v|**2. Alistarh et al., NeurIPS 2017, lemma 3.1.
 
-    Examples
-    --------
     >>> round(qsgd(levels=1).variance(np.ones(10_000)) / 10_000, 9)  # of |v|**2
     99.0
     """
-    s = require_int(levels=levels, at_least=1, at_most=2**31)
+    s = levels
 
     def bits(positions: NDArray[np.int64], found: Vector, _: int) -> float:
         return float((elias_lengths(np.diff(positions, prepend=-1)) + 1 + elias_lengths(found)).sum())
@@ -90,36 +79,31 @@ def qsgd(levels: int) -> Compressor:
 
 
 def terngrad() -> Compressor:
-    """Return TernGrad: a number becomes plus or minus the largest m with probability |v_i|/m, else 0.
+    """TernGrad.
 
-    Returns
-    -------
-    Compressor
-        Unbiased; the variance sum (m |v_i| - v_i**2) is at most (sqrt(n) - 1)/2 |v|**2. A number takes log2 3
-        bits. Wen et al., NeurIPS 2017, equations 3 and 4.
+    a number becomes plus or minus the largest m with probability |v_i|/m, else 0; log2 3 bits each.
 
-    Examples
-    --------
+    Unbiased; the variance sum (m |v_i| - v_i**2) is at most (sqrt(n) - 1)/2 |v|**2. Wen et al., NeurIPS
+    2017, equations 3 and 4.
+
     >>> terngrad().variance([1.0, -0.5])
     0.25
     """
     return _rounding(
-        "TernGrad", 1, lambda v: np.abs(v).max(), lambda p, f, n: n * np.log2(3),
-        lambda n: (3 - np.sqrt(n)) / 2,
-    )  # fmt: skip
+        "TernGrad",
+        1,
+        scale=lambda v: np.abs(v).max(),
+        bits=lambda positions, found, n: n * np.log2(3),
+        contracts=lambda n: (3 - np.sqrt(n)) / 2,
+    )
 
 
 def one_bit() -> Compressor:
-    """Return 1-bit SGD's quantiser: the sign, read as the mean of the numbers that share it.
+    """1-bit SGD's quantiser: the sign, read as the mean of the numbers that share it.
 
-    Returns
-    -------
-    Compressor
-        Biased, with at most (1 - 1/n) |v|**2 of error: it needs `ErrorFeedback`. Seide et al., Interspeech
-        2014, section 3.
+    Biased, with at most (1 - 1/n) |v|**2 of error: it needs `ErrorFeedback`. Seide et al., Interspeech 2014,
+    section 3.
 
-    Examples
-    --------
     >>> one_bit().encode([1.0, 3.0, -4.0]).decode().tolist()
     [2.0, 2.0, -4.0]
     """
@@ -134,25 +118,15 @@ def one_bit() -> Compressor:
 
 
 def top_k(density: float) -> Compressor:
-    """Return the compressor that sends the numbers of largest magnitude as they are, with their positions.
+    """A share ``density`` = k/n in (0, 1] of the numbers, the largest, as they are, with their positions.
 
-    Parameters
-    ----------
-    density : float
-        Share k/n of the numbers that are sent, in (0, 1]; at least one is.
+    Biased, with at most (1 - k/n) |v|**2 of error. With `ErrorFeedback` it is gradient dropping (Aji and
+    Heafield, EMNLP 2017: density 0.01) and Mem-SGD (Stich et al., NeurIPS 2018, definition 2.1).
 
-    Returns
-    -------
-    Compressor
-        Biased, with at most (1 - k/n) |v|**2 of error. With `ErrorFeedback` it is gradient dropping (Aji and
-        Heafield, EMNLP 2017: density 0.01) and Mem-SGD (Stich et al., NeurIPS 2018, definition 2.1).
-
-    Examples
-    --------
     >>> top_k(0.25).encode([1.0, -3.0, 2.0, 0.0]).decode().tolist()
     [0.0, -3.0, 0.0, 0.0]
     """
-    p = require_number(density=density, above=0, at_most=1)
+    p = density
 
     def write(v: Vector, _: Any) -> Message:
         positions = _largest(np.abs(v), _kept(p, v.size))
@@ -163,55 +137,38 @@ def top_k(density: float) -> Compressor:
 
 
 def random_k(density: float) -> Compressor:
-    """Return the compressor that sends numbers at random positions, which both ends draw from one seed.
+    """A share ``density`` = k/n of the numbers at random positions, which both ends draw from one seed.
 
-    Parameters
-    ----------
-    density : float
-        Share k/n of the numbers that are sent, in (0, 1]; at least one is.
+    Biased; E |C(v) - v|**2 = (1 - k/n) |v|**2. Stich et al., NeurIPS 2018, definition 2.1.
 
-    Returns
-    -------
-    Compressor
-        Biased; E |C(v) - v|**2 = (1 - k/n) |v|**2. Stich et al., NeurIPS 2018, definition 2.1.
-
-    Examples
-    --------
     >>> random_k(0.5).variance([1.0, 2.0])
     2.5
     """
-    p = require_number(density=density, above=0, at_most=1)
+    p = density
 
     def write(v: Vector, rng: np.random.Generator) -> Message:
         positions = np.sort(rng.choice(v.size, _kept(p, v.size), replace=False))
         return Message(v.size, positions, v[positions], _FLOAT * positions.size)
 
     return Compressor(
-        name=f"random-k({p:g})", write=write, contracts=lambda n: _kept(p, n) / n,
+        name=f"random-k({p:g})",
+        write=write,
+        contracts=lambda n: _kept(p, n) / n,
         error=lambda v: (1 - _kept(p, v.size) / v.size) * float(v @ v),
-    )  # fmt: skip
+    )
 
 
 def sparse_binary(density: float) -> Compressor:
-    """Return sparse binary compression: one value at the largest numbers of one sign, positions Golomb-coded.
+    """Sparse binary compression: one value at the largest numbers of one sign, positions Golomb-coded.
 
-    Parameters
-    ----------
-    density : float
-        Share k/n of the numbers that are sent, in (0, 1); at least one is.
+    Of the k largest positive and the k smallest negative numbers (``density`` = k/n), those of the larger
+    sum are sent, as their mean. Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler et al., IJCNN
+    2019.
 
-    Returns
-    -------
-    Compressor
-        Of the k largest positive and the k smallest negative numbers, those of the larger sum are sent, as
-        their mean. Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler et al., IJCNN 2019.
-
-    Examples
-    --------
     >>> sparse_binary(0.5).encode([1.0, -3.0, 2.0, 0.0]).decode().tolist()
     [1.5, 0.0, 1.5, 0.0]
     """
-    p = require_number(density=density, above=0, below=1)
+    p = density
     b = int(golomb_parameter(p))
 
     def write(v: Vector, _: Any) -> Message:
@@ -225,64 +182,37 @@ def sparse_binary(density: float) -> Compressor:
 
 
 def reduced_precision(number: str = "fp16", scale: float = 1.0) -> Compressor:
-    """Return rounding to a format of fewer bits, after a multiplication that the receiver undoes.
+    """Rounding to "fp16", "bf16", "fp8" or "fp32", after a multiplication that the receiver undoes.
 
-    Parameters
-    ----------
-    number : {"fp16", "bf16", "fp8", "fp32"}
-        The format.
-    scale : float
-        Loss scale, above 0: it keeps small numbers from becoming 0, and drives large ones to infinity.
+    The loss ``scale`` keeps small numbers from becoming 0, and drives large ones to infinity. The nearest
+    number, ties to even. Contracts by 1 - 4**-(m + 1), m being the bits of the mantissa, if no number under-
+    or overflows. Micikevicius et al., ICLR 2018, section 3.
 
-    Returns
-    -------
-    Compressor
-        The nearest number, ties to even. Contracts by 1 - 4**-(m + 1), m being the bits of the mantissa, if
-        no number under- or overflows. Micikevicius et al., ICLR 2018, section 3.
-
-    Examples
-    --------
     >>> [reduced_precision("fp16", s).encode([1e-8, 1.0]).values.round(10).tolist() for s in (1, 1024)]
     [[0.0, 1.0], [1e-08, 1.0]]
     """
-    form = FORMATS[require_choice(FORMATS, number=number)]
-    factor = require_number(scale=scale, above=0, at_most=1e300)
+    form = FORMATS[number]
 
     def write(v: Vector, _: Any) -> Message:
-        return Message(
-            v.size, np.arange(v.size), _rounded(factor * v, form) / factor, 8.0 * form.bytes * v.size
-        )
+        near = _rounded(scale * v, form) / scale
+        return Message(v.size, np.arange(v.size), near, 8.0 * form.bytes * v.size)
 
     contracts = 1 - 4.0 ** -(form.mantissa_bits + 1)
-    return Compressor(name=f"{number} x {factor:g}", write=write, contracts=lambda n: contracts)
+    return Compressor(name=f"{number} x {scale:g}", write=write, contracts=lambda n: contracts)
 
 
 def global_top_k(vectors: ArrayLike, kept: int) -> Vector:
-    """Add up the largest numbers of all workers over a tree that passes on only the largest sums.
+    """The sum of all workers' vectors, over a tree that passes on only the k largest sums.
 
-    Parameters
-    ----------
-    vectors : array_like
-        One vector per worker, shape (workers, n).
-    kept : int
-        k, from 1 to n.
+    ``vectors`` has the shape (workers, n). What gTop-k broadcasts, not always the largest of the whole sum.
+    A message is k values and k positions; its rounds are those of
+    ``relparallel.parallel.collective("all_reduce", "tree", workers, 2 * k)``. Shi et al., ICDCS 2019.
 
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (n,), k numbers: what gTop-k broadcasts, not always the largest of the whole sum. A
-        message is k values and k positions; its rounds are those of
-        ``relparallel.parallel.collective("all_reduce", "tree", workers, 2 * k)``. Shi et al., ICDCS 2019.
-
-    Examples
-    --------
     >>> global_top_k([[3.0, 0.0, 2.0], [-1.0, 4.0, 0.0]], kept=1).tolist()
     [0.0, 4.0, 0.0]
     """
-    rows = np.asarray(require_real(vectors=vectors))
-    if rows.ndim != 2:
-        raise ValueError(f"vectors must have two dimensions (workers, n), got shape {rows.shape}")
-    keep = top_k(require_int(kept=kept, at_least=1, at_most=rows.shape[1]) / rows.shape[1])
+    rows = np.asarray(vectors, dtype=float)
+    keep = top_k(kept / rows.shape[1])
     held = [keep.write(row, None).decode() for row in rows]
     for children, parents in tree_edges(len(held), len(held)):
         for child, parent in zip(children, parents, strict=True):
@@ -291,9 +221,12 @@ def global_top_k(vectors: ArrayLike, kept: int) -> Vector:
 
 
 def _rounding(
-    name: str, s: int, scale: Callable[[Vector], Any], bits: Callable[..., float],
+    name: str,
+    s: int,
+    scale: Callable[[Vector], Any],
+    bits: Callable[..., float],
     contracts: Callable[[int], float],
-) -> Compressor:  # fmt: skip
+) -> Compressor:
     """Magnitudes over a scale, rounded at random to multiples of 1/s so that the mean is right."""
 
     def exact(v: Vector) -> tuple[float, Vector]:
@@ -323,6 +256,7 @@ def _norm(v: Vector) -> float:
 
 def _kept(density: float, size: int) -> int:
     """How many numbers are sent."""
+    require_number(density=density, above=0, at_most=1)
     return max(1, round(density * size))
 
 
@@ -340,8 +274,8 @@ def _rounded(v: Vector, form: NumberFormat) -> Vector:
 
 
 def _vector(vector: ArrayLike) -> Vector:
-    """A checked vector."""
-    v = np.asarray(require_real(vector=vector))
+    """A vector of numbers, not rows of them, whose sizes would count otherwise."""
+    v = np.asarray(vector, dtype=float)
     if v.ndim != 1:
         raise ValueError(f"vector must have one dimension, got shape {v.shape}")
     return v
@@ -351,25 +285,16 @@ _GOLDEN: Final = (np.sqrt(5) + 1) / 2
 
 
 def golomb_bits(density: ArrayLike) -> Any:
-    """Return the mean bits of the position of a sent number, Golomb-coded by the gap before it.
+    """Mean bits of the position of a sent number, Golomb-coded by the gap before it.
 
-    Parameters
-    ----------
-    density : array_like
-        Share p of the numbers that are sent, each independently, in (0, 1).
+    A share p in (0, 1) of the numbers is sent, each independently: b + 1/(1 - (1 - p)**2**b) with b = 1 +
+    floor(log2(log(phi - 1)/log(1 - p))), at least 0, and the golden ratio phi. Sattler et al., "Sparse
+    Binary Compression", IJCNN 2019, equation 5.
 
-    Returns
-    -------
-    float or numpy.ndarray
-        b + 1/(1 - (1 - p)**2**b) with b = 1 + floor(log2(log(phi - 1)/log(1 - p))), at least 0, and the
-        golden ratio phi. Sattler et al., "Sparse Binary Compression", IJCNN 2019, equation 5.
-
-    Examples
-    --------
     >>> round(golomb_bits(density=0.001), 3)
     11.495
     """
-    p = np.asarray(require_real(density=density, above=0, below=1))
+    p = np.asarray(density)
     b = golomb_parameter(p)
     return bare(b - 1 / np.expm1(2.0**b * np.log1p(-p)))
 

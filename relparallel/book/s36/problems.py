@@ -1,20 +1,18 @@
 """Two small classification problems that train in a second, to see what a method costs in accuracy."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_int, require_number, require_rng
 from relparallel.communication.descent import Gradient
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Problem(Result):
+class Problem(NamedTuple):
     """A model with flat weights, and data: the first half for training, the second for the test.
 
     ``evaluate`` goes from weights, inputs and labels to the mean loss, its gradient and the labels given;
@@ -41,10 +39,9 @@ class Problem(Result):
     def gradient(self, batch: int, rng: np.random.Generator) -> Gradient:
         """Gradient of random batches for `delayed_descent`; it reads the forward weights."""
         half = len(self.labels) // 2
-        size, draw = require_int(batch=batch, at_least=1, at_most=half), require_rng(rng=rng)
 
         def gradient(forward: Vector, backward: Vector) -> Vector:
-            rows = draw.choice(half, size, replace=False)
+            rows = rng.choice(half, batch, replace=False)
             return self.evaluate(forward, self.inputs[rows], self.labels[rows])[1]
 
         return gradient
@@ -53,29 +50,15 @@ class Problem(Result):
 def logistic_problem(
     samples: int, features: int, rng: np.random.Generator, regularization: float = 1e-3
 ) -> Problem:
-    """Return a logistic regression on two overlapping clouds of points: it has one minimum.
+    """A logistic regression on two overlapping clouds of points: it has one minimum.
 
-    Parameters
-    ----------
-    samples, features : int
-        Of the training data, as many samples again for the test; each at least 1.
-    rng, regularization : numpy.random.Generator, float
-        Draws the data; l > 0 of l |w|**2/2.
+    ``samples`` are those of the training data, as many again are for the test; the loss has l |w|**2/2
+    besides, l being the ``regularization``.
 
-    Returns
-    -------
-    Problem
-        ``start``, ``loss(w)``, ``accuracy(w)`` and ``gradient(batch, rng)`` for `delayed_descent`.
-
-    Examples
-    --------
     >>> problem = logistic_problem(100, 5, np.random.default_rng(0))
     >>> round(problem.loss(problem.start), 4)  # log 2
     0.6931
     """
-    require_int(samples=samples, features=features, at_least=1)
-    require_number(regularization=regularization, above=0)
-    require_rng(rng=rng)
     labels = rng.integers(0, 2, 2 * samples)
     centre = rng.normal(size=features) / np.sqrt(features)
     inputs = rng.normal(size=(2 * samples, features)) + np.outer(2 * labels - 1, centre)
@@ -89,29 +72,16 @@ def logistic_problem(
     return Problem(start=np.zeros(features), inputs=inputs, labels=labels, evaluate=evaluate)
 
 
-def network_problem(samples: int, hidden: int, rng: np.random.Generator, classes: int = 5) -> Problem:
-    """Return a network with one hidden layer on the arms of a spiral, which no line separates.
+def network_problem(samples: int, hidden: int, rng: np.random.Generator) -> Problem:
+    """A network with one hidden layer on the five arms of a spiral, which no line separates.
 
-    Parameters
-    ----------
-    samples, hidden, classes : int
-        Of the training data, as many again for the test; units of the layer; at least 2 arms.
-    rng : numpy.random.Generator
-        Draws data and weights.
+    ``samples`` are those of the training data, as many again are for the test; 3 hidden + (hidden + 1) 5
+    weights, tanh and cross entropy.
 
-    Returns
-    -------
-    Problem
-        As `logistic_problem`, with 3 hidden + (hidden + 1) classes weights; tanh and cross entropy.
-
-    Examples
-    --------
     >>> network_problem(100, 16, np.random.default_rng(0)).start.size
     133
     """
-    require_int(samples=samples, hidden=hidden, at_least=1)
-    require_int(classes=classes, at_least=2)
-    require_rng(rng=rng)
+    classes = 5
     labels = rng.integers(0, classes, 2 * samples)
     radius = rng.uniform(0.2, 2, labels.size)
     angle = 2 * np.pi * labels / classes + 2 * radius + rng.normal(scale=0.15, size=labels.size)
