@@ -18,21 +18,10 @@ class Timely(FluidModel):
     """TIMELY: senders follow the gradient of the round-trip time; it has no fixed point.
 
     ECN or Delay, section 4.1. Rates grow at g <= 0, also at g = 0, where the queue stands still. Mittal et
-    al., "TIMELY", SIGCOMM 2015.
+    al., "TIMELY", SIGCOMM 2015. ``feedback_delay`` is D_prop: the queue and one packet add to it.
+    ``increase`` is delta [bytes/s], ``decrease`` beta, ``smoothing`` alpha; ``burst`` is Seg, after which a
+    rate is updated [bytes]; ``low``, ``high`` and ``shortest`` are T_low, T_high and D_minRTT [s].
 
-    Parameters
-    ----------
-    flows, rate, feedback_delay : float or array_like
-        N >= 1; C [bytes/s]; D_prop [s]: the queue and one packet add to it.
-    increase, decrease, smoothing : float or array_like
-        delta [bytes/s], beta and alpha.
-    burst, packet_size : float or array_like
-        Seg, after which a rate is updated, and MTU [bytes].
-    low, high, shortest : float or array_like
-        T_low, T_high and D_minRTT [s].
-
-    Examples
-    --------
     >>> Timely(flows=2, rate=10e9 / 8, feedback_delay=4e-6).fixed_point().valid
     False
     """
@@ -79,12 +68,10 @@ class Timely(FluidModel):
 class PatchedTimely(Timely):
     """Patched TIMELY: the rate falls with the queue itself, in proportion to a weight of the gradient.
 
-    Its weight is w = 1/2 + ``slope`` g, cut at 0 and 1; the other fields are those of `timely`. ECN or Delay,
-    section 4.3, with its fixed point q = N delta q'/(beta C) + q' with q' = C T_low. The paper and its runs
-    have slope 2; the published margins (model "published") were computed with 1/2.
+    Its weight is w = 1/2 + ``slope`` g, cut at 0 and 1. ECN or Delay, section 4.3, with its fixed point q =
+    N delta q'/(beta C) + q' with q' = C T_low. The paper and its runs have slope 2; the published margins
+    (model "published") were computed with 1/2.
 
-    Examples
-    --------
     >>> PatchedTimely(flows=10, rate=10e9 / 8, feedback_delay=4e-6).fixed_point().queue
     140625.0
     """
@@ -138,21 +125,14 @@ def _timely(p: Any, now: Any, past: Any, middle: Any) -> Any:
 class Hpcc(FluidModel):
     """HPCC: senders set their window from the load that switches report.
 
-    W' = (W (eta/U - 1) + W_AI)/T with the load U = min(1, sum W/(C T)) + q/(C T): a step of Euler's method of
-    length T is the update of the paper, W <- W eta/U + W_AI. At a load of 1 the model has a kink, and no
+    W' = (W (eta/U - 1) + W_AI)/T with the load U = min(1, sum W/(C T)) + q/(C T): a step of Euler's method
+    of length T is the update of the paper, W <- W eta/U + W_AI. At a load of 1 the model has a kink, and no
     linearisation. Li et al., "HPCC", SIGCOMM 2019, eq. 2 and 4, without stages and average.
 
-    Parameters
-    ----------
-    flows, rate, feedback_delay, round_trip : float or array_like
-        N >= 1; C [bytes/s]; by how much the reported load is late, and T without a queue [s].
-    target : float or array_like
-        eta, the load that is aimed at.
-    increase : float or array_like, optional
-        W_AI [bytes]; by default C T (1 - eta)/N, with which the load is 1 and the queue empty.
+    The reported load is ``feedback_delay`` late; ``round_trip`` is T without a queue, ``target`` eta, the
+    load that is aimed at, and ``increase`` W_AI [bytes]; by default C T (1 - eta)/N, with which the load is
+    1 and the queue empty.
 
-    Examples
-    --------
     >>> Hpcc(flows=8, rate=100e9 / 8, feedback_delay=10e-6).fixed_point().queue
     0.0
     """
@@ -214,20 +194,10 @@ class Dctcp(FluidModel):
     """DCTCP: windows shrink in proportion to the share of marked packets.
 
     W' = (1 - W alpha p/2)/R, alpha' = g (p - alpha)/R, with R = round_trip + q/C. Alizadeh, Javanmard and
-    Prabhakar, "Analysis of DCTCP", SIGMETRICS 2011, with a ramp where theirs has a step, which has no fixed
-    point.
+    Prabhakar, "Analysis of DCTCP", SIGMETRICS 2011, with a ramp from ``kmin`` to ``kmax`` [bytes] where
+    theirs has a step, which has no fixed point. Marks are ``feedback_delay`` late, beside the queue;
+    ``pmax`` is their probability at ``kmax``, ``gain`` g.
 
-    Parameters
-    ----------
-    flows, rate, feedback_delay, round_trip : float or array_like
-        N >= 1; C [bytes/s]; by how much marks are late, beside the queue, and R without a queue [s].
-    packet, kmin, kmax : float or array_like
-        Size of a packet, both ends of the marking ramp [bytes].
-    pmax, gain : float or array_like
-        Marking probability at ``kmax``; g of the average alpha of marks.
-
-    Examples
-    --------
     >>> m = Dctcp(flows=10, rate=10e9 / 8, feedback_delay=100e-6)
     >>> round(m.fixed_point().marking, 4), m.fixed_point().valid
     (0.3756, True)

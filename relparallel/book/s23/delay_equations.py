@@ -6,8 +6,7 @@ gain L. A pair of roots meets the axis where |L(i w)| = 1.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ _GRID: Final = np.geomspace(1e-4, 1e3, 281)  # of frequencies: 40 a decade
 _ROWS: Final = 4096  # settings whose frequencies are scanned at a time
 
 
-@dataclass(frozen=True, kw_only=True)
-class Linear:
+class Linear(NamedTuple):
     """x' = now x(t) + sum of matrix x(t - D - lag), of n settings: [n, k, k], lags [n]."""
 
     now: FloatArray

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from relparallel._checks import reals, record, require_number
+from relparallel._checks import reals, record
 from relparallel.book.s23.delay_equations import FloatArray, Linear, bisected, split_modes
 from relparallel.book.s23.fluid import FluidModel, grown, marked_share, shaped
 
@@ -17,27 +17,16 @@ from relparallel.book.s23.fluid import FluidModel, grown, marked_share, shaped
 class Dcqcn(FluidModel):
     """DCQCN: switches mark, receivers answer with notifications, senders cut and recover their rates.
 
-    Parameters
-    ----------
-    flows, rate, feedback_delay : float or array_like
-        N >= 1; C [bytes/s]; tau* [s].
-    increase, packet, kmin, kmax, byte_counter : float or array_like
-        R_AI [bytes/s]; size of a packet, both ends of the marking ramp, and the counter B of rate increases
-        [bytes].
-    pmax, gain, recovery : float or array_like
-        Marking probability at ``kmax``; g of the average alpha of marks; F steps of fast recovery.
-    cnp_interval, alpha_interval, timer : float or array_like
-        tau, tau' and T [s].
-
-    Notes
-    -----
     Right-hand side: the fluid model of ECN or Delay, section 3.1; fixed point: section 3.2, solved exactly.
+    ``feedback_delay`` is tau*, ``increase`` R_AI [bytes/s], ``byte_counter`` B of rate increases [bytes],
+    ``gain`` g of the average alpha of marks, ``recovery`` the F steps of fast recovery; ``cnp_interval``,
+    ``alpha_interval`` and ``timer`` are tau, tau' and T [s]; marks rise to ``pmax`` between ``kmin`` and
+    ``kmax`` [bytes].
+
     `phase_margin` and `critical_delay` know four models, each one step from the next: "published" (as the
     authors' stability.m evaluates appendix A, see `published`), "taylor" (the same expansion, linearised
     without slips), "taylor point" (exact linearisation at the expanded fixed point), and "exact".
 
-    Examples
-    --------
     >>> m = Dcqcn(flows=10, rate=40e9 / 8, feedback_delay=50e-6)
     >>> round(m.fixed_point().queue), m.fixed_point().valid
     (122623, True)
@@ -132,14 +121,13 @@ class Dcqcn(FluidModel):
         late[:, 2, 3] = p.gain * rate * ramp
         return Linear(now=now, past=((np.zeros(rate.size), late),))
 
-    def convergence_bound(self, fairness: float = 0.1) -> Any:
-        """Bound [s] on the time until rates differ by less than ``fairness`` of a fair share, from C apart.
+    def convergence_bound(self) -> Any:
+        """Bound [s] on the time until rates differ by less than a tenth of a fair share, from C apart.
 
-        tau' dT ln(fairness/N) / ln(1 - alpha/2) with dT = 2 + (t/2 + C/(2 N R_AI)) alpha, where t periods
+        tau' dT ln(0.1/N) / ln(1 - alpha/2) with dT = 2 + (t/2 + C/(2 N R_AI)) alpha, where t periods
         fill a queue of kmax, and alpha = (1 - g)^(dT-1) ((1 - g) alpha + g). ECN or Delay, section 3.3; its
         appendix B prints the exponent dT, the published numbers have dT - 1.
         """
-        left = require_number(fairness=fairness, above=0, below=1)
         p = self.values()
         steps = p.flows * p.increase
         fill = (np.sqrt(1 + 8 * p.kmax / (steps * p.alpha_interval)) - 1) / 2
@@ -151,7 +139,7 @@ class Dcqcn(FluidModel):
             return alpha - (1 - p.gain) ** (cycle(alpha) - 1) * ((1 - p.gain) * alpha + p.gain)
 
         alpha = bisected(excess, np.zeros_like(steps), np.ones_like(steps))
-        return shaped(p.alpha_interval * cycle(alpha) * np.log(left / p.flows) / np.log1p(-alpha / 2), p)
+        return shaped(p.alpha_interval * cycle(alpha) * np.log(0.1 / p.flows) / np.log1p(-alpha / 2), p)
 
 
 def _terms(p: Any, marking: Any, rate: Any, expanded: bool = False) -> Any:
@@ -174,13 +162,10 @@ def _terms(p: Any, marking: Any, rate: Any, expanded: bool = False) -> Any:
 class DcqcnPlus(Dcqcn):
     """DCQCN+: periods and steps follow the number of flows that share a bottleneck.
 
-    With more flows than ``reference`` tau, tau' and T grow with N/reference, and R_AI falls with it: all that
-    a flow does takes as many packets as before, and the marking probability no longer depends on N. The other
-    fields are those of `dcqcn`. The scaling is the idea of the paper in its simplest form, not its tables.
-    Gao et al., "DCQCN+", ICNP 2018.
+    With more flows than ``reference`` tau, tau' and T grow with N/reference, and R_AI falls with it: all
+    that a flow does takes as many packets as before, and the marking probability no longer depends on N. The
+    scaling is the idea of the paper in its simplest form, not its tables. Gao et al., "DCQCN+", ICNP 2018.
 
-    Examples
-    --------
     >>> m = DcqcnPlus(flows=[10, 1000], rate=40e9 / 8, feedback_delay=50e-6)
     >>> m.fixed_point().valid.tolist(), m.fixed_point().queue.round().tolist()
     ([True, True], [93766.0, 93766.0])

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import (
-    Result,
-    require_broadcast,
-    require_choice,
-    require_int,
-    require_number,
-    require_real,
-)
-from relparallel.book.s23.delay_equations import (  # fmt: skip
+from relparallel._checks import require_broadcast, require_choice, require_number, require_real
+from relparallel.book.s23.delay_equations import (
     FloatArray,
     Linear,
     crossings,
@@ -41,8 +34,7 @@ if TYPE_CHECKING:
 _MOST_STEPS: Final = 2_000_000
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FixedPoint:
+class FixedPoint(NamedTuple):
     """Where a model stands still: ``queue`` [bytes], ``marking`` probability, whether it is ``valid``.
 
     ``valid`` is False where there is none: off the marking ramp, or none at all (then the queue is NaN).
@@ -55,8 +47,7 @@ class FixedPoint:
     state: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FluidRun:
+class FluidRun(NamedTuple):
     """A simulated run: ``time`` [s], ``queue`` [bytes] and ``rates`` [bytes/s], time first.
 
     ``verdict`` is "settles", "decays", "oscillates" or "diverges"; ``final_queue`` is NaN unless it settles.
@@ -124,10 +115,8 @@ class FluidModel(ABC):
         """Equilibrium of equal flows."""
         p = self.values()
         state, marking, valid = self.equilibrium(p)
-        return FixedPoint(
-            queue=shaped(state[-1] * p.packet, p), marking=shaped(marking, p), valid=shaped(valid, p),
-            state=state.reshape(-1, *p.shape),
-        )  # fmt: skip
+        queue, marking, valid = (shaped(value, p) for value in (state[-1] * p.packet, marking, valid))
+        return FixedPoint(queue, marking, valid, state=state.reshape(-1, *p.shape))
 
     def linear(self, model: str = "exact") -> tuple[Linear, ...]:
         """Linearisation: of the sum of all flows with the queue, then of differences between flows."""
@@ -184,7 +173,6 @@ class FluidModel(ABC):
 
     def rightmost_root(self, nodes: int = 12) -> Any:
         """Root with the largest real part [1/s], by Chebyshev collocation; its real part is the growth."""
-        require_int(nodes=nodes, at_least=2, at_most=64)
         p = self.values()
         roots = np.concatenate([spectrum(mode, p.feedback_delay, nodes) for mode in self.linear()], axis=1)
         rightmost = np.take_along_axis(roots, roots.real.argmax(axis=1)[:, None], axis=1)[:, 0]
@@ -239,8 +227,7 @@ class FluidModel(ABC):
         return history
 
 
-@dataclass(frozen=True, kw_only=True)
-class StabilityShare(Result):
+class StabilityShare(NamedTuple):
     """Probabilities that a bottleneck is ``stable``, ``unstable``, or ``invalid``: without a fixed point."""
 
     stable: float
@@ -249,53 +236,35 @@ class StabilityShare(Result):
 
 
 def stability_probability(
-    model: FluidModel, topology: Topology | nx.Graph[Any], flows: Mapping[int, float], hop_delay: float,
+    model: FluidModel,
+    topology: Topology | nx.Graph[Any],
+    flows: Mapping[int, float],
+    hop_delay: float,
     base_delay: float = 0.0,
-) -> StabilityShare:  # fmt: skip
-    """Return the probability that congestion control is stable at a bottleneck of a fabric.
+) -> StabilityShare:
+    """The probability that congestion control is stable at a bottleneck of a fabric.
 
-    Parameters
-    ----------
-    model : FluidModel
-        Its flows and feedback delay are replaced; its other fields are single numbers.
-    topology : Topology or networkx.Graph
-        Gives the distribution of links between two hosts.
-    flows : Mapping of int to float
-        Probability of every number of flows at a bottleneck; they sum to 1.
-    hop_delay, base_delay : float
-        Feedback delay [s] of every link of the path, and of none.
+    Exact sums over numbers of flows, ``flows`` having the probability of each, and distances of random pairs
+    of hosts: the feedback delay is ``hop_delay`` [s] for every link of the path and ``base_delay`` besides.
+    The model's own flows and feedback delay are replaced.
 
-    Returns
-    -------
-    StabilityShare
-        Exact sums over numbers of flows and distances of random pairs of hosts.
-
-    Examples
-    --------
     >>> from relparallel.book.s23.ecn import dcqcn
     >>> from relparallel.topology import leaf_spine
     >>> model, fabric = dcqcn(flows=2, rate=40e9 / 8, feedback_delay=0.0), leaf_spine(4, 2, 4)
     >>> stability_probability(model, fabric, {2: 0.5, 20: 0.5}, hop_delay=20e-6).invalid
     0.5
     """
-    if not isinstance(model, FluidModel):
-        raise TypeError(f"model must be a FluidModel such as dcqcn(...), got {model!r}")
-    per_hop, base = require_number(hop_delay=hop_delay, base_delay=base_delay, at_least=0)
-    if not isinstance(flows, Mapping) or not flows:
-        raise TypeError(f"flows must map numbers of flows to probabilities, got {flows!r}")
-    numbers = np.array([require_int(flows=number, at_least=1) for number in flows], dtype=float)
-    chance = np.array([require_number(flows=share, at_least=0, at_most=1) for share in flows.values()])
+    chance = np.array(list(flows.values()))
     if abs(chance.sum() - 1) > 1e-9:
         raise ValueError(f"flows must have probabilities that sum to 1, got {chance.sum():g}")
+    numbers = np.array(list(flows), dtype=float)
     links = hop_statistics(topology).to_frame()["share"]
-    delays = base + per_hop * links.index.to_numpy(float)
+    delays = base_delay + hop_delay * links.index.to_numpy(float)
     every: Any = replace(model, flows=numbers[:, None], feedback_delay=delays)  # type: ignore[type-var]
     weight = chance[:, None] * links.to_numpy()
     stable, valid = every.stable(), np.broadcast_to(every.fixed_point().valid, weight.shape)
-    return StabilityShare(
-        stable=float(weight[stable].sum()), unstable=float(weight[valid & ~stable].sum()),
-        invalid=float(weight[~valid].sum()),
-    )  # fmt: skip
+    parts = (stable, valid & ~stable, ~valid)
+    return StabilityShare(*(float(weight[part].sum()) for part in parts))
 
 
 def grown(p: Any, now: Any, rates: Any) -> Any:
@@ -330,13 +299,13 @@ def _run(queue: FloatArray, rates: FloatArray, h: float, p: Any) -> FluidRun:
     growth = np.log(np.maximum(swing[1], tiny) / np.maximum(swing[0], tiny)) / (2 * quarter * h)
     steady = swing[1] <= 0.01 * np.maximum(mean, p.packet)
     decays = growth <= 0
-    verdict = np.select(
-        [~finite, decays & steady, decays & (swing[1] < 0.9 * swing[0])],
-        ["diverges", "settles", "decays"], "oscillates",
-    )  # fmt: skip
+    cases = {"diverges": ~finite, "settles": decays & steady, "decays": decays & (swing[1] < 0.9 * swing[0])}
+    verdict = np.select(list(cases.values()), list(cases), "oscillates")
     return FluidRun(
-        time=np.arange(len(queue)) * np.float64(h), queue=queue.reshape(-1, *p.shape),
+        time=np.arange(len(queue)) * np.float64(h),
+        queue=queue.reshape(-1, *p.shape),
         rates=rates.reshape(*rates.shape[:2], *p.shape),
-        growth=shaped(np.where(finite, growth, np.nan), p), verdict=shaped(verdict, p),
+        growth=shaped(np.where(finite, growth, np.nan), p),
+        verdict=shaped(verdict, p),
         final_queue=shaped(np.where(verdict == "settles", mean, np.nan), p),
-    )  # fmt: skip
+    )

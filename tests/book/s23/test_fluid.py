@@ -334,9 +334,8 @@ def test_the_probability_of_stability_is_the_sum_over_flows_and_distances():
 
 def test_unclear_flows_are_refused():
     model = dcqcn(flows=1, **COMMON)
-    for bad, error in ({2: 0.5}, ValueError), ({}, TypeError), ({0: 1.0}, ValueError), ([1], TypeError):
-        with pytest.raises(error, match="flows"):
-            stability_probability(model, fat_tree(4), bad, 1e-6)
+    with pytest.raises(ValueError, match="flows must have probabilities that sum to 1"):
+        stability_probability(model, fat_tree(4), {2: 0.5}, 1e-6)
     with pytest.raises(ValueError, match="broadcast"):
         dcqcn(flows=[1, 2], rate=[1e9, 2e9, 3e9], feedback_delay=0.0).fixed_point()
     with pytest.raises(ValueError, match="kmax must be above kmin"):
