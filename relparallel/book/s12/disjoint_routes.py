@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array, eye_array, hstack, kron, vstack
 
-from relparallel._checks import Result, require_instance, require_number
+from relparallel._checks import require_number
 from relparallel.optimize._milp import least, picking
 from relparallel.optimize.network_design import LinkCost, edge_numbers
 from relparallel.topology import Topology, as_topology
@@ -25,15 +24,14 @@ subject to  x_j is one unit of flow from the source to the target, j = 1, 2
             x, z, w in {{0, 1}}       ({groups} groups, {links} links)"""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RoutePair(Result):
+class RoutePair(NamedTuple):
     """Two routes with the least shared risk, and among these the shortest."""
 
     routes: tuple[tuple[Any, ...], tuple[Any, ...]]  # labels of the nodes along each
     shared: tuple[Any, ...]  # what breaks both: names of groups, pairs of labels for single links
     risk: float  # sum of theirs
     cost: float  # of both routes
-    formulation: str = field(repr=False)  # the programme that was solved
+    formulation: str  # the programme that was solved
 
     @property
     def disjoint(self) -> bool:
@@ -51,37 +49,17 @@ def disjoint_routes(
     risk: Mapping[Any, float] | None = None,
     link_risk: float = 1.0,
 ) -> RoutePair:
-    """Route twice between two nodes such that one failure breaks as little of both as possible.
+    """Two routes that one failure breaks as little of as possible, and of such routes the shortest.
 
-    Parameters
-    ----------
-    network : Topology or networkx.Graph
-        Undirected links; parallel cables are one link.
-    source, target : hashable
-        Labels of two nodes.
-    groups : Mapping of name to pairs of labels, optional
-        Links that one event (a cut duct, a lost feed) takes together.
-    cost : str, float, array [m] or mapping
-        Length of every link.
-    risk, link_risk : Mapping of name to float, float, optional
-        Probability or weight of every group, 1 where left out, and of every single link.
+    ``groups`` are links that one event (a cut duct, a lost feed) takes together, by name; ``risk`` is the
+    probability or weight of each, 1 where left out, and ``link_risk`` that of every single link; ``cost``
+    the length of every link (an attribute, numbers in the order of the links, or by pair). Parallel cables
+    are one link.
 
-    Returns
-    -------
-    RoutePair
-        Disjoint where possible, else of least shared risk; then of least cost.
-
-    Notes
-    -----
     Two link-disjoint routes are a flow problem; with groups of links the question is NP-hard, and a
-    mixed-integer programme answers it. A link that both routes use counts itself and all its groups.
+    mixed-integer programme answers it. A link that both routes use counts itself and all its groups. Hu,
+    "Diverse routing in optical mesh networks", IEEE Transactions on Communications 51, 2003.
 
-    References
-    ----------
-    Hu, "Diverse routing in optical mesh networks", IEEE Transactions on Communications 51, 2003.
-
-    Examples
-    --------
     >>> import networkx as nx
     >>> ladder = nx.ladder_graph(3)  # 0-1-2 above 3-4-5
     >>> pair = disjoint_routes(ladder, 0, 5, {"duct": [(0, 1), (3, 4)]}, link_risk=2.0)
@@ -89,9 +67,7 @@ def disjoint_routes(
     (('duct',), 1.0)
     """
     topology = as_topology(network, name="network")
-    ends = tuple(_node(topology, **{name: v}) for name, v in (("source", source), ("target", target)))
-    if ends[0] == ends[1]:
-        raise ValueError(f"target must differ from the source, got {target!r}")
+    ends = (topology.index_of(source), topology.index_of(target))
     lengths = edge_numbers("cost", cost, topology, network)
     names, member, weights = _groups(topology, groups, risk, link_risk)
     values = _solve(topology, ends, lengths, member, weights)
@@ -109,50 +85,34 @@ def disjoint_routes(
     )
 
 
-def _node(topology: Topology, **named: Any) -> int:
-    """Index of a node that an argument names."""
-    ((argument, label),) = named.items()
-    try:
-        return topology.index_of(label)
-    except (TypeError, ValueError):
-        raise ValueError(f"{argument} must be a node of {topology!r}, got {label!r}") from None
-
-
 def _groups(
     topology: Topology, groups: Any, risk: Any, link_risk: Any
 ) -> tuple[list[Any], csr_array, NDArray[np.float64]]:
     """Name, links [groups, m] and weight of every group, those of single links last."""
-    given = {} if groups is None else require_instance(Mapping, groups=groups)
-    known = {} if risk is None else require_instance(Mapping, risk=risk)
+    given, known, single = groups or {}, risk or {}, require_number(link_risk=link_risk, at_least=0)
     if not set(known) <= set(given):
         raise ValueError(f"risk must name groups ({', '.join(map(str, given))}), got {list(known)}")
-    single = require_number(link_risk=link_risk, at_least=0, at_most=1e9)
     row = {frozenset(pair): i for i, pair in enumerate(topology.edges.tolist())}
-    links: list[tuple[int, int]] = []
-    for number, (name, pairs) in enumerate(given.items()):
-        for pair in require_instance((list, tuple), groups=pairs):
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise TypeError(f"groups must hold pairs of labels, got {pair!r}")
-            found = row.get(frozenset(_node(topology, groups=end) for end in pair))
-            if found is None:
-                raise ValueError(f"groups must hold links of {topology!r}, got {pair!r} in {name!r}")
-            links.append((number, found))
+    links = [
+        (number, row[frozenset(topology.index_of(end) for end in pair)])
+        for number, pairs in enumerate(given.values())
+        for pair in pairs
+    ]
     m = len(row)
     pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
     member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
-    weights = [require_number(risk=known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
+    weights = [require_number(risk=known.get(name, 1.0), at_least=0) for name in given]
     names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
-    return (
-        names,
-        csr_array(vstack([member, eye_array(m)])),
-        np.array([*weights, *([single] * m)], dtype=np.float64),
-    )
+    return names, csr_array(vstack([member, eye_array(m)])), np.array([*weights, *[single] * m])
 
 
 def _solve(
-    topology: Topology, ends: tuple[int, ...], lengths: NDArray[np.float64], member: csr_array,
+    topology: Topology,
+    ends: tuple[int, int],
+    lengths: NDArray[np.float64],
+    member: csr_array,
     weights: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
     m, g = len(topology.edges), len(weights)
     rows, lower, upper = _pairs_of_routes(topology, ends, member)

@@ -1,79 +1,54 @@
 """When to replace a part before it fails, and how often to look whether it has."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy
 
-from relparallel._checks import Result, require_choice, require_number
+from relparallel._checks import require_choice, require_number
 
-FORMULATIONS: Final = {
-    "age": "minimise over T  (c_p S(T) + c_f F(T)) / integral_0^T S,   S = 1 - F Weibull: replace at age T",
-    "block": "minimise over T  (c_p + c_f M(T)) / T,   M = F + M * dF: replace every T, and at every failure",
-    "minimal": "minimise over T  (c_p + c_f (T/eta)^b) / T: replace every T, repair in between",
-}
-INSPECTION: Final = (
-    "minimise over T  c_i / T + c_d (1 - (1 - exp(-lam T)) / (lam T)): failed, and not seen yet"
-)
 STEPS: Final = 1500  # of the renewal equation
 FEW: Final = 200  # steps up to the optimum, below which they are made shorter
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class MaintenancePlan(Result):
+class MaintenancePlan(NamedTuple):
     """The interval of least cost per time, beside doing nothing."""
 
     interval: float  # T [s]; infinite where planned replacement never pays
     cost_rate: float  # per second at this interval
     unplanned: float  # cost per second without any plan
-    formulation: str = field(repr=False)  # what was minimised
 
 
 def replacement_interval(
     shape: float, scale: float, planned: float, failure: float, policy: str = "age"
 ) -> MaintenancePlan:
-    """Replace a part of Weibull life at the interval that costs least in the long run.
+    """The interval at which replacing a part of Weibull life costs least in the long run.
 
-    Parameters
-    ----------
-    shape, scale : float
-        b of the Weibull distribution, from 0.1 to 50 (a part ages if it is above 1), and eta [s].
-    planned, failure : float
-        Prices c_p of a planned replacement, c_f of a failure, or of a minimal repair under that policy.
-    policy : {"age", "block", "minimal"}
-        Replace at an age; at fixed times and at failures; at fixed times with minimal repair in between.
+    The Weibull distribution F = 1 - S has the shape b, from 0.1 to 50 (a part ages if it is above 1), and
+    the ``scale`` eta [s]; c_p is the price of a ``planned`` replacement, c_f of a ``failure``, or of a
+    minimal repair. Minimised over T is, by ``policy``,
 
-    Returns
-    -------
-    MaintenancePlan
-        The optimum; an infinite interval where waiting for the failure costs least.
+        age:     (c_p S(T) + c_f F(T)) / integral_0^T S: replace at age T
+        block:   (c_p + c_f M(T)) / T, M = F + M * dF: replace every T, and at every failure
+        minimal: (c_p + c_f (T/eta)^b) / T: replace every T, repair in between
 
-    Notes
-    -----
     Age: h(T) integral_0^T S - F(T) = c_p / (c_f - c_p), whose left side grows with T for b > 1; the integral
-    is an incomplete gamma function. Minimal: T = eta (c_p / (c_f (b - 1)))^(1/b), in closed form. Block: M by
-    trapezoids on the renewal equation, and the least of its local minima up to three scales, compared with
-    M(T)/T -> 1/mean.
+    is an incomplete gamma function. Minimal: T = eta (c_p / (c_f (b - 1)))^(1/b), in closed form. Block: M
+    by trapezoids on the renewal equation, and the least of its local minima up to three scales, compared
+    with M(T)/T -> 1/mean. Infinite where waiting for the failure costs least.
 
-    References
-    ----------
     Barlow and Hunter, "Optimum preventive maintenance policies", Operations Research 8, 1960. Barlow and
     Proschan, "Mathematical Theory of Reliability", 1965, chapters 3 and 4.
 
-    Examples
-    --------
     >>> replacement_interval(shape=0.7, scale=1e7, planned=1.0, failure=10.0).interval
     inf
     >>> replacement_interval(shape=2.0, scale=1e7, planned=1.0, failure=4.0, policy="minimal").interval
     5000000.0
     """
-    b = require_number(shape=shape, at_least=0.1, at_most=50.0)
-    eta = require_number(scale=scale, above=0, at_most=1e15)
-    c_p = require_number(planned=planned, above=0, at_most=1e15)
-    c_f = require_number(failure=failure, above=0, at_most=1e15)
-    require_choice(tuple(FORMULATIONS), policy=policy)
+    b, eta = require_number(shape=shape, at_least=0.1, at_most=50.0), scale
+    c_p, c_f = require_number(planned=planned, failure=failure, above=0)
+    require_choice(("age", "block", "minimal"), policy=policy)
     waiting = c_f / math.gamma(1 + 1 / b)  # per scale
     if policy == "minimal":
         time = (c_p / (c_f * (b - 1))) ** (1 / b) if b > 1 else math.inf
@@ -83,9 +58,7 @@ def replacement_interval(
         time, cost = (_age if policy == "age" else _block)(b, c_p, c_f)
     if not cost < waiting:
         time, cost = math.inf, waiting
-    return MaintenancePlan(
-        interval=time * eta, cost_rate=cost / eta, unplanned=waiting / eta, formulation=FORMULATIONS[policy]
-    )
+    return MaintenancePlan(time * eta, cost / eta, waiting / eta)
 
 
 def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
@@ -138,44 +111,25 @@ def _block_within(horizon: float, b: float, c_p: float, c_f: float) -> tuple[flo
 
 
 def inspection_interval(rate: float, inspection: float, downtime: float) -> MaintenancePlan:
-    """Look for hidden failures at the interval that costs least in the long run.
+    """The interval at which looking for hidden failures costs least in the long run.
 
-    Parameters
-    ----------
-    rate, inspection, downtime : float
-        Failures per second of a part whose failure nobody sees; price c_i of one look, which also renews the
-        part; cost c_d per second that it is down unseen.
+    A part fails ``rate`` = lam times a second, which nobody sees; a look has the price c_i (``inspection``)
+    and renews the part, and every second that it is down unseen costs c_d (``downtime``): minimise over T
+    ``c_i / T + c_d (1 - (1 - exp(-lam T)) / (lam T))``. The derivative vanishes where (1 + y) exp(-y) = 1 -
+    c_i lam / c_d for y = lam T, which is Lambert's function: y = -1 - W_-1(-(1 - c_i lam / c_d) / e). For
+    small y it is Young's interval sqrt(2 c_i / (c_d lam)): an inspection is to hidden failures what a
+    checkpoint is to lost work. Infinite where a look costs more than it can save. Barlow and Proschan,
+    "Mathematical Theory of Reliability", 1965, chapter 4.3. Young 1974.
 
-    Returns
-    -------
-    MaintenancePlan
-        The optimum; infinite where a look costs more than it can save.
-
-    Notes
-    -----
-    The derivative vanishes where (1 + y) exp(-y) = 1 - c_i lam / c_d for y = lam T, which is Lambert's
-    function: y = -1 - W_-1(-(1 - c_i lam / c_d) / e). For small y it is Young's interval
-    sqrt(2 c_i / (c_d lam)): an inspection is to hidden failures what a checkpoint is to lost work.
-
-    References
-    ----------
-    Barlow and Proschan, "Mathematical Theory of Reliability", 1965, chapter 4.3. Young 1974.
-
-    Examples
-    --------
     >>> plan = inspection_interval(rate=1e-7, inspection=50.0, downtime=1.0)
     >>> round(plan.interval), round((2 * 50 / 1e-7) ** 0.5)
     (31656, 31623)
     """
-    lam = require_number(rate=rate, above=0, at_most=1e6)
-    c_i = require_number(inspection=inspection, above=0, at_most=1e15)
-    c_d = require_number(downtime=downtime, above=0, at_most=1e15)
+    lam, c_i, c_d = require_number(rate=rate, inspection=inspection, downtime=downtime, above=0)
     saved = 1 - c_i * lam / c_d
     if saved <= 0:
-        return MaintenancePlan(interval=math.inf, cost_rate=c_d, unplanned=c_d, formulation=INSPECTION)
+        return MaintenancePlan(math.inf, cost_rate=c_d, unplanned=c_d)
     y = -1 - float(scipy.special.lambertw(-saved / math.e, -1).real)
     y = y if y > 1e-5 else math.sqrt(2 * c_i * lam / c_d)  # where Lambert's function has lost digits
     unseen = 1 + math.expm1(-y) / y if y > 1e-5 else y / 2
-    return MaintenancePlan(
-        interval=y / lam, cost_rate=c_i * lam / y + c_d * unseen, unplanned=c_d, formulation=INSPECTION
-    )
+    return MaintenancePlan(y / lam, c_i * lam / y + c_d * unseen, unplanned=c_d)

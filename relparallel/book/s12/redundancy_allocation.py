@@ -5,26 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import (
-    Result,
-    require_choice,
-    require_instance,
-    require_int,
-    require_probability,
-    require_real,
-)
+from relparallel._checks import Result, require_choice, require_probability, require_real
 from relparallel.optimize._multiple_choice import Options, by_programme, by_table, multisets
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-METHODS: Final = ("table", "milp")
-LARGEST: Final = 1e9  # amount of a resource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -52,8 +40,6 @@ class RedundancyAllocation(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per subsystem: how many parts, and which rows of the component table."""
-        import pandas as pd
-
         counts = [len(bought) for bought in self.parts]
         index = pd.Index(self.subsystems or range(1, len(counts) + 1), name="subsystem")
         return pd.DataFrame({"parts": counts, "rows": [list(bought) for bought in self.parts]}, index=index)
@@ -75,52 +61,29 @@ def redundancy_allocation(
     most: int = 8,
     method: str = "table",
 ) -> RedundancyAllocation:
-    """Choose parts, mixed as one likes, for the most reliable series of k-out-of-n subsystems.
+    """Parts, mixed as one likes, for the most reliable series of k-out-of-n subsystems within the limits.
 
-    Parameters
-    ----------
-    components : pandas.DataFrame
-        A row per part that can be bought, with columns subsystem, reliability and one per resource.
-    cost_limit, weight_limit, limits : float, float, Mapping of str to float, optional
-        Limits of the resources ``cost`` and ``weight``, and of any by column.
-    needed : int or sequence of int
-        Working parts k that a subsystem needs, of all or of each in the order of the table.
-    most : int
-        Largest number of parts of a subsystem; where one has as many, a larger number may find better.
-    method : {"table", "milp"}
-        Dynamic programme over whole amounts, or mixed-integer programme over any amounts.
+    ``components`` has a row per part that can be bought, with columns subsystem, reliability and one per
+    resource; ``limits`` are of any resource by column. A subsystem needs ``needed`` working parts k, of all
+    or of each in the order of the table, and holds at ``most`` so many parts; where one has as many, a
+    larger number may find better. ``method``: dynamic programme over whole amounts ("table"), or
+    mixed-integer programme over any amounts ("milp").
 
-    Returns
-    -------
-    RedundancyAllocation
-        The optimum.
-
-    Notes
-    -----
     Parts are active and fail independently, so log R = sum_i log(1 - q_i): one multiple choice with as many
-    knapsack rows as resources. q of a k-out-of-n multiset is a lower tail of a Poisson binomial distribution,
-    a sum of positive terms. Multisets that cost at least as much of everything as a better one are left out.
-    Table: O(cells x multisets). HiGHS runs to gap 0 as the second route to every answer.
+    knapsack rows as resources. q of a k-out-of-n multiset is a lower tail of a Poisson binomial
+    distribution, a sum of positive terms. Multisets that cost at least as much of everything as a better one
+    are left out. Table: O(cells x multisets). HiGHS runs to gap 0 as the second route to every answer.
 
-    References
-    ----------
     Fyffe, Hines and Lee, "System reliability allocation and a computational algorithm", IEEE Transactions on
     Reliability 17, 1968. Nakagawa and Miyazaki, IEEE Transactions on Reliability 30, 1981. Coit and Smith,
     "Reliability optimization of series-parallel systems using a genetic algorithm", same 45, 1996.
 
-    Examples
-    --------
     >>> from relparallel.book.s12 import component_table
     >>> table = component_table("fyffe")
     >>> best = redundancy_allocation(table, cost_limit=130, weight_limit=191)
     >>> print(f"{best.reliability:.9f}")
     0.986811016
     """
-    others = limits.values() if isinstance(limits, Mapping) else ()
-    given: list[tuple[str, Any]] = [("cost_limit", cost_limit), ("weight_limit", weight_limit)]
-    for name, value in [*given, *(("limits", other) for other in others)]:
-        if np.ndim(value):
-            raise TypeError(f"{name} must be one number, got {value!r}")
     (answer,) = redundancy_allocations(
         components, cost_limit, weight_limit, limits=limits, needed=needed, most=most, method=method
     )
@@ -137,22 +100,10 @@ def redundancy_allocations(
     most: int = 8,
     method: str = "table",
 ) -> tuple[RedundancyAllocation, ...]:
-    """Answer many limits from one table: the frontier of reliability against budget.
+    """Many limits, which broadcast, answered from one table: the frontier of reliability against budget.
 
-    Parameters
-    ----------
-    components, needed, most, method : pandas.DataFrame, int or sequence of int, int, str
-        As for `redundancy_allocation`; "table" fills one table for all limits, "milp" solves each alone.
-    cost_limit, weight_limit, limits : float or array, or Mapping of str to them, optional
-        As there; arrays broadcast.
+    As `redundancy_allocation`, which answers one; "milp" solves each limit alone.
 
-    Returns
-    -------
-    tuple of RedundancyAllocation
-        One for each limit.
-
-    Examples
-    --------
     >>> from relparallel.book.s12 import component_table
     >>> table = component_table("fyffe")
     >>> found = redundancy_allocations(table, cost_limit=130, weight_limit=[159, 170, 191])
@@ -160,12 +111,10 @@ def redundancy_allocations(
     ['0.95456', '0.97076', '0.98681']
     """
     bounds = _limits(cost_limit, weight_limit, limits)
-    require_choice(METHODS, method=method)
+    require_choice(("table", "milp"), method=method)
     subsystems = _subsystems(components, tuple(bounds))
-    choices = [
-        multisets(parts, k, require_int(most=most, at_least=1, at_most=100))
-        for parts, k in zip(subsystems.values(), _needed(needed, len(subsystems)), strict=True)
-    ]
+    every = [needed] * len(subsystems) if isinstance(needed, int) else needed
+    choices = [multisets(parts, k, most) for parts, k in zip(subsystems.values(), every, strict=True)]
     amounts = np.stack(list(bounds.values()), axis=1)
     options = [options for options, _ in choices]
     solve = by_table if method == "table" else by_programme
@@ -178,50 +127,21 @@ def redundancy_allocations(
 
 def _limits(cost: Any, weight: Any, others: Any) -> dict[str, NDArray[np.float64]]:
     """All limits by resource, as arrays of one length."""
-    named = {"cost": ("cost_limit", cost), "weight": ("weight_limit", weight)}
-    given = {r: (argument, value) for r, (argument, value) in named.items() if value is not None}
-    for resource, value in ({} if others is None else require_instance(Mapping, limits=others)).items():
-        if require_instance(str, limits=resource) in given:
-            raise ValueError(f"limits must not limit {resource} twice, got {value!r}")
-        given[resource] = ("limits", value)
-    if not given:
-        raise ValueError(f"limits must name at least one resource, got {others!r}")
-    checked = [
-        np.atleast_1d(require_real(**{argument: value}, at_least=0, at_most=LARGEST))
-        for argument, value in given.values()
-    ]
-    if any(value.ndim > 1 for value in checked) or len({v.size for v in checked} - {1}) > 1:
-        names = " and ".join(sorted({argument for argument, _ in given.values()}))
-        raise ValueError(f"{names} must be numbers or rows of one length, got {[v.shape for v in checked]}")
+    given = {r: value for r, value in (("cost", cost), ("weight", weight)) if value is not None}
+    given |= others or {}
+    checked = [np.atleast_1d(require_real(limits=value, at_least=0)) for value in given.values()]
     return dict(zip(given, np.broadcast_arrays(*checked), strict=True))
 
 
 def _subsystems(components: Any, resources: tuple[str, ...]) -> dict[Any, tuple[tuple[float, ...], ...]]:
     """Parts of every subsystem in table order: row, reliability, and the amount of every resource."""
-    import pandas as pd
-
-    require_instance(pd.DataFrame, components=components)
-    missing = {"subsystem", "reliability", *resources} - set(components)
-    if missing or components.empty:
-        raise ValueError(
-            f"components must have rows and the columns subsystem, reliability, {', '.join(resources)}, "
-            f"got {list(components)}"
-        )
     numbers = components[["reliability", *resources]].to_numpy()
     require_probability(components=numbers[:, 0])
-    require_real(components=numbers[:, 1:], at_least=0, at_most=LARGEST)
+    require_real(components=numbers[:, 1:], at_least=0)
     found: dict[Any, list[tuple[float, ...]]] = {}
     for row, (label, values) in enumerate(zip(components["subsystem"], numbers.tolist(), strict=True)):
         found.setdefault(label, []).append((row, *values))
     return {label: tuple(parts) for label, parts in found.items()}
-
-
-def _needed(needed: Any, subsystems: int) -> list[int]:
-    """Working parts that each subsystem needs."""
-    every = [needed] * subsystems if not isinstance(needed, list | tuple) else list(needed)
-    if len(every) != subsystems:
-        raise ValueError(f"needed must be one number or {subsystems} of them, got {needed!r}")
-    return [require_int(needed=k, at_least=1, at_most=100) for k in every]
 
 
 def _answer(

@@ -9,18 +9,15 @@ the lead time; S spares are not enough while more than S orders are under way.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import pdtrc
 
-from relparallel._checks import Result, require_choice, require_number, require_real
+from relparallel._checks import require_choice, require_number, require_real, require_whole
 from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 KINDS: Final = ("shelf", "cold", "hot")
@@ -31,24 +28,14 @@ subject to  sum_i log(1 - P_i(S_i)) >= log({availability:.12g})
 where       P_i(S) is the probability that S spares of kind i are not enough ({kind})"""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SparesPlan(Result):
+class SparesPlan(NamedTuple):
     """The cheapest stock that is enough."""
 
     spares: tuple[int, ...]  # of every kind of part
     shortage: tuple[float, ...]  # probability that they are not enough, by kind
     availability: float  # probability that all of them are enough
     cost: float  # of all spares
-    formulation: str = field(repr=False)  # the programme that was solved
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a row per kind of part."""
-        import pandas as pd
-
-        return pd.DataFrame({"spares": list(self.spares), "shortage": list(self.shortage)})
-
-    def _said(self) -> str:
-        return f"none short with probability {self.availability:.6g}, price {self.cost:g}"
+    formulation: str  # the programme that was solved
 
 
 def spares(
@@ -60,38 +47,18 @@ def spares(
     price: ArrayLike = 1.0,
     kind: str = "shelf",
 ) -> SparesPlan:
-    """Stock every kind of part such that with a given probability none is short.
+    """The cheapest stock of every kind of part such that with probability ``availability`` none is short.
 
-    Parameters
-    ----------
-    count, mtbf, lead, price : float or array [i]
-        Parts in use; mean time between failures of one, and until a failed one is replaced or repaired [s];
-        price of a spare.
-    availability : float
-        Least probability that no kind is short, in (0, 1).
-    kind : {"shelf", "cold", "hot"}
-        Parts on a shelf for a fleet that goes on failing, or spares of a job that waits (cold), or spares
-        that run and fail themselves (hot).
+    By kind of part: how many are in use, the mean time between failures of one and until a failed one is
+    replaced or repaired [s], and the price of a spare. ``kind``: parts on a "shelf" for a fleet that goes on
+    failing, or spares of a job that waits ("cold"), or spares that run and fail themselves ("hot").
 
-    Returns
-    -------
-    SparesPlan
-        The optimum.
-
-    Notes
-    -----
     One kind of part: the smallest S with P(S) <= 1 - A. Several: a multiple choice with one knapsack row,
     solved to gap 0; stock levels run from what is enough alone to what is enough if every kind gets the same
     share of the shortage, and on while a level still can be cheaper. Greedy buying by gain per price only
-    finds the corners of the frontier.
+    finds the corners of the frontier. Palm 1938; Sherbrooke, "METRIC: a multi-echelon technique for
+    recoverable item control", Operations Research 16, 1968; Erlang 1917.
 
-    References
-    ----------
-    Palm 1938; Sherbrooke, "METRIC: a multi-echelon technique for recoverable item control", Operations
-    Research 16, 1968; Erlang 1917.
-
-    Examples
-    --------
     >>> plan = spares([1000, 100], mtbf=[1e8, 5e7], lead=[1e6, 1e6], availability=0.99, price=[1.0, 8.0])
     >>> plan.spares, plan.cost
     ((19, 6), 67.0)
@@ -120,27 +87,16 @@ def spares(
 
 def _parts(count: Any, mtbf: Any, lead: Any, price: Any) -> list[tuple[float, ...]]:
     """Count, MTBF, lead time and price of every kind."""
-    checked = {
-        "count": require_real(count=count, at_least=1, at_most=1e9),
-        "mtbf": require_real(mtbf=mtbf, above=0, at_most=1e15),
-        "lead": require_real(lead=lead, at_least=0, at_most=1e15),
-        "price": require_real(price=price, at_least=0, at_most=1e12),
-    }
-    if (np.asarray(checked["count"]) % 1).any():
-        raise ValueError(f"count must be whole, got {count!r}")
-    rows = {name: np.atleast_1d(values) for name, values in checked.items()}
-    longest = max(values.size for values in rows.values())
-    for name, values in rows.items():
-        if values.ndim > 1 or values.size not in (1, longest):
-            raise ValueError(f"{name} must be a number or {longest} of them, got shape {values.shape}")
-    columns = np.broadcast_arrays(*rows.values())
-    return [tuple(row) for row in np.column_stack(columns).tolist()]
+    count = require_whole(count=count, at_least=1)
+    mtbf = require_real(mtbf=mtbf, above=0)
+    lead, price = require_real(lead=lead, price=price, at_least=0)
+    return [
+        tuple(row) for row in np.column_stack(np.broadcast_arrays(np.atleast_1d(count), mtbf, lead, price))
+    ]
 
 
 def _short(part: tuple[float, ...], spares: int, kind: str) -> float:
     """Probability that so many spares of a part are not enough."""
-    from scipy.special import pdtrc
-
     count, mtbf, lead, _ = part
     if kind == "shelf":
         return float(pdtrc(spares, count * lead / mtbf))
@@ -167,9 +123,7 @@ def _enough(part: tuple[float, ...], kind: str, allowed: float) -> int:
     while _short(part, high, kind) > allowed:
         low, high = high, 2 * high
         if high > MOST_SPARES:
-            raise ValueError(
-                f"lead must need at most {MOST_SPARES} spares, got {part[2]!r} s for {part[0]:g}"
-            )
+            raise ValueError(f"lead must need at most {MOST_SPARES} spares, got {part[2]} s for {part[0]:g}")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _short(part, middle, kind) <= allowed else (middle, high)

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int
+from relparallel._checks import require_choice
 from relparallel.optimize._milp import least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.topology import as_topology
@@ -37,39 +37,18 @@ def survivable_augmentation(
     *,
     cost: LinkCost = "cost",
 ) -> NetworkDesign:
-    """Add links for the least money until no k - 1 failures part the network.
+    """The cheapest links with which no k - 1 failures of links ("edge") or nodes ("node") part the network.
 
-    Parameters
-    ----------
-    network : networkx.Graph
-        What is there, and costs nothing; parallel edges count each.
-    candidates : networkx.Graph
-        Links that can be added, parallel edges as one; nodes of either graph are connected.
-    connectivity : int
-        Edge or node connectivity k to reach, at least 1.
-    kind : {"edge", "node"}
-        Whether links fail, or nodes (the links with them).
-    cost : str, float, array [m] or mapping
-        Price of every candidate, by attribute, in their order, or by pair of labels.
+    What is in ``network`` costs nothing, and parallel edges count each; ``candidates`` can be added,
+    parallel edges as one, at a ``cost`` by attribute, in their order, or by pair of labels. The nodes of
+    either graph are connected.
 
-    Returns
-    -------
-    NetworkDesign
-        The optimum; its connectivity is k.
-
-    Notes
-    -----
     Cutting planes: maximum flows from one terminal (k of them for nodes) to every other find the cuts that
     the relaxation breaks, first over fractions of links, then over whole ones. By Menger's theorem the
     inequalities of all cuts are what k disjoint paths between every two nodes ask for; a node that is split
-    in two with a link of capacity 1 between makes a cut of nodes a cut of links.
+    in two with a link of capacity 1 between makes a cut of nodes a cut of links. Grötschel, Monma and Stoer,
+    "Design of survivable networks", Handbooks in OR and MS 7, 1995. Menger 1927.
 
-    References
-    ----------
-    Grötschel, Monma and Stoer, "Design of survivable networks", Handbooks in OR and MS 7, 1995. Menger 1927.
-
-    Examples
-    --------
     >>> import networkx as nx
     >>> path, closing = nx.path_graph(4), nx.Graph()
     >>> closing.add_weighted_edges_from([(0, 3, 5.0), (0, 2, 2.0), (1, 3, 2.0)], weight="cost")
@@ -77,8 +56,7 @@ def survivable_augmentation(
     >>> design.links, design.cost
     (((0, 2), (3, 1)), 4.0)
     """
-    require_instance(nx.Graph, network=network, candidates=candidates)
-    wanted = require_int(connectivity=connectivity, at_least=1, at_most=100)
+    wanted = connectivity
     require_choice(tuple(FORMULATIONS), kind=kind)
     given, offered = as_topology(network, name="network"), as_topology(candidates, name="candidates")
     prices = edge_numbers("cost", cost, offered, candidates)
@@ -104,9 +82,13 @@ def survivable_augmentation(
 
 
 def _cutting_planes(
-    count: int, edges: NDArray[np.int64], free: NDArray[np.bool_], prices: NDArray[np.float64],
-    wanted: int, kind: str,
-) -> tuple[NDArray[np.float64], int]:  # fmt: skip
+    count: int,
+    edges: NDArray[np.int64],
+    free: NDArray[np.bool_],
+    prices: NDArray[np.float64],
+    wanted: int,
+    kind: str,
+) -> tuple[NDArray[np.float64], int]:
     """Candidates that are bought, and the number of inequalities that it took."""
     if _broken(count, edges, np.ones(len(edges)), wanted, kind):
         raise ValueError(f"connectivity must be within reach of all candidates together, got {wanted}")

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -46,10 +44,6 @@ def test_availability_is_the_share_of_time_between_repairs():
     assert np.allclose(t.node_attributes["availability"], shares, rtol=1e-15)
 
 
-def test_a_given_latency_is_that_of_every_link():
-    assert set(equipped(rp.topology.nvl72(), latency=1e-6).latency.tolist()) == {1e-6}
-
-
 def test_repairs_may_differ_by_class():
     t = equipped(leaf_spine(2, 1, 1), mttr={"cable": 60.0})
     assert set(t.edge_attributes["mttr"].tolist()) == {60.0}
@@ -75,13 +69,6 @@ def test_lives_are_those_of_the_published_counts():
     assert mean_repair() == pytest.approx(352.4 * 60)
 
 
-def test_another_failure_table_changes_servers_only():
-    table = rp.hardware.llama3_interruptions()
-    half = replace(table, causes=tuple(replace(row, duration=2 * row.duration) for row in table.causes))
-    ratio = {part: life / mean_lives()[part] for part, life in mean_lives(half).items() if life < np.inf}
-    assert ratio == pytest.approx(dict(zip(ratio, [2, 2, 2, 2, 1, 1], strict=True)))
-
-
 def test_attributes_survive_the_way_through_networkx():
     t = equipped(fat_tree(4))
     assert rp.topology.Topology.from_networkx(t.to_networkx()) == t
@@ -90,12 +77,9 @@ def test_attributes_survive_the_way_through_networkx():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mtbf": {"fan": 1.0}}, "mtbf must be of .*cable.*, got fan"),
+        ({"mtbf": {"fan": 1.0}}, "must be of .*cable.*, got fan"),
         ({"mtbf": {"switch": 0.0}}, "mtbf must be a number > 0, got 0.0"),
         ({"mttr": -1.0}, "mttr must be a number >= 0, got -1.0"),
-        ({"mttr": [1.0, 2.0]}, "mttr must be one number"),
-        ({"latency": -1e-6}, "latency must be a number >= 0"),
-        ({"prices": "ndr2024"}, "prices must be"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -126,19 +126,6 @@ def test_nothing_to_choose_from():
         disjoint_routes(nothing, 0, 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("risk", {"groups": {"duct": [(0, 1)]}, "risk": {"duct": [1.0, 2.0]}}),
-        ("link_risk", {"link_risk": [1.0, 2.0]}),
-        ("cost", {"cost": {(0, 1): 1.0, (1, 2): [1.0, 2.0]}}),
-    ],
-)
-def test_one_number_each(name, arguments):
-    with pytest.raises(TypeError, match=f"{name} must"):
-        disjoint_routes(nx.path_graph(3), 0, 2, **arguments)
-
-
 @pytest.mark.parametrize(("connectivity", "cost"), [(1, 0.0), (2, 0.0), (3, 2.0), (4, 7.0)])
 def test_parallel_cables_that_are_there_count_each(connectivity, cost):
     network = nx.MultiGraph([(0, 1), (0, 1), (1, 2), (1, 2)])

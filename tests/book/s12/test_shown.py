@@ -3,11 +3,8 @@
 import networkx as nx
 import pandas as pd
 
-from relparallel.book.s12.disjoint_routes import disjoint_routes
 from relparallel.book.s12.fabric_choice import cheapest_fabric
-from relparallel.book.s12.maintenance import replacement_interval
 from relparallel.book.s12.redundancy_allocation import redundancy_allocation
-from relparallel.book.s12.spare_parts import spares
 from relparallel.book.s12.survivable_augmentation import survivable_augmentation
 from relparallel.topology import leaf_spine
 
@@ -25,18 +22,8 @@ def test_an_allocation_names_its_subsystems():
 
 
 def test_other_choices_begin_with_what_they_come_to():
-    stock = spares([1000, 100], mtbf=[1e8, 5e7], lead=[1e6, 1e6], availability=0.99, price=[1.0, 8.0])
-    assert "price 67" in stock._repr_html_()
     closing = nx.Graph([(0, 3, {"cost": 5.0})])
     assert "1 links, price 5 (proven)" in survivable_augmentation(nx.path_graph(4), closing)._repr_html_()
     choice = cheapest_fabric({"one spine": leaf_spine(4, 1, 4)}, 16, 0.01)
     assert "u of pair at most 0.01: one spine, proven" in choice._repr_html_()
     assert "no fabric" in choice.at(1e-12)._repr_html_()
-
-
-def test_the_formulation_stays_out_of_the_one_line_form():
-    pair = disjoint_routes(nx.cycle_graph(4), 0, 2)
-    plan = replacement_interval(shape=2.0, scale=1e7, planned=1.0, failure=10.0)
-    for found in (pair, plan):
-        assert found.formulation
-        assert "formulation" not in repr(found)
