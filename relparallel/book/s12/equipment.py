@@ -68,7 +68,7 @@ def mean_repair() -> float:
     >>> round(mean_repair() / 3600, 2)
     5.87
     """
-    return float(facts("training-reliability")["LANL-003"].values[0]) * MINUTE
+    return float(str(facts("training-reliability")["LANL-003"].values[0])) * MINUTE
 
 
 def equipped(

@@ -1,19 +1,18 @@
 """Switching a GPU to another model: groups of layers that overlap sending and computing (PipeSwitch)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_real
+from relparallel._checks import require_real
 from relparallel.chain import best_chains
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SwitchPlan(Result):
+class SwitchPlan(NamedTuple):
     """Groups of layers that are sent, and computed, as one."""
 
     groups: tuple[int, ...]  # layers of each
@@ -26,33 +25,17 @@ def switching_time(
 ) -> float:
     """Seconds until a model has been sent group by group and has computed, each group once it is there.
 
-    Parameters
-    ----------
-    send, compute, groups : array, array, sequence of int
-        Seconds of every layer; layers of every group.
-    per_send, per_group : float
-        Seconds that a group adds to sending and to computing.
+    ``end = max(end, sent) + per_group + compute`` over the groups, whose numbers of layers are given; groups
+    are sent without a break, and each adds ``per_send`` to sending. ``send`` and ``compute`` are seconds of
+    every layer. Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
 
-    Returns
-    -------
-    float
-        ``end = max(end, sent) + per_group + compute`` over the groups; groups are sent without a break.
-
-    References
-    ----------
-    Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
-
-    Examples
-    --------
     >>> switching_time([3, 1, 1], [1, 1, 2], [1, 2], per_send=0.5, per_group=0.1)
     9.1
     """
     sent, computed = _layers(send, compute)
-    require_real(per_send=per_send, per_group=per_group, at_least=0)
-    sizes = np.asarray(require_real(groups=groups, at_least=1))
-    if sizes.ndim != 1 or sizes.sum() != sent.size or (sizes % 1).any():
+    ends = np.cumsum(groups)
+    if ends[-1] != sent.size:
         raise ValueError(f"groups must hold all {sent.size} layers, got {list(groups)}")
-    ends = np.cumsum(sizes).astype(int)
     arrived = np.cumsum(sent)[ends - 1] + per_send * np.arange(1, ends.size + 1)
     now = 0.0
     for arrival, work in zip(arrived, np.diff(np.cumsum(computed)[ends - 1], prepend=0.0), strict=True):
@@ -61,31 +44,18 @@ def switching_time(
 
 
 def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_group: float) -> SwitchPlan:
-    """Group the layers of a model so that it is ready soonest.
+    """Groups of the layers of a model with which it is ready soonest.
 
-    Parameters
-    ----------
-    send, compute, per_send, per_group : array, array, float, float
-        As for `switching_time`.
+    Bai et al., "PipeSwitch", OSDI 2020, 4.2.
 
-    Returns
-    -------
-    SwitchPlan
-        Optimal: with g groups sent, only the end so far matters for the rest, so the best one for every g and
-        layer is enough, where the paper prunes a search over all 2^(n-1) groupings.
+    Optimal: with g groups sent, only the end so far matters for the rest, so the best one for every g and
+    layer is enough, where the paper prunes a search over all 2^(n-1) groupings.
 
-    References
-    ----------
-    Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
-
-    Examples
-    --------
     >>> plan = switch_plan([3, 1, 1, 1], [1, 1, 1, 2], per_send=0.5, per_group=0.1)
     >>> plan.groups, round(plan.time, 3)
     ((2, 1, 1), 9.8)
     """
     sent, computed = _layers(send, compute)
-    require_real(per_send=per_send, per_group=per_group, at_least=0)
     arrived, done = np.cumsum(sent), np.append(0.0, np.cumsum(computed))
     even = ([part.size for part in np.array_split(sent, n)] for n in range(1, sent.size + 1))
     some = min(switching_time(sent, computed, n, per_send=per_send, per_group=per_group) for n in even)
@@ -100,13 +70,11 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
     used = int(found.values[:, 0, -1].argmin())
     groups = tuple(stop - start for start, stop, _ in found.groups(devices=used))
     bound = max(last, float(sent[0]) + float(done[-1])) + per_send + per_group
-    return SwitchPlan(groups=groups, time=float(found.values[used, 0, -1]), bound=bound)
+    return SwitchPlan(groups, float(found.values[used, 0, -1]), bound)
 
 
 def _layers(send: ArrayLike, compute: ArrayLike) -> tuple[FloatArray, FloatArray]:
     sent, computed = (np.atleast_1d(x) for x in require_real(send=send, compute=compute, at_least=0))
-    if sent.ndim != 1 or sent.shape != computed.shape or not sent.size:
-        raise ValueError(
-            f"send and compute must be as long as each other, got {sent.shape}, {computed.shape}"
-        )
+    if sent.shape != computed.shape:
+        raise ValueError(f"send and compute must be as long as each other, got {sent.size}, {computed.size}")
     return sent, computed

@@ -5,14 +5,13 @@ request waits at most for one cycle and its own batch: ``d + l(b) <= objective``
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_instance, require_real
+from relparallel._checks import require_real
 from relparallel.optimize._milp import least
 
 FloatArray = NDArray[np.float64]
@@ -43,8 +42,7 @@ class _Load(NamedTuple):
         return float(sum(s.latency[s.batches(self.duty) - 1] for s in self.sessions) / self.duty)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServingPlan(Result):
+class ServingPlan(NamedTuple):
     """Which GPU serves which sessions."""
 
     loads: tuple[_Load, ...]
@@ -59,38 +57,28 @@ class ServingPlan(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row for every session of every GPU: batch, duty cycle and worst latency [s], share of time."""
         rows = [
-            {"gpu": gpu, "session": s.name, "batch": s.batches(load.duty), "duty": load.duty,
-             "worst": load.duty + s.latency[s.batches(load.duty) - 1], "busy": load.busy}
-            for gpu, load in enumerate(self.loads) for s in load.sessions
-        ]  # fmt: skip
-        return pd.DataFrame(rows)
+            (gpu, s.name, s.batches(load.duty), load.duty, load.busy, s.latency[s.batches(load.duty) - 1])
+            for gpu, load in enumerate(self.loads)
+            for s in load.sessions
+        ]
+        found = pd.DataFrame(rows, columns=["gpu", "session", "batch", "duty", "busy", "worst"])
+        found["worst"] += found["duty"]
+        return found[["gpu", "session", "batch", "duty", "worst", "busy"]]
 
 
 def nexus(
     latencies: Mapping[str, Sequence[float]], objectives: Mapping[str, float], rates: Mapping[str, float]
 ) -> ServingPlan:
-    """Pack sessions of batched inference on GPUs.
+    """Sessions of batched inference packed on GPUs.
 
-    Parameters
-    ----------
-    latencies, objectives, rates : mapping of str to sequence of float, to float, to float
-        By session: growing seconds of a batch of 1, 2, ... requests; most seconds from a request to its
-        answer; requests per second.
-
-    Returns
-    -------
-    ServingPlan
-        GPUs that a session fills alone run the batch with ``2 l(b) <= objective`` that serves most, the
-        largest where batches pay; the rest of each session, by falling share of a GPU, joins the GPU that it
-        fills best. Up to 12 rests the fewest GPUs are found too, by covering with all sets that one GPU can
-        serve at some duty cycle.
-
-    References
-    ----------
     Shen et al., "Nexus", SOSP 2019, section 6.1 and algorithm 1.
 
-    Examples
-    --------
+    By session: growing seconds of a batch of 1, 2, ... requests; most seconds from a request to its answer;
+    requests per second. GPUs that a session fills alone run the batch with ``2 l(b) <= objective`` that
+    serves most, the largest where batches pay; the rest of each session, by falling share of a GPU, joins
+    the GPU that it fills best. Up to 12 rests the fewest GPUs are found too, by covering with all sets that
+    one GPU can serve at some duty cycle.
+
     >>> batch = [4, 8, 16]
     >>> measured = {"A": [50, 75, 100], "B": [50, 90, 125], "C": [60, 95, 125]}
     >>> latencies = {name: np.interp(range(1, 17), batch, ms) / 1e3 for name, ms in measured.items()}
@@ -109,25 +97,17 @@ def nexus(
         _join(loads, load)
     fewest = len(alone) + _fewest([load.sessions[0] for load in rests]) if len(rests) <= _MOST else None
     bound = sum(s.rate * float(np.min(s.latency / np.arange(1, s.latency.size + 1))) for s in sessions)
-    return ServingPlan(loads=(*alone, *loads), optimum=fewest, bound=bound)
+    return ServingPlan((*alone, *loads), fewest, bound)
 
 
 def _sessions(
     latencies: Mapping[str, Any], objectives: Mapping[str, float], rates: Mapping[str, float]
 ) -> list[_Session]:
-    """Sessions, checked; only batches that meet the objective."""
-    require_instance(Mapping, latencies=latencies, objectives=objectives, rates=rates)
-    if not latencies or not latencies.keys() == objectives.keys() == rates.keys():
-        raise ValueError(
-            f"latencies, objectives and rates must name the same sessions, one at least, got "
-            f"{list(latencies)}, {list(objectives)}, {list(rates)}"
-        )
+    """Sessions; only batches that meet the objective."""
     found = []
-    for name in latencies:
-        latency = np.atleast_1d(require_real(latencies=latencies[name], above=0))
-        objective = float(require_real(objectives=objectives[name], above=0))
-        rate = float(require_real(rates=rates[name], above=0, at_most=1e12))
-        latency = np.maximum.accumulate(latency)
+    for name, measured in latencies.items():
+        objective, rate = objectives[name], float(require_real(rates=rates[name], above=0))
+        latency = np.maximum.accumulate(np.asarray(require_real(latencies=measured, above=0)))
         if 2 * latency[0] > objective:
             raise ValueError(
                 f"objectives must be at least twice the latency of one request, {2 * latency[0]:g} s for "

@@ -3,8 +3,7 @@
 K replicas on N nodes, m samples on each, s accumulation steps before the last one; batch M = K m (s + 1).
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from os import PathLike
@@ -16,7 +15,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, real, record, require_instance, require_int, require_real, whole
+from relparallel._checks import real, record, require_real, whole
 from relparallel.training import statistical_efficiency
 
 FloatArray = NDArray[np.float64]
@@ -33,29 +32,14 @@ _COSTS: Final = ("compute", "compute_per_sample", "nodes", "nodes_per_replica", 
 
 @record
 class StatisticalGoodput:
-    """What a data-parallel job gains per second, by the seven numbers of its step time and its noise scale.
+    """What a data-parallel job gains per second: Qiao et al., "Pollux", OSDI 2021, equations 4 to 8.
 
-    Parameters
-    ----------
-    compute, compute_per_sample : float
-        Forward and backward pass of m samples takes compute + m compute_per_sample [s].
-    nodes, nodes_per_replica : float
-        Gradient sum of K replicas on several nodes takes nodes + (K - 2) nodes_per_replica [s].
-    local, local_per_replica : float
-        The same on a single node [s].
-    overlap : float
-        Exponent gamma, 1 (one after the other) to 10 (as good as the longer one alone).
-    noise : float
-        Gradient noise scale [samples].
-    batch : int
-        Samples M0 of the batch that progress is counted in.
+    Forward and backward pass of m samples takes compute + m compute_per_sample [s], the gradient sum of K
+    replicas on several nodes nodes + (K - 2) nodes_per_replica [s], on one node the same with ``local``. The
+    exponent gamma of their ``overlap`` goes from 1 (one after the other) to 10 (as good as the longer one
+    alone). ``noise`` is the gradient noise scale [samples], ``batch`` the samples M0 of the batch that
+    progress is counted in.
 
-    References
-    ----------
-    Qiao et al., "Pollux", OSDI 2021, equations 4 to 8.
-
-    Examples
-    --------
     >>> job = StatisticalGoodput(
     ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
     ...     local_per_replica=0.001, overlap=2, noise=1280, batch=128)
@@ -108,9 +92,9 @@ def statistical_goodput_fit(times: pd.DataFrame, *, noise: float, batch: int) ->
     ``sync_time`` is the part of the step that waits for gradients. Of least mean square error of the
     logarithms of ``step_time - sync_time`` and of ``step_time`` (Qiao et al., OSDI 2021, section 4.1).
     """
-    require_real(noise=noise, at_least=0, at_most=1e30)
-    require_int(batch=batch, at_least=1)
-    nodes, replicas, samples, step, waited = _measured(times)
+    nodes, replicas, samples, step, waited = (np.asarray(times[name], dtype=float) for name in _TIMES)
+    if not ((nodes > 1).any() and ((nodes == 1) & (replicas > 1)).any() and (replicas == 1).any()):
+        raise ValueError("times must hold steps on one GPU, on one node and on several nodes")
 
     def fitted(x: FloatArray) -> StatisticalGoodput:
         costs = dict(zip(_COSTS, np.exp(x[:6]).tolist(), strict=True))
@@ -127,25 +111,8 @@ def statistical_goodput_fit(times: pd.DataFrame, *, noise: float, batch: int) ->
     return fitted(np.clip(scipy.optimize.least_squares(errors, start, bounds=bounds).x, *bounds))
 
 
-def _measured(times: pd.DataFrame) -> tuple[FloatArray, ...]:
-    """The columns, checked."""
-    require_instance(pd.DataFrame, times=times)
-    if missing := [name for name in _TIMES if name not in times]:
-        raise ValueError(f"times must have the columns {', '.join(_TIMES)}, got none called {missing[0]}")
-    columns = {name: np.asarray(times[name], dtype=float) for name in _TIMES}
-    for name, column in columns.items():
-        require_real(at_least=0, **{f"times[{name!r}]": column})  # type: ignore[arg-type]
-    nodes, replicas, _, step, waited = columns.values()
-    if not ((nodes > 1).any() and ((nodes == 1) & (replicas > 1)).any() and (replicas == 1).any()):
-        raise ValueError("times must hold steps on one GPU, on one node and on several nodes")
-    if (bad := step <= waited).any():
-        row = int(bad.argmax())
-        raise ValueError(f"times must have step_time above sync_time, got {step[row]:g} in row {row}")
-    return tuple(columns.values())
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Application(Result):
+class Application:
     """A kind of training job: seconds of its steps, worth of its batches, length."""
 
     name: str
@@ -233,68 +200,43 @@ class Application(Result):
 
 
 def modelled_application(
-    model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int], name: str = "modelled"
+    model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int]
 ) -> Application:
-    """Make an application whose steps take what a fitted model says.
+    """An application whose steps take what a fitted model says, with the same gradient noise all the time.
 
-    Parameters
-    ----------
-    model : StatisticalGoodput
-        Of its steps and its gradients.
-    epochs : int
-        Epochs until it is done.
-    steps : float
-        Steps of the smallest batch that an epoch is worth.
-    limits : tuple of int
-        Fewest and most samples per GPU, and the largest batch.
-    name : str, optional
-        What it is called.
+    It has ``epochs`` epochs, each worth so many ``steps`` of the smallest batch; ``limits`` are the fewest
+    and most samples per GPU, and the largest batch.
 
-    Returns
-    -------
-    Application
-        With the same gradient noise all the time.
-
-    Examples
-    --------
     >>> model = StatisticalGoodput(
     ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
     ...     local_per_replica=0.001, overlap=2, noise=1280, batch=128)
     >>> modelled_application(model, epochs=10, steps=100, limits=(16, 128, 1024)).step_time(256, 4)
     0.740...
     """
-    require_instance(StatisticalGoodput, model=model)
-    require_int(epochs=epochs, at_least=1, at_most=10**6)
-    require_real(steps=steps, above=0, at_most=1e12)
-    require_instance(str, name=name)
-    if len(require_instance(tuple, limits=limits)) != 3:
-        raise ValueError(f"limits must be fewest and most samples per GPU and a batch, got {limits!r}")
-    smallest, largest, batch = (require_int(limits=limit, at_least=1) for limit in limits)
-    if not (smallest <= largest and model.batch < batch):
-        raise ValueError(
-            f"limits must grow, and end above the batch {model.batch} of the model, got {limits}"
-        )
-    progress: FloatArray = steps * np.arange(epochs + 1.0)
-    return Application(
-        name=name, model=model, progress=progress, smallest=smallest, largest=largest,
-        step_times=_modelled(model), batches=np.array([model.batch, batch]), most=64,
-        square=np.ones((2, epochs)), variance=np.full((2, epochs), model.noise / model.batch),
-        iterations=steps * np.outer([1.0, 1 / _gain(model, batch)], np.arange(1, epochs + 1)),
-    )  # fmt: skip
+    smallest, largest, batch = limits
+    if model.batch >= batch:
+        raise ValueError(f"limits must end above the batch {model.batch} of the model, got {limits}")
+    gain = float(batch / model.batch * model.efficiency(batch))  # of a step over one of the smallest batch
 
-
-def _gain(model: StatisticalGoodput, batch: int) -> float:
-    """Progress of a step of a batch over that of the smallest."""
-    return float(batch / model.batch * model.efficiency(batch))
-
-
-def _modelled(model: StatisticalGoodput) -> Times:
     @cache
     def times(placement: Placement, samples: int) -> tuple[float, float]:
         step = float(model.step_time(len(placement), sum(placement), samples))
         return step, step - model.compute - model.compute_per_sample * samples
 
-    return times
+    progress: FloatArray = steps * np.arange(epochs + 1.0)
+    return Application(
+        name="modelled",
+        model=model,
+        progress=progress,
+        smallest=smallest,
+        largest=largest,
+        most=64,
+        step_times=times,
+        batches=np.array([model.batch, batch]),
+        square=np.ones((2, epochs)),
+        variance=np.full((2, epochs), model.noise / model.batch),
+        iterations=steps * np.outer([1.0, 1 / gain], np.arange(1, epochs + 1)),
+    )
 
 
 def read_application(
@@ -305,15 +247,8 @@ def read_application(
     Its folder holds ``placements.csv``, ``scalability.csv`` and a ``validation-M.csv`` for each batch size M.
     Placements that were not measured are interpolated linearly between nodes, replicas and samples.
     """
-    require_int(epochs=epochs, at_least=1)
-    require_int(most=most, at_least=1)
-    if largest is not None:
-        require_int(largest=largest, at_least=1)
-    path = Path(require_instance((str, PathLike), folder=folder))
-    found = {int(match[1]): file for file in path.glob("validation-*.csv")
-             if (match := re.fullmatch(r"validation-(\d+)\.csv", file.name))}  # fmt: skip
-    if not found:
-        raise ValueError(f"folder must hold a file validation-M.csv, got none in {path}")
+    path = Path(folder)
+    found = {int(file.stem.removeprefix("validation-")): file for file in path.glob("validation-*.csv")}
     runs = [_table(found[size], ["progress", "iteration", "grad_sqr", "grad_var"]) for size in sorted(found)]
     if (short := min(map(len, runs))) < epochs:
         raise ValueError(f"epochs must be at most {short}, the epochs measured in {path}, got {epochs}")
@@ -328,12 +263,19 @@ def read_application(
     sizes = np.array(sorted(found))
     noise = float(np.median(variance[0] / np.maximum(square[0], 1e-300)) * sizes[0])
     return Application(
-        name=path.name, step_times=_interpolated(placed, every), batches=sizes, square=square,
+        name=path.name,
+        step_times=_interpolated(placed, every),
+        batches=sizes,
+        square=square,
         progress=np.append(0.0, np.min([run["progress"][:epochs] for run in runs], axis=0)),
-        variance=variance, iterations=iterations, most=most, smallest=int(placed["local_bsz"].min()),
+        variance=variance,
+        iterations=iterations,
+        most=most,
+        smallest=int(placed["local_bsz"].min()),
         largest=largest or int(placed["local_bsz"].max()),
-        model=statistical_goodput_fit(every, noise=noise, batch=int(sizes[0])), measured=every,
-    )  # fmt: skip
+        model=statistical_goodput_fit(every, noise=noise, batch=int(sizes[0])),
+        measured=every,
+    )
 
 
 def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
@@ -360,22 +302,13 @@ def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
 
 def read_shared_jobs(path: str | PathLike[str]) -> pd.DataFrame:
     """Jobs of a workload in the format of Pollux's artefact: arrivals [s], GPUs asked for, batches."""
-    require_instance((str, PathLike), path=path)
     return _table(Path(path), ["time", "num_replicas", "batch_size"], ["name", "application"])
 
 
 def _table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
-    """Columns of a CSV file; numbers must be finite and not negative. Damage is told with its line."""
-    if not path.is_file():
-        raise ValueError(f"{path} must be a file, got none")
-    raw = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
-    if missing := [name for name in [*numbers, *texts] if name not in raw]:
-        raise ValueError(f"{path} must have a column {missing[0]} in line 1, got {list(raw)}")
-    found: Mapping[str, Any] = {name: pd.to_numeric(raw[name], errors="coerce") for name in numbers}
+    """Columns of a CSV file; numbers must be finite and not negative."""
+    raw = pd.read_csv(path, dtype=str, keep_default_na=False)
+    found = {name: pd.to_numeric(raw[name]) for name in numbers}
     for name, column in found.items():
-        if (bad := ~(np.isfinite(column) & (column >= 0))).any():
-            row = int(bad.to_numpy().argmax())
-            raise ValueError(
-                f"{path} must have a number of at least 0 as {name} in line {row + 2}, got {raw[name][row]!r}"
-            )
-    return pd.DataFrame({name: raw[name] for name in texts} | dict(found))
+        require_real(at_least=0, **{f"{name} of {path}": column})  # type: ignore[arg-type]
+    return pd.DataFrame({name: raw[name] for name in texts} | found)

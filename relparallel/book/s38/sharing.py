@@ -1,13 +1,12 @@
 """Jobs on a shared cluster, moment by moment, with any policy and with nodes that fail."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import Result, require_instance, require_int, require_real, require_rng
+from relparallel._checks import require_real, require_rng
 from relparallel.book.s38.shared_jobs import NODE, Application
 from relparallel.book.s38.sharing_policies import POLICIES, Policy, Share, SharedJob
 from relparallel.units import DAY, HOUR
@@ -15,8 +14,7 @@ from relparallel.units import DAY, HOUR
 _LONGEST: Final = 1000 * DAY
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedCluster(Result):
+class SharedCluster(NamedTuple):
     """What became of the jobs of a shared cluster: their policy, and a table by name.
 
     Its columns are ``arrival``, ``completion`` and ``time`` between them [s], ``gpu_seconds``, ``restarts``
@@ -30,10 +28,6 @@ class SharedCluster(Result):
     def mean_time(self) -> float:
         """Mean time from arrival to completion [s]."""
         return float(self.jobs["time"].mean())
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of jobs."""
-        return self.jobs
 
 
 def share_cluster(
@@ -49,44 +43,24 @@ def share_cluster(
     checkpoint: float = 600.0,
     rng: np.random.Generator | None = None,
 ) -> SharedCluster:
-    """Replay the jobs of a workload on a cluster of nodes with 4 GPUs.
+    """The jobs of a workload replayed on a cluster of ``nodes`` nodes with 4 GPUs.
 
-    Parameters
-    ----------
-    jobs : DataFrame
-        ``name``, ``time`` of arrival [s], ``application``, ``num_replicas`` (GPUs asked for), ``batch_size``.
-    applications : mapping of str to Application
-        By the names that the jobs use, see `modelled_application`.
-    policy : {"tiresias", "optimus", "pollux", "elastic"} or callable
-        Tiresias gives a job all GPUs that it asks for or none, Optimus and Pollux as many as shorten the
-        rest, Pollux with a batch of its own choice, elastic training equal numbers. A callable takes the
-        unfinished jobs, in the order of arrival, and the number of GPUs, and returns the GPUs of each job in
-        the order of placing.
-    nodes : int, optional
-        Nodes of 4 GPUs.
-    interval, restart : float, optional
-        Seconds between two decisions, and until a job runs on other GPUs.
-    node_rate, repair : float, optional
-        Failures of a node per second, and mean time until it is back [s], both exponential. A failure is seen
-        at the next decision; jobs lose what came after their last checkpoint. Elastic jobs go on with the
-        replicas that are left.
-    checkpoint : float, optional
-        Seconds of running between two checkpoints.
-    rng : numpy.random.Generator, optional
-        Draws the failures, the same ones for every policy; needed where ``node_rate`` is not 0.
+    ``jobs`` has the columns ``name``, ``time`` of arrival [s], ``application`` (by the names of
+    ``applications``, see `modelled_application`), ``num_replicas`` (GPUs asked for) and ``batch_size``.
+    Every ``interval`` [s] the policy decides: "tiresias" gives a job all GPUs that it asks for or none,
+    "optimus" and "pollux" as many as shorten the rest, Pollux with a batch of its own choice, "elastic"
+    training equal numbers; a callable takes the unfinished jobs, in the order of arrival, and the number of
+    GPUs, and returns the GPUs of each job in the order of placing. It takes ``restart`` [s] until a job runs
+    on other GPUs.
 
-    Returns
-    -------
-    SharedCluster
-        One row per job.
+    Nodes fail ``node_rate`` times per second and are back after ``repair`` [s] in the mean, both
+    exponential; ``rng`` draws the failures, the same ones for every policy. A failure is seen at the next
+    decision; jobs lose what came after their last checkpoint, one every ``checkpoint`` seconds of running.
+    Elastic jobs go on with the replicas that are left.
 
-    References
-    ----------
-    Qiao et al., "Pollux", OSDI 2021, section 5.3. Gu et al., "Tiresias", NSDI 2019, section 3.2. Peng et al.,
-    "Optimus", EuroSys 2018, section 4.
+    Qiao et al., "Pollux", OSDI 2021, section 5.3. Gu et al., "Tiresias", NSDI 2019, section 3.2. Peng et
+    al., "Optimus", EuroSys 2018, section 4.
 
-    Examples
-    --------
     >>> from relparallel.book.s38.shared_jobs import StatisticalGoodput, modelled_application
     >>> model = StatisticalGoodput(
     ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.02,
@@ -97,21 +71,17 @@ def share_cluster(
     >>> share_cluster(jobs, {"app": app}, nodes=1).jobs["completion"].tolist()
     [490.0, 970.0]
     """
-    require_int(nodes=nodes, at_least=1, at_most=10_000)
-    require_real(interval=interval, above=0, at_most=DAY)
-    require_real(restart=restart, node_rate=node_rate, at_least=0, at_most=DAY)
-    require_real(repair=repair, checkpoint=checkpoint, above=0, at_most=_LONGEST)
-    chosen = _chosen(policy)
-    if node_rate or rng is not None:
+    require_real(interval=interval, repair=repair, checkpoint=checkpoint, above=0)
+    require_real(restart=restart, node_rate=node_rate, at_least=0)
+    if node_rate:
         require_rng(rng=rng)
+    chosen = Policy(policy) if callable(policy) else POLICIES[policy]
     every = _queued(jobs, applications, chosen.adaptive)
     outages = _Outages(nodes, node_rate, repair, rng)
     now, waiting = 0.0, every
     while waiting:
         if now > _LONGEST:
-            raise ValueError(
-                f"jobs must end within {_LONGEST / DAY:.0f} days, got {waiting[0].name} unfinished"
-            )
+            raise ValueError(f"jobs must end within {_LONGEST / DAY:.0f} days, {waiting[0].name} does not")
         for job in waiting:
             if job.allocation:
                 job.advance(now, interval, checkpoint)
@@ -119,33 +89,21 @@ def share_cluster(
         waiting = [job for job in waiting if job.completion is None]
         down = outages.down(now)
         _decide([job for job in waiting if job.arrival <= now], down, chosen, now, restart)
-    return SharedCluster(policy=policy if isinstance(policy, str) else policy.__name__, jobs=_outcome(every))
-
-
-def _chosen(policy: str | Share) -> Policy:
-    if callable(policy):
-        return Policy(policy)
-    if not isinstance(policy, str) or policy not in POLICIES:
-        raise ValueError(f"policy must be one of {list(POLICIES)} or callable, got {policy!r}")
-    return POLICIES[policy]
+    return SharedCluster(policy if isinstance(policy, str) else policy.__name__, _outcome(every))
 
 
 def _queued(jobs: pd.DataFrame, applications: Mapping[str, Application], adaptive: bool) -> list[SharedJob]:
     """Jobs in the order of their rows."""
-    require_instance(pd.DataFrame, jobs=jobs)
-    require_instance(Mapping, applications=applications)
-    wanted = ["name", "time", "application", "num_replicas", "batch_size"]
-    if missing := [name for name in wanted if name not in jobs]:
-        raise ValueError(f"jobs must have the columns {', '.join(wanted)}, got none called {missing[0]}")
-    if unknown := sorted(set(jobs["application"]) - set(applications)):
-        raise ValueError(f"applications must hold {unknown[0]}, got {sorted(applications)}")
     return [
         SharedJob(
-            name=str(row["name"]), application=applications[row["application"]], arrival=float(row["time"]),
-            gpus=int(row["num_replicas"]), batch=None if adaptive else int(row["batch_size"]),
+            name=str(row["name"]),
+            application=applications[row["application"]],
+            arrival=float(row["time"]),
+            gpus=int(row["num_replicas"]),
+            batch=None if adaptive else int(row["batch_size"]),
         )
-        for row in jobs[wanted].to_dict("records")
-    ]  # fmt: skip
+        for row in jobs.to_dict("records")
+    ]
 
 
 class _Outages:

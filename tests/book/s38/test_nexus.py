@@ -120,5 +120,3 @@ def test_an_objective_below_two_batches_is_refused():
         ValueError, match=r"objectives must be at least twice the latency of one request, 0\.1 s"
     ):
         nexus({"a": [0.05, 0.06]}, {"a": 0.09}, {"a": 1.0})
-    with pytest.raises(ValueError, match="must name the same sessions"):
-        nexus({"a": [0.05]}, {"b": 0.2}, {"a": 1.0})
