@@ -1,18 +1,17 @@
 """Reinforcement learning from human feedback: one step writes, judges and trains, on four models."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import pandas as pd
 
-from relparallel._checks import Result, require_instance, require_int
 from relparallel.book.s31.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
 
 _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Phase:
+class Phase(NamedTuple):
     """One part of a mixed workload: FLOPs, how often it reads the weights, and least bytes with caches."""
 
     name: str
@@ -22,8 +21,7 @@ class Phase:
     bytes: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MixedWorkload(Result):
+class MixedWorkload(NamedTuple):
     """Phases that follow each other, and the bytes of the models and the cache in memory meanwhile."""
 
     phases: tuple[Phase, ...]
@@ -42,8 +40,7 @@ class MixedWorkload(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the phases with their FLOPs, least bytes read and FLOPs per byte."""
-        fields = ("name", "model", "flops", "weight_reads", "bytes")
-        frame = pd.DataFrame([{field: getattr(phase, field) for field in fields} for phase in self.phases])
+        frame = pd.DataFrame(self.phases)
         frame["FLOP/byte"] = frame["flops"] / frame["bytes"]
         return frame.rename(columns={"name": "phase", "weight_reads": "weights read"})
 
@@ -53,37 +50,21 @@ def rlhf(
 ) -> MixedWorkload:
     """One step of proximal policy optimization on a language model.
 
-    Parameters
-    ----------
-    actor, critic : Transformer
-        What writes, and what judges; the reference equals the first in size, the reward model the second.
-    prompt, response, sequences : int
-        Tokens read and written per sequence, and sequences of the step, written together.
-    epochs : int
-        How often actor and critic train on them.
+    writing, judging by four models, training two.
 
-    Returns
-    -------
-    MixedWorkload
-        Writing, judging by all four models, and training of two.
+    The reference equals the ``actor`` in size, the reward model the ``critic``; ``prompt`` and ``response``
+    are tokens read and written per sequence, all ``sequences`` of the step are written together, and actor
+    and critic train on them ``epochs`` times. Token i of an answer costs 2 W + 2 h V + 4 L a d (prompt + i)
+    and reads every weight once for all sequences. Whole passes count the full square of scores, as
+    `Transformer.flops_per_iteration` does. Ouyang et al., 2022, section 3. Yao et al., "DeepSpeed-Chat",
+    2023, section 4 (hybrid engine).
 
-    Notes
-    -----
-    Token i of an answer costs 2 W + 2 h V + 4 L a d (prompt + i) and reads every weight once for all
-    sequences. Whole passes count the full square of scores, as `Transformer.flops_per_iteration` does. Ouyang
-    et al., 2022, section 3. Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
-
-    Examples
-    --------
     >>> actor = Transformer(layers=40, hidden=5120, heads=40, vocabulary=50272, sequence=512)
     >>> critic = Transformer(layers=24, hidden=1024, heads=16, vocabulary=50272, sequence=512)
     >>> step = rlhf(actor, critic, prompt=256, response=256, sequences=1024)
     >>> round(step.bytes / 1e9)
     667
     """
-    require_instance(Transformer, actor=actor)
-    require_instance(Transformer, critic=critic)
-    require_int(prompt=prompt, response=response, sequences=sequences, epochs=epochs, at_least=1)
     cached = _cache(actor, sequences)
     trained = ("actor", "critic")
     models = {"actor": actor, "critic": critic, "reference": actor, "reward": critic}
@@ -99,11 +80,11 @@ def rlhf(
     phases += [_phase("train", name, 3 * epochs * whole[name], 3 * epochs, weights[name]) for name in trained]
     bytes_of = {name: state_bytes_per_parameter() if name in trained else _INFERENCE_BYTES for name in models}
     states = tuple((name, float(bytes_of[name] * model.parameters)) for name, model in models.items())
-    return MixedWorkload(phases=tuple(phases), states=states, cache=cached * (prompt + response))
+    return MixedWorkload(tuple(phases), states, cache=cached * (prompt + response))
 
 
 def _phase(name: str, model: str, flops: float, reads: int, weights: float, caches: float = 0.0) -> Phase:
-    return Phase(name=name, model=model, flops=flops, weight_reads=reads, bytes=reads * weights + caches)
+    return Phase(name, model, flops, reads, reads * weights + caches)
 
 
 def _pass(model: Transformer, tokens: int, sequences: int) -> float:

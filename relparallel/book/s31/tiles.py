@@ -17,17 +17,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import (
-    Result,
-    each,
-    instance,
-    real,
-    record,
-    require_flag,
-    require_instance,
-    require_int,
-    require_real,
-)
 from relparallel.chain import best_chains
 from relparallel.hardware import Accelerator
 
@@ -55,37 +44,23 @@ def _tensor(name: str, text: str, sizes: Mapping[str, int]) -> _Tensor:
     return _Tensor(outside[1], read)
 
 
-@record(eq=False, slots=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TileOperator:
-    """A loop nest that writes one tensor.
+    """A loop nest that writes one tensor, whose axes are tiled: ``"C[m,n]"`` from ``("A[m,k]", "B[k,n]")``.
 
-    Parameters
-    ----------
-    name : str
-    writes : str
-        The tensor it makes, ``"C[m,n]"``; its axes are the ones that are tiled.
-    reads : tuple of str
-        The tensors it needs, ``("A[m,k]", "B[k,n]")``.
-    sizes : mapping of str to int
-        Extent of every axis.
-    flops : float
-        Operations of a point of the nest.
+    ``sizes`` has the extent of every axis, ``flops`` the operations of a point of the nest.
 
-    Examples
-    --------
     >>> TileOperator(name="row sums", writes="S[m]", reads=("A[m,k]",), sizes={"m": 64, "k": 32}).axes
     ('m',)
     """
 
-    name: str = instance(str)
-    writes: str = instance(str)
-    reads: tuple[str, ...] = each(str)
-    sizes: Mapping[str, int] = instance(Mapping)
-    flops: float = real(at_least=0, default=2.0)
+    name: str
+    writes: str
+    reads: tuple[str, ...]
+    sizes: Mapping[str, int]
+    flops: float = 2.0
 
     def __post_init__(self) -> None:
-        for axis, size in self.sizes.items():
-            require_int(**{f"sizes[{axis!r}]": size}, at_least=1)
         if self.inputs and any(len(entry) > 1 or entry[0][0] > 1 for entry in self.output.dimensions):
             raise ValueError(f"writes must have single axes, got {self.writes!r}")
 
@@ -110,8 +85,7 @@ def span(entry: Dimension, sizes: Mapping[str, int]) -> int:
     return 1 + sum(factor * (sizes[axis] - 1) for factor, axis in entry)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileGroup(Result):
+class TileGroup(NamedTuple):
     """Connected operators, run tile by tile of the last output.
 
     ``loads`` and ``stores`` are words from and to memory by tensor, over all tiles; ``footprint`` words on
@@ -131,8 +105,7 @@ class TileGroup(Result):
         return sum(self.loads.values()) + sum(self.stores.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileSchedule(Result):
+class TileSchedule(NamedTuple):
     """Groups that a chain of operators is divided into."""
 
     groups: tuple[TileGroup, ...]
@@ -144,8 +117,6 @@ class TileSchedule(Result):
 
     def steps(self, accelerator: Accelerator, element_bytes: float = 2.0, peak: str = "bf16") -> pd.DataFrame:
         """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group: bytes, FLOPs, seconds."""
-        require_instance(Accelerator, accelerator=accelerator)
-        require_real(element_bytes=element_bytes, above=0, at_most=64)
         rate, speed = accelerator.memory_bandwidth, accelerator.peak[peak]
         rows = []
         for number, group in enumerate(self.groups):
@@ -160,9 +131,14 @@ class TileSchedule(Result):
 
 
 def tile_group(
-    operators: Sequence[TileOperator], tile: Mapping[str, int], *, kept: Sequence[str] = (),
-    density: Mapping[str, float] | None = None, stream: str | None = None, chunk: int = 16,
-) -> TileGroup:  # fmt: skip
+    operators: Sequence[TileOperator],
+    tile: Mapping[str, int],
+    *,
+    kept: Sequence[str] = (),
+    density: Mapping[str, float] | None = None,
+    stream: str | None = None,
+    chunk: int = 16,
+) -> TileGroup:
     """What connected operators move, hold and compute with one tile of the last output.
 
     Each operator but the last writes what a later one reads; somebody needs the ``kept`` tensors outside.
@@ -173,28 +149,10 @@ def tile_group(
     operator writes in place of what only it reads. Shi et al., "Welder", OSDI 2023, section 3. Yang et al.,
     "ISOSceles", HPCA 2023, section 3.
     """
-    weight, last = _checked(operators, density), operators[-1]
-    require_instance((list, tuple), kept=kept)
-    require_int(chunk=chunk, at_least=1)
-    if set(require_instance(Mapping, tile=tile)) != set(last.axes):
-        raise ValueError(f"tile must have the axes {list(last.axes)}, got {list(tile)}")
-    for axis in tile:
-        require_int(**{f"tile[{axis!r}]": tile[axis]}, at_least=1, at_most=last.sizes[axis])
-    if stream is not None and stream not in last.axes:
-        raise ValueError(f"stream must be one of {list(last.axes)}, got {stream!r}")
-    return _group(operators, tile, tuple(kept), weight, stream, chunk, _extents(operators))
-
-
-def _checked(operators: Sequence[TileOperator], density: Mapping[str, float] | None) -> Mapping[str, float]:
-    """Words of an entry by tensor, where given."""
-    if not require_instance((list, tuple), operators=operators):
-        raise ValueError("operators must hold one operator at least, got none")
-    for operator in operators:
-        require_instance(TileOperator, operators=operator)
-    weights: Mapping[str, float] = require_instance(Mapping, density={} if density is None else density)
-    for name, value in weights.items():
-        require_real(at_least=0, at_most=1e6, **{f"density[{name!r}]": value})  # type: ignore[arg-type]
-    return weights
+    axes = operators[-1].axes
+    if not {*tile, stream or axes[0]} <= set(axes):
+        raise ValueError(f"tile and stream must be of the axes {list(axes)}, got {list(tile)}, {stream!r}")
+    return _group(operators, tile, tuple(kept), density or {}, stream, chunk, _extents(operators))
 
 
 def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
@@ -212,9 +170,14 @@ def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
 
 
 def _group(
-    operators: Sequence[TileOperator], tile: Mapping[str, int], kept: tuple[str, ...],
-    weight: Mapping[str, float], stream: str | None, chunk: int, extents: Mapping[str, tuple[int, ...]],
-) -> TileGroup:  # fmt: skip
+    operators: Sequence[TileOperator],
+    tile: Mapping[str, int],
+    kept: tuple[str, ...],
+    weight: Mapping[str, float],
+    stream: str | None,
+    chunk: int,
+    extents: Mapping[str, tuple[int, ...]],
+) -> TileGroup:
     last = operators[-1]
     parts = {
         last.output.name: _Part(tuple(tile[a] for a in last.axes), tuple(a == stream for a in last.axes), ())
@@ -224,9 +187,11 @@ def _group(
     made = {operator.output.name for operator in operators}
     read = [tensor.name for operator in operators for tensor in operator.inputs]
     overwritten = {
-        tensor.name for operator in operators for tensor in operator.inputs
+        tensor.name
+        for operator in operators
+        for tensor in operator.inputs
         if tensor.dimensions == operator.output.dimensions and read.count(tensor.name) == 1
-    }  # fmt: skip
+    }
     loads, stores, footprint = {}, {}, 0.0
     for name, part in parts.items():
         words = weight.get(name, 1.0)
@@ -239,10 +204,8 @@ def _group(
             continue  # its only reader writes in its place, entry by entry
         whole_tile = stream is not None or name in made
         footprint += words * (math.prod(part.sides) if whole_tile else 2 * math.prod(part.held))
-    return TileGroup(
-        operators=tuple(o.name for o in operators), tile=dict(tile), loads=loads, stores=stores,
-        footprint=float(footprint), flops=passes * flops,
-    )  # fmt: skip
+    names = tuple(operator.name for operator in operators)
+    return TileGroup(names, dict(tile), loads, stores, float(footprint), passes * flops)
 
 
 class _Part(NamedTuple):
@@ -260,9 +223,12 @@ class _Part(NamedTuple):
 
 
 def _needs(
-    operator: TileOperator, parts: dict[str, _Part], weight: Mapping[str, float], chunk: int,
+    operator: TileOperator,
+    parts: dict[str, _Part],
+    weight: Mapping[str, float],
+    chunk: int,
     extents: Mapping[str, tuple[int, ...]],
-) -> float:  # fmt: skip
+) -> float:
     """Enter what an operator reads for its tile, and return its operations for all tiles of a stream."""
     if operator.output.name not in parts:
         raise ValueError(
@@ -283,33 +249,23 @@ def _needs(
 
 
 def tile_schedule(
-    operators: Sequence[TileOperator], memory: float, *, density: Mapping[str, float] | None = None,
-    stream: bool = False, chunk: int = 16, connect: bool = True,
-) -> TileSchedule:  # fmt: skip
-    """Connect operators and choose tiles so that least is moved and all fits on the chip.
+    operators: Sequence[TileOperator],
+    memory: float,
+    *,
+    density: Mapping[str, float] | None = None,
+    stream: bool = False,
+    chunk: int = 16,
+    connect: bool = True,
+) -> TileSchedule:
+    """Groups of connected operators, and their tiles, that move least while all fits on a chip.
 
-    Parameters
-    ----------
-    operators : sequence of TileOperator
-    memory : float
-        Words that the chip holds.
-    density : mapping of str to float, optional
-        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
-    stream : bool, optional
-        Whether tiles follow each other along the second axis of every output, one row at a time.
-    chunk : int, optional
-        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
-    connect : bool, optional
-        Whether operators may be connected; each is a group of its own otherwise.
+    The chip holds ``memory`` words, and ``density`` says how many an entry of a sparse tensor takes on
+    average, its coordinates included. With ``stream`` tiles follow each other along the second axis of every
+    output, one row at a time; without it, ``chunk`` entries of a summed axis are on the chip at a time, and
+    two chunks are held. Without ``connect`` each operator is a group of its own. No division into
+    consecutive groups with tiles of powers of two, or whole axes, moves less. Shi et al., "Welder", OSDI
+    2023, section 4.
 
-    Returns
-    -------
-    TileSchedule
-        No division into consecutive groups with tiles of powers of two, or whole axes, moves less. Shi et
-        al., "Welder", OSDI 2023, section 4.
-
-    Examples
-    --------
     >>> sizes = dict(m=1024, n=1024, k=256)
     >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
     >>> gelu = TileOperator(name="gelu", writes="D[m,n]", reads=("C[m,n]",), sizes=dict(m=1024, n=1024))
@@ -317,16 +273,11 @@ def tile_schedule(
     >>> (alone - together) / 1024**2
     2.0
     """
-    weight, extents = _checked(operators, density), _extents(operators)
-    require_real(memory=memory, above=0)
-    require_flag(stream=stream, connect=connect)
-    require_int(chunk=chunk, at_least=1)
-    n = len(operators)
+    weight, extents, n = density or {}, _extents(operators), len(operators)
     best: dict[tuple[int, int], TileGroup] = {}
     for stop in range(1, n + 1):
         for start in range(stop) if connect else [stop - 1]:
-            kept = _needed(operators, start, stop)
-            group = operators[start:stop]
+            kept, group = _needed(operators, start, stop), operators[start:stop]
             axis = group[-1].axes[1] if stream else None
             if any(
                 o.output.name not in {t.name for later in group for t in later.inputs} for o in group[:-1]
@@ -342,7 +293,7 @@ def tile_schedule(
     found = best_chains(n, lambda stop, used, k: (words[stop, :stop], -np.inf))
     if not np.isfinite(found.value):
         raise ValueError(f"memory must hold the smallest tiles of every operator, got {memory:g} words")
-    return TileSchedule(groups=tuple(best[start, stop] for start, stop, _ in found.groups()))
+    return TileSchedule(tuple(best[start, stop] for start, stop, _ in found.groups()))
 
 
 def _tiles(operator: TileOperator, stream: str | None) -> Iterator[dict[str, int]]:

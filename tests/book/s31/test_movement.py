@@ -116,9 +116,9 @@ def test_fusing_moves_what_the_tensors_say():
     )
 
 
-@pytest.mark.parametrize("fused", ["softmax", ["no such group"], 3])
+@pytest.mark.parametrize("fused", ["softmax", ["no such group"]])
 def test_unknown_groups_are_refused(fused):
-    with pytest.raises((TypeError, ValueError), match="fused"):
+    with pytest.raises(ValueError, match="fused"):
         words_moved(encoder_layer(), fused)
 
 

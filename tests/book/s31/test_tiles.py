@@ -156,7 +156,6 @@ def test_steps_are_priced_by_bytes_and_operations():
             r"writes must be written as X\[c,2y\+r\] with axes of \['k', 'm', 'n'\], got",
         ),
         ({"writes": "C[2m,n]"}, r"writes must have single axes, got 'C\[2m,n\]'"),
-        ({"sizes": {"m": 0, "n": 1, "k": 1}}, r"sizes\['m'\] must be an integer >= 1, got 0"),
     ],
 )
 def test_what_is_no_loop_nest_is_refused(changes, message):
@@ -168,7 +167,5 @@ def test_what_is_no_loop_nest_is_refused(changes, message):
 def test_unconnected_operators_and_wrong_tiles_are_refused():
     with pytest.raises(ValueError, match="operators must be connected, got C whose C nobody reads"):
         tile_group([gemm(4, 4, 4), gemm(4, 4, 4, "XYZ")], {"m": 2, "n": 2})
-    with pytest.raises(ValueError, match=r"tile must have the axes \['m', 'n'\], got \['m'\]"):
-        tile_group([gemm(4, 4, 4)], {"m": 2})
-    with pytest.raises(ValueError, match="stream must be one of"):
+    with pytest.raises(ValueError, match=r"tile and stream must be of the axes \['m', 'n'\]"):
         tile_group([gemm(4, 4, 4)], {"m": 2, "n": 2}, stream="k")
