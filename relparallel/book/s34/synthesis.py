@@ -5,22 +5,20 @@ states that can still meet a deadline are carried from tick to tick; the deadlin
 until one of them is done. The micro-batches are interchangeable, so running them in turn loses nothing.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_column, require_flag, require_int
+from relparallel._checks import require_column
 from relparallel.parallel.timeline import Order, Timeline, play
 
 Counts = NDArray[np.int64]
 _MOST_STATES: Final = 100_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BestOrder(Result):
+class BestOrder(NamedTuple):
     """An order of passes that no other beats: its span and the bound at which the search began, in ticks.
 
     Every span from the bound on was refuted; ``states`` were visited.
@@ -50,51 +48,37 @@ class _States(NamedTuple):
 
 
 def best_order(
-    stages: int, micro_batches: int, *, forward: ArrayLike = 1, backward: ArrayLike = 2,
-    backward_weight: ArrayLike | None = None, most_in_flight: ArrayLike | None = None, local: bool = False,
-) -> BestOrder:  # fmt: skip
-    """Return an order of the passes of one iteration that takes the least time, with a proof by exhaustion.
+    stages: int,
+    micro_batches: int,
+    *,
+    forward: ArrayLike = 1,
+    backward: ArrayLike = 2,
+    backward_weight: ArrayLike | None = None,
+    most_in_flight: ArrayLike | None = None,
+    local: bool = False,
+) -> BestOrder:
+    """An order of the passes of one iteration that takes the least time, with a proof by exhaustion.
 
-    Parameters
-    ----------
-    stages, micro_batches : int
-        p and m, each at least 1; meant for p up to 4 and m up to about 8.
-    forward, backward, backward_weight : int or array
-        Whole ticks per micro-batch and stage, one number or shape (p,), at least 1; the third is what of
-        ``backward`` goes into the gradients of the weights, which may then run on their own; omitted, the
-        backward pass is one.
-    most_in_flight : float or array, optional
-        Micro-batches that a stage may hold, at least 1; a forward pass takes one, each part of a split
-        backward pass frees half.
-    local : bool
-        Whether the time of each stage counts from the moment when its first input can arrive, as it does
-        for iterations without a barrier, and not from 0.
+    Meant for p up to 4 stages and up to about 8 micro-batches. Passes take whole ticks per micro-batch and
+    stage, one number or shape (p,); ``backward_weight`` is what of ``backward`` goes into the gradients of
+    the weights, which may then run on their own. A stage may hold ``most_in_flight`` micro-batches; a
+    forward pass takes one, each part of a split backward pass frees half. With ``local`` the time of each
+    stage counts from the moment when its first input can arrive, as it does for iterations without a
+    barrier, and not from 0.
 
-    Returns
-    -------
-    BestOrder
-        The span, its lower bound, and the timeline.
-
-    Notes
-    -----
     Communication is free. A state is dropped only if it cannot meet the deadline or another one at the same
     tick is no worse in any respect. A stage may idle beside a pass that it could run, unless all passes are
     equally long. The number of states grows exponentially with p. Qi et al., ICLR 2024, section 3: the same
     as an integer program.
 
-    Examples
-    --------
     >>> best_order(3, 4, forward=1, backward=2, most_in_flight=3).span
     18
     >>> best_order(3, 4, forward=1, backward=2, backward_weight=1, most_in_flight=3, local=True).span
     14
     """
-    require_int(stages=stages, micro_batches=micro_batches, at_least=1, at_most=64)
-    require_flag(local=local)
     seconds = _ticks(stages, forward, backward, backward_weight)
-    limit = require_column(
-        "most_in_flight", micro_batches if most_in_flight is None else most_in_flight, stages, at_least=1
-    )
+    most = micro_batches if most_in_flight is None else most_in_flight
+    limit = require_column("most_in_flight", most, stages, at_least=1)  # with less no state moves on
     # No iteration is shorter than a stage's first input, its work, and the way back of its last pass.
     arrival = np.cumsum(seconds[0]) - seconds[0]
     window = arrival if local else np.zeros(stages, dtype=np.int64)
@@ -105,26 +89,21 @@ def best_order(
         visited += count
         if order is not None:
             timeline = play(order, seconds[:, order.stage].astype(np.float64), 0.0)
-            return BestOrder(span=span, bound=bound, states=visited, timeline=timeline)
+            return BestOrder(span, bound, visited, timeline)
         span += 1
 
 
 def _ticks(p: int, forward: ArrayLike, backward: ArrayLike, weight: ArrayLike | None) -> Counts:
     """Whole durations (kind, stage)."""
-    given = {"forward": forward, "backward": backward}
-    columns = {name: require_column(name, value, p, at_least=1) for name, value in given.items()}
+    given = [forward, backward] if weight is None else [forward, backward, weight]
+    columns = np.stack([require_column("forward or backward", value, p, at_least=1) for value in given])
+    if (columns % 1).any():
+        raise ValueError(f"forward and backward must be whole ticks, got {columns.tolist()}")
     if weight is not None:
-        columns["backward_weight"] = require_column("backward_weight", weight, p, at_least=1)
-    for name, column in columns.items():
-        if np.any(column != np.floor(column)) or np.any(column > 64):
-            raise ValueError(f"{name} must be whole and at most 64, got {column.tolist()}")
-    if weight is not None:
-        columns["backward"] = columns["backward"] - columns["backward_weight"]
-        if np.any(columns["backward"] < 1):
-            raise ValueError(
-                f"backward_weight must be at least 1 below backward, got {weight!r} of {backward!r}"
-            )
-    return np.stack(list(columns.values())).astype(np.int64)
+        columns[1] -= columns[2]
+    if (columns < 1).any():
+        raise ValueError(f"backward_weight must be at least 1 below backward, got {weight!r} of {backward!r}")
+    return columns.astype(np.int64)
 
 
 def _search(problem: _Problem) -> tuple[Order | None, int]:

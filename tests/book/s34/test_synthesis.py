@@ -129,7 +129,7 @@ def test_with_a_slow_stage_in_the_middle_1f1b_is_not_optimal_but_h1_is():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"forward": 1.5}, "forward must be whole"),
+        ({"forward": 1.5}, "forward and backward must be whole"),
         ({"backward_weight": 2}, "backward_weight must be at least 1 below"),
     ],
 )
