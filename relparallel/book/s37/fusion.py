@@ -24,38 +24,22 @@ MERGING: Final = ("optimal", "greedy", "none", "all")
 def merge_gradients(
     gradients: LayerGraph | ArrayLike, *, latency: float, bandwidth: float, method: str = "optimal"
 ) -> MergedMessages:
-    """Merge gradients that follow each other so that the last one has been sent as early as can be.
+    """Gradients that follow each other, merged so that the last one has been sent as early as can be.
 
-    Parameters
-    ----------
-    gradients : LayerGraph or array_like
-        A measured model; or when each gradient is ready [s], never falling, and its bytes, shape [n, 2].
-    latency, bandwidth : float
-        A message of M bytes takes ``latency + M / bandwidth`` [s], [B/s].
-    method : {"optimal", "greedy", "none", "all"}
-        Least finish; the rule of MG-WFBP; every gradient alone; one message.
+    ``gradients`` are a measured model, or when each is ready [s], never falling, and its bytes, shape [n,
+    2]; a message of M bytes takes ``latency + M / bandwidth``. Methods: "optimal", least finish; "greedy",
+    the rule of MG-WFBP; "none", every gradient alone; "all", one message.
 
-    Returns
-    -------
-    MergedMessages
-        Groups and their times from the start of the backward pass.
-
-    Notes
-    -----
     ``F(j) = min over i of max(F(i), ready_j) + latency + (S_j - S_i)/bandwidth`` (`best_chains`), S being
-    sums of bytes. The rule merges the next gradient when it is ready before the message can begin, or so soon
-    after that waiting costs less than another latency. Shi, Chu and Li, "MG-WFBP", INFOCOM 2019, equations
-    7-8 and algorithm 1.
+    sums of bytes. The rule merges the next gradient when it is ready before the message can begin, or so
+    soon after that waiting costs less than another latency. Shi, Chu and Li, "MG-WFBP", INFOCOM 2019,
+    equations 7-8 and algorithm 1.
 
-    Examples
-    --------
     >>> found = merge_gradients([[1.0, 2.0], [2.0, 2.0], [9.0, 4.0]], latency=3.0, bandwidth=1.0)
     >>> found.groups, found.finish
     (((0, 2), (2, 3)), 16.0)
     """
     ready, sent = _tensors(gradients)
-    require_real(latency=latency, at_least=0)
-    require_real(bandwidth=bandwidth, above=0)
     require_choice(MERGING, method=method)
     total, n = np.concatenate(([0.0], np.cumsum(sent))), len(ready)
     if method == "optimal":
@@ -73,37 +57,24 @@ def merge_gradients(
 
 
 def fuse_gradients(
-    gradients: LayerGraph | ArrayLike, *, latency: float, bandwidth: float, buffer: float = 128 * MIB,
+    gradients: LayerGraph | ArrayLike,
+    *,
+    latency: float,
+    bandwidth: float,
+    buffer: float = 128 * MIB,
     cycle: float = 1e-3,
-) -> MergedMessages:  # fmt: skip
-    """Send gradients as Horovod does: at every cycle whatever is ready, as many bytes as the buffer holds.
+) -> MergedMessages:
+    """Gradients sent as Horovod does: at every cycle whatever is ready, as many bytes as the buffer holds.
 
-    Parameters
-    ----------
-    gradients : LayerGraph or array_like
-        As of `merge_gradients`.
-    latency, bandwidth : float
-        A message of M bytes takes ``latency + M / bandwidth`` [s], [B/s].
-    buffer : float
-        Bytes of the fusion buffer (``HOROVOD_FUSION_THRESHOLD``); a larger gradient goes alone.
-    cycle : float
-        Seconds between two looks at what is ready (``HOROVOD_CYCLE_TIME``), which also wait for the messages
-        of the last look.
+    As `merge_gradients`, with the ``buffer`` [bytes] of ``HOROVOD_FUSION_THRESHOLD``, beside which a larger
+    gradient goes alone, and the ``cycle`` [s] of ``HOROVOD_CYCLE_TIME`` between two looks at what is ready,
+    which also wait for the messages of the last look. Sergeev and Del Balso, "Horovod", 2018;
+    docs/tensor-fusion.rst.
 
-    Returns
-    -------
-    MergedMessages
-        Groups and their times from the start of the backward pass. Sergeev and Del Balso, "Horovod", 2018;
-        docs/tensor-fusion.rst.
-
-    Examples
-    --------
     >>> fuse_gradients([[1, 2], [2, 2], [9, 4]], latency=3.0, bandwidth=1.0, cycle=2.0).groups
     ((0, 2), (2, 3))
     """
     ready, sent = _tensors(gradients)
-    require_real(latency=latency, at_least=0)
-    require_real(bandwidth=bandwidth, buffer=buffer, cycle=cycle, above=0)
     groups: list[tuple[int, int]] = []
     begin: list[float] = []
     end, look, at = [0.0], 0.0, 0
@@ -133,10 +104,8 @@ def _tensors(gradients: LayerGraph | ArrayLike) -> tuple[FloatArray, FloatArray]
         size = gradients.parameter_bytes[order]
         given = np.column_stack((np.cumsum(gradients.backward[order]), size))[size > 0]
     rows = np.asarray(require_real(gradients=given, at_least=0), dtype=float)
-    if rows.ndim != 2 or rows.shape[1:] != (2,) or not len(rows) or (np.diff(rows[:, 0]) < 0).any():
-        raise ValueError(
-            f"gradients must be rows of a time that never falls and bytes, got shape {rows.shape}"
-        )
+    if rows.shape[1:] != (2,) or (np.diff(rows[:, 0]) < 0).any():
+        raise ValueError(f"gradients must be rows of a time that never falls and bytes, got {rows.shape}")
     return rows[:, 0], rows[:, 1]
 
 

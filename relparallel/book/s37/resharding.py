@@ -4,20 +4,16 @@ Parts that the same workers hold and the same workers ask for are one transfer. 
 time and receives one at a time, so that who sends, and in which order, decides how long all of them take.
 """
 
-from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import MOST_BYTES, MOST_DEVICES, Result, require_choice, require_int, require_number
-from relparallel.book.s37.sharding import require_boxes
+from relparallel._checks import require_choice
 from relparallel.parallel.collectives import Whole
 from relparallel.parallel.timeline import Timeline
 
-METHODS: Final = ("send_recv", "all_gather", "broadcast")
-_ORDERS: Final = ("given", "greedy", "search")
 _MOST_NODES: Final = 20_000  # of the search
 _MOST_HOSTS: Final = 12  # on either side; the bound looks at all sets of senders
 
@@ -33,8 +29,7 @@ class _Transfer(NamedTuple):
 _Choice = tuple[int, int]  # a transfer, and its sender
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resharding(Result):
+class Resharding(NamedTuple):
     """When every transfer between two meshes runs.
 
     ``time`` [s] until all is there; ``bound`` [s] that no order and no choice of senders can beat: the work
@@ -50,47 +45,36 @@ class Resharding(Result):
 
 
 def reshard(
-    before: ArrayLike, after: ArrayLike, *, bandwidth: float, method: str = "broadcast",
-    order: str = "greedy", element_bytes: float = 2, per_host: int = 1, pieces: int = 64,
-) -> Resharding:  # fmt: skip
-    """Send a tensor to another mesh.
+    before: ArrayLike,
+    after: ArrayLike,
+    *,
+    bandwidth: float,
+    method: str = "broadcast",
+    order: str = "greedy",
+    element_bytes: float = 2,
+    per_host: int = 1,
+    pieces: int = 64,
+) -> Resharding:
+    """A tensor sent to another mesh of workers: Zhuang et al., MLSys 2023, sections 3.1 and 3.2.
 
-    Parameters
-    ----------
-    before, after : array_like of int
-        Box of each worker of the two meshes, as `shards` gives them.
-    bandwidth : float
-        Of a host's link [bytes/s]; links inside hosts take no time.
-    method : {"send_recv", "all_gather", "broadcast"}
-        A transfer of t seconds to D workers of A hosts takes D t: one copy for each worker; A t: parts of a
-        copy to the workers of a host, which gather them; or t (1 + (A - 1)/K): K pieces that the hosts pass
-        on.
-    order : {"given", "greedy", "search"}
-        As the parts lie, each from the first holder; always the longest of those that could start first; or
-        the best of all orders, as long as the search has patience.
-    element_bytes, per_host, pieces : float, int, int
-        Bytes of one element, workers of a host, and K.
+    ``before`` and ``after`` are boxes of each worker of the two meshes, as `shards` gives them;
+    ``bandwidth`` is that of a host's link [bytes/s], and links inside hosts, of ``per_host`` workers, take
+    no time ("On optimizing the communication of model parallelism").
 
-    Returns
-    -------
-    Resharding
-        Time, its lower bound and the timeline. Zhuang et al., "On optimizing the communication of model
-        parallelism", MLSys 2023, sections 3.1 and 3.2.
+    By ``method`` a transfer of t seconds to D workers of A hosts takes D t, one copy for each worker
+    ("send_recv"); A t, parts of a copy to the workers of a host, which gather them ("all_gather"); or t (1 +
+    (A - 1)/K), K ``pieces`` that the hosts pass on ("broadcast"). By ``order`` they run as the parts lie,
+    each from the first holder ("given"); always the longest of those that could start first ("greedy"); or
+    in the best of all orders, as long as the search has patience ("search").
 
-    Examples
-    --------
     >>> from relparallel.book.s37.sharding import shards
     >>> mesh, dims = {"host": 2}, {"x": 8, "y": 8}
     >>> rows, columns = shards(dims, mesh, {"x": "host"}), shards(dims, mesh, {"y": "host"})
     >>> [reshard(rows, columns, bandwidth=1.0, order=how).time for how in ("given", "greedy")]
     [96.0, 64.0]
     """
-    require_choice(METHODS, method=method)
-    require_choice(_ORDERS, order=order)
-    require_number(bandwidth=bandwidth, above=0)
-    require_number(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
-    require_int(per_host=per_host, pieces=pieces, at_least=1, at_most=MOST_DEVICES)
-    held, wanted = require_boxes("before", before), require_boxes("after", after)
+    require_choice(("given", "greedy", "search"), order=order)
+    held, wanted = np.asarray(before, dtype=np.int64), np.asarray(after, dtype=np.int64)
     if held.shape[1] != wanted.shape[1]:
         raise ValueError(f"after must have {held.shape[1]} dimensions, as before has, got {wanted.shape[1]}")
     if max(len(held), len(wanted)) > _MOST_HOSTS * per_host:
@@ -109,10 +93,8 @@ def reshard(
     if order == "search":
         chosen, proven = _search(transfers, chosen, bound)
     time = _end(transfers, chosen)
-    return Resharding(
-        time=time, bound=bound, proven=proven or time <= bound * (1 + 1e-12),
-        timeline=_timeline(transfers, chosen),
-    )  # fmt: skip
+    proven = proven or time <= bound * (1 + 1e-12)
+    return Resharding(time, bound, proven, _timeline(transfers, chosen))
 
 
 def _parts(held: Whole, wanted: Whole) -> list[tuple[int, Whole, Whole]]:
@@ -166,10 +148,12 @@ def _greedy(transfers: list[_Transfer]) -> list[_Choice]:
     left, chosen = set(range(len(transfers))), list[_Choice]()
     while left:
         options = [(k, sender) for k in sorted(left) for sender in transfers[k].senders]
-        starts = [_starts(transfers, [*chosen, option])[-1] for option in options]
-        chosen.append(min(zip(starts, options, strict=True), key=lambda it: (
-            it[0], -transfers[it[1][0]].seconds, [sender for _, sender in chosen].count(it[1][1])
-        ))[1])  # fmt: skip
+        busy = [sender for _, sender in chosen]
+        ranks = [
+            (_starts(transfers, [*chosen, (k, sender)])[-1], -transfers[k].seconds, busy.count(sender))
+            for k, sender in options
+        ]
+        chosen.append(options[ranks.index(min(ranks))])
         left.remove(chosen[-1][0])
     return chosen
 
@@ -180,9 +164,7 @@ def _end(transfers: list[_Transfer], chosen: list[_Choice]) -> float:
     return max((s + transfers[k].seconds for (k, _), s in zip(chosen, starts, strict=True)), default=0.0)
 
 
-def _search(
-    transfers: list[_Transfer], known: list[_Choice], bound: float
-) -> tuple[list[_Choice], bool]:  # fmt: skip
+def _search(transfers: list[_Transfer], known: list[_Choice], bound: float) -> tuple[list[_Choice], bool]:
     """Best order and senders by depth-first search, and whether the search came to its end."""
     best, least, nodes = known, _end(transfers, known), 0
     stack: list[list[_Choice]] = [[]]
@@ -209,7 +191,12 @@ def _timeline(transfers: list[_Transfer], chosen: list[_Choice]) -> Timeline:
     ]
     resource, kind, item, begins = (np.array(column) for column in zip(*rows, strict=True))
     return Timeline(
-        resources=int(resource.max()) + 1, resource=resource, start=begins, holding=np.zeros(len(rows)),
-        duration=np.array([transfers[k].seconds for k in item]), kind=kind, item=item,
+        resources=int(resource.max()) + 1,
+        resource=resource,
+        start=begins,
+        holding=np.zeros(len(rows)),
+        duration=np.array([transfers[k].seconds for k in item]),
+        kind=kind,
+        item=item,
         part=np.zeros(len(rows), dtype=np.int64),
-    )  # fmt: skip
+    )

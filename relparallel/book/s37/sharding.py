@@ -15,7 +15,6 @@ approach to model parallelism in deep learning", 2020, differ in the two layouts
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -23,72 +22,50 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import (
-    MOST_BYTES,
-    Result,
-    require_instance,
-    require_int,
-    require_number,
-    require_real,
-)
 from relparallel.parallel.collectives import Whole, bounds
 
 Shapes = tuple[tuple[int, ...], ...]
-_MOST_ENTRIES, _MOST_WORKERS = 2**28, 2**16
 
 
 def shards(
-    dims: Mapping[str, int], mesh: Mapping[str, int], layout: Mapping[str, str],
+    dims: Mapping[str, int],
+    mesh: Mapping[str, int],
+    layout: Mapping[str, str],
     halo: Mapping[str, tuple[int, int]] | None = None,
-) -> Whole:  # fmt: skip
+) -> Whole:
     """Boxes of a tensor that a layout gives to the workers of a mesh.
 
-    Parameters
-    ----------
-    dims : mapping of str to int
-        Name and size of each dimension of the tensor.
-    mesh : mapping of str to int
-        Name and size of each dimension of the mesh; the last one varies fastest from worker to worker.
-    layout : mapping of str to str
-        Mesh dimension over which a dimension of the tensor is split, as evenly as whole numbers allow. The
-        others are not split; along mesh dimensions that split nothing the workers hold copies. Entries for
-        dimensions that the tensor has not are ignored, so that one layout serves all tensors of a model.
-    halo : mapping of str to (int, int), optional
-        Entries below and above its own that a worker also needs, where the tensor has them.
+    Shazeer et al., NeurIPS 2018, section 3.
 
-    Returns
-    -------
-    numpy.ndarray
-        Box of each worker, from its first entry to the one behind its last, [workers, dimensions, 2]. Shazeer
-        et al., "Mesh-TensorFlow", NeurIPS 2018, section 3.
+    ``dims`` and ``mesh`` name the sizes of the dimensions of the tensor and of the mesh, whose last one
+    varies fastest from worker to worker; ``layout`` says over which dimension of the mesh one of the tensor
+    is split, as evenly as whole numbers allow. The others are not split; along mesh dimensions that split
+    nothing the workers hold copies. Entries for dimensions that the tensor has not are ignored, so that one
+    layout serves all tensors of a model. ``halo`` has the entries below and above its own that a worker also
+    needs, where the tensor has them. A box goes from the first entry to the one behind the last, [workers,
+    dimensions, 2]. ("Mesh-TensorFlow".)
 
-    Examples
-    --------
     >>> shards({"batch": 4, "hidden": 6}, {"row": 2}, {"hidden": "row"}).tolist()
     [[[0, 4], [0, 3]], [[0, 4], [3, 6]]]
     """
-    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh, _MOST_WORKERS)
-    split = {dim: along for dim, along in _mapping("layout", layout).items() if dim in sizes}
-    if not set(split.values()) <= set(ranks) or len(set(split.values())) < len(split):
-        raise ValueError(f"layout must map dimensions to different ones of {list(ranks)}, got {layout!r}")
-    margins = _mapping("halo", {} if halo is None else halo)
-    if not set(margins) <= set(sizes):
-        raise ValueError(f"halo must name dimensions of {list(sizes)}, got {halo!r}")
+    split = {dim: along for dim, along in layout.items() if dim in dims}
+    if not set(split.values()) <= set(mesh) or len(set(split.values())) < len(split):
+        raise ValueError(f"layout must map dimensions to different ones of {list(mesh)}, got {layout!r}")
+    margins = halo or {}
     boxes = []
-    for place in product(*map(range, ranks.values())):
-        worker = dict(zip(ranks, place, strict=True))
+    for place in product(*map(range, mesh.values())):
+        worker = dict(zip(mesh, place, strict=True))
         box = []
-        for dim, size in sizes.items():
-            parts, part = (ranks[split[dim]], worker[split[dim]]) if dim in split else (1, 0)
+        for dim, size in dims.items():
+            parts, part = (mesh[split[dim]], worker[split[dim]]) if dim in split else (1, 0)
             cut = bounds(parts, size)
-            below, above = (require_int(halo=width, at_least=0) for width in margins.get(dim, (0, 0)))
+            below, above = margins.get(dim, (0, 0))
             box.append((max(cut[part] - below, 0), min(cut[part + 1] + above, size)))
         boxes.append(box)
     return np.array(boxes, dtype=np.int64)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Movement(Result):
+class Movement(NamedTuple):
     """Copies of entries from the workers of one layout to those of another: a linear operator.
 
     ``source`` is the entry of the input that each entry of the output copies, both counted through all
@@ -120,30 +97,17 @@ class Movement(Result):
 
 
 def movement(before: ArrayLike, after: ArrayLike) -> Movement:
-    """Operator that takes the parts of a tensor from one layout to another.
+    """Operator that takes the parts of a tensor from one layout to another, boxes as `shards` gives them.
 
-    Parameters
-    ----------
-    before, after : array_like of int
-        Box of each worker, as `shards` gives them; ``before`` has to hold all that ``after`` asks for. A
-        worker keeps what it has, and gets the rest from the next worker that holds it.
+    A worker keeps what it has, and gets the rest from the next worker that holds it.
 
-    Returns
-    -------
-    Movement
-        Called, it moves; ``adjoint`` adds up on the way back; ``traffic`` counts.
-
-    Examples
-    --------
     >>> whole, blocks = shards({"x": 4}, {"all": 2}, {}), shards({"x": 4}, {"all": 2}, {"x": "all"})
     >>> gather = movement(blocks, whole)  # and the copies' gradients are summed and scattered:
     >>> [part.tolist() for part in gather.adjoint([[1, 2, 3, 4], [10, 20, 30, 40]])]
     [[11.0, 22.0], [33.0, 44.0]]
     """
-    held, wanted = require_boxes("before", before), require_boxes("after", after)
+    held, wanted = np.asarray(before, dtype=np.int64), np.asarray(after, dtype=np.int64)
     inputs, outputs = _shapes(held), _shapes(wanted)
-    if sum(map(prod, outputs)) > _MOST_ENTRIES:
-        raise ValueError(f"after must hold at most {_MOST_ENTRIES} entries, got {sum(map(prod, outputs))}")
     first = np.cumsum([0, *map(prod, inputs)])
     entries = [np.arange(prod(shape)).reshape(shape) + at for shape, at in zip(inputs, first, strict=False)]
     source = []
@@ -156,7 +120,7 @@ def movement(before: ArrayLike, after: ArrayLike) -> Movement:
         if (found < 0).any():
             raise ValueError(f"before must hold all of after, got nothing for parts of {box.tolist()}")
         source.append(found.ravel())
-    return Movement(source=np.concatenate(source), inputs=inputs, outputs=outputs)
+    return Movement(np.concatenate(source), inputs, outputs)
 
 
 class MeshProduct(NamedTuple):
@@ -175,72 +139,31 @@ class MeshProduct(NamedTuple):
 
 
 def mesh_product(
-    terms: str, dims: Mapping[str, int], mesh: Mapping[str, int], layout: Mapping[str, str],
+    terms: str,
+    dims: Mapping[str, int],
+    mesh: Mapping[str, int],
+    layout: Mapping[str, str],
     element_bytes: float = 4,
-) -> MeshProduct:  # fmt: skip
+) -> MeshProduct:
     """Bytes, multiplications and the all-reduce of a product of tensors under a layout.
 
-    Parameters
-    ----------
-    terms : str
-        The product as `numpy.einsum` writes it, such as "bx,xh->bh", a letter for each dimension.
-    dims, mesh, layout : mapping
-        As `shards` takes them, with these letters as names.
-    element_bytes : float
-        Bytes of one element, above 0.
+    ``terms`` are the product as `numpy.einsum` writes it, such as "bx,xh->bh"; ``dims``, ``mesh`` and
+    ``layout`` are as in `shards`, with these letters as names. Every worker multiplies its boxes; where a
+    dimension that is summed over is split, the products are partial, and an all-reduce over its mesh
+    dimension completes the output. Shazeer et al., NeurIPS 2018, sections 3 and 4.
 
-    Returns
-    -------
-    MeshProduct
-        Every worker multiplies its boxes; where a dimension that is summed over is split, the products are
-        partial, and an all-reduce over its mesh dimension completes the output. Shazeer et al., NeurIPS 2018,
-        sections 3 and 4.
-
-    Examples
-    --------
     >>> mesh_product("bh,hx->bx", {"b": 8, "h": 6, "x": 4}, {"all": 2}, {"h": "all"})
     MeshProduct(held=(96.0, 48.0, 128.0), mesh=('all',), ranks=2, summed=128.0, multiplications=96.0)
     """
-    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh, _MOST_WORKERS)
-    require_number(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
-    sides = require_instance(str, terms=terms).split("->")
-    tensors = [name for side in sides for name in side.split(",")]
-    if len(sides) != 2 or len(tensors) < 2 or not set("".join(tensors)) <= set(sizes):
-        raise ValueError(f"terms must read like 'bx,xh->bh' with letters of {list(sizes)}, got {terms!r}")
+    inputs, _, output = terms.partition("->")
+    tensors = [*inputs.split(","), output]
     used = dict.fromkeys("".join(tensors))
-    last = shards({dim: sizes[dim] for dim in used}, mesh, layout)[-1]
+    last = shards({dim: dims[dim] for dim in used}, mesh, layout)[-1]
     own = {dim: int(high - low) for dim, (low, high) in zip(used, last, strict=True)}
     partial = tuple(layout[dim] for dim in used if dim in layout and dim not in tensors[-1])
     held = tuple(float(element_bytes * prod(own[dim] for dim in name)) for name in tensors)
-    return MeshProduct(
-        held=held, mesh=partial, ranks=prod(ranks[name] for name in partial),
-        summed=held[-1] if partial else 0.0, multiplications=float(prod(own.values())),
-    )  # fmt: skip
-
-
-def _mapping(name: str, value: Any) -> dict[str, Any]:
-    """A mapping from names, or why it is none."""
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise TypeError(f"{name} must be a mapping from names, got {value!r:.80}")
-    return dict(value)
-
-
-def _sizes(name: str, value: Any, most: int = 2**53) -> dict[str, int]:
-    """Sizes by name, at least one."""
-    sizes = {key: require_int(at_least=1, **{name: size}) for key, size in _mapping(name, value).items()}
-    if not sizes or prod(sizes.values()) > most:
-        raise ValueError(f"{name} must name sizes with a product of at most {most}, got {value!r:.80}")
-    return sizes
-
-
-def require_boxes(name: str, value: Any) -> Whole:
-    """Boxes as `shards` gives them, or why they are none."""
-    boxes = np.asarray(value)
-    if boxes.dtype.kind not in "iu" or boxes.ndim != 3 or boxes.shape[-1] != 2 or not boxes.size:
-        raise TypeError(f"{name} must be boxes as shards gives, [workers, dimensions, 2], got {value!r:.80}")
-    if (boxes[..., 0] < 0).any() or (boxes[..., 1] < boxes[..., 0]).any():
-        raise ValueError(f"{name} must have boxes with 0 <= first <= last + 1, got {value!r:.80}")
-    return boxes.astype(np.int64)
+    ranks, summed = prod(mesh[name] for name in partial), held[-1] if partial else 0.0
+    return MeshProduct(held, partial, ranks, summed, multiplications=float(prod(own.values())))
 
 
 def overlap(one: Whole, other: Whole) -> Whole:
@@ -263,7 +186,7 @@ def _flat(parts: Sequence[Any], shapes: Shapes) -> NDArray[np.float64]:
     arrays = [np.asarray(part) for part in parts]
     if [part.shape for part in arrays] != list(shapes):
         raise ValueError(f"parts must have the shapes {shapes}, got {[part.shape for part in arrays]}")
-    return np.atleast_1d(require_real(parts=np.concatenate([part.ravel() for part in arrays])))
+    return np.concatenate([part.ravel() for part in arrays]).astype(np.float64)
 
 
 def _cut(vector: NDArray[np.float64], shapes: Shapes) -> list[NDArray[np.float64]]:

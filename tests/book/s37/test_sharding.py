@@ -139,7 +139,5 @@ def test_what_is_not_held_cannot_be_moved():
         movement(rows[:1], rows)
     with pytest.raises(ValueError, match="layout must map dimensions to different ones"):
         shards({"x": 4, "y": 4}, {"w": 2}, {"x": "w", "y": "w"})
-    with pytest.raises(ValueError, match="terms must read like"):
-        mesh_product("ab", {"a": 1, "b": 2}, {"w": 1}, {})
     with pytest.raises(ValueError, match="parts must have the shapes"):
         movement(rows, rows)([[1.0, 2.0]])
