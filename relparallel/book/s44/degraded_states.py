@@ -8,34 +8,25 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
-from relparallel._checks import instance, real, record, require_instance, require_int, require_real, whole
+from relparallel._checks import instance, real, record, require_real, whole
 from relparallel.metrics import Estimate
 from relparallel.reliability.repair.likely_states import likely_states
 from relparallel.training._arguments import FASTEST, LONGEST
 from relparallel.training.factors import slowest_decides
+
+_MOST_STATES = 10**6
 
 
 @record
 class RepairableParts:
     """Equal parts that fail independently and are repaired independently.
 
-    Parameters
-    ----------
-    name : str
-        What they are.
-    count : int
-        How many, at least 1.
-    rate : float
-        Failures per part and second while it works.
-    repair : float
-        Mean time until a failed part works again [s].
-    slowdown : float
-        Time of a step over the usual one while at least one of them is down, at least 1; infinite where the
-        job stops.
+    Each of ``count`` fails ``rate`` times a second while it works, and works again after ``repair`` [s] in
+    the mean. ``slowdown`` is the time of a step over the usual one while at least one of them is down,
+    infinite where the job stops.
 
-    Examples
-    --------
     >>> RepairableParts(name="leaf", count=16, rate=1e-6, repair=1e6, slowdown=2.0).down
     0.5
     """
@@ -57,65 +48,34 @@ def expected_speed(
     parts: Sequence[RepairableParts],
     speed: Callable[[tuple[int, ...]], float] | None = None,
     remainder: float = 1e-9,
-    most: int = 10**6,
 ) -> Estimate:
     """Expected share of the full speed over the states of independent parts.
 
-    Parameters
-    ----------
-    parts : sequence of RepairableParts
-        Classes of parts.
-    speed : callable, optional
-        Share of the full speed, 0 to 1, from how many parts of each class are down. Where omitted, the down
-        part with the largest slowdown decides: steps wait for the slowest rank.
-    remainder : float
-        Enumeration ends when all other states have at most this probability.
-    most : int
-        It also ends after so many states.
+    ``speed`` gives the share, 0 to 1, from how many parts of each class are down; enumeration ends when all
+    other states have at most the probability ``remainder``, or after a million, and the answer lies between
+    the sum over the states seen and that sum plus their remainder: Li, Silvester, IEEE Trans. Commun. 1984.
+    A state has the probability prod Bin(k_c; n_c, q_c).
 
-    Returns
-    -------
-    Estimate
-        Exact where ``speed`` is omitted, else between the sum over the states seen and that sum plus their
-        remainder.
+    Without ``speed`` the down part with the largest slowdown decides, since steps wait for the slowest rank,
+    and the answer is exact: classes by falling slowdown s_1 >= s_2 >= ..., with a_c = (1 - q_c)^n_c the
+    chance that none of a class is down, E = prod a_c + sum_c (1 - a_c)/s_c prod_{b < c} a_b.
 
-    Notes
-    -----
-    A state has the probability prod Bin(k_c; n_c, q_c). Without ``speed``: classes by falling slowdown
-    s_1 >= s_2 >= ..., with a_c = (1 - q_c)^n_c the chance that none of a class is down:
-    E = prod a_c + sum_c (1 - a_c)/s_c prod_{b < c} a_b; O(c log c).
-
-    References
-    ----------
-    Li, Silvester, IEEE Trans. Commun. 1984: bounds from the most probable states.
-
-    Examples
-    --------
     >>> leaf = RepairableParts(name="leaf", count=1, rate=1.0, repair=1.0, slowdown=2.0)
     >>> float(expected_speed((leaf,)))
     0.75
     >>> expected_speed((leaf,), speed=lambda down: 1 - 0.5 * down[0]).exact
     False
     """
-    if not isinstance(parts, tuple | list) or not parts:
-        raise TypeError(f"parts must be a sequence of RepairableParts, got {parts!r}")
-    for entry in parts:
-        require_instance(RepairableParts, parts=entry)
-    limit = require_real(remainder=remainder, at_least=0, at_most=1)
-    require_int(most=most, at_least=1, at_most=10**8)
     if speed is None:
         slow = sorted(parts, key=lambda entry: -entry.slowdown)
         absent = np.exp([entry.count * math.log1p(-entry.down) for entry in slow])
         value = min(slowest_decides(absent, np.array([entry.slowdown for entry in slow])), 1.0)
         return Estimate(value=value, lower=value, upper=value, method="classes by slowdown", exact=True)
-    if not callable(speed):
-        raise TypeError(f"speed must be a function of the counts that are down, got {speed!r}")
-    down, probability, left = states_of(parts, limit, most)
+    down, probability, left = states_of(parts, remainder, _MOST_STATES)
     shares = [require_real(speed=speed(tuple(row)), at_least=0, at_most=1) for row in down.tolist()]
     lower = math.fsum(share * p for share, p in zip(shares, probability.tolist(), strict=True))
     upper = min(lower + left, 1.0)
-    method = f"{len(shares)} most likely states"
-    middle = min((lower + upper) / 2, upper)
+    method, middle = f"{len(shares)} most likely states", min((lower + upper) / 2, upper)
     return Estimate(value=middle, lower=lower, upper=upper, method=method, exact=False)
 
 
@@ -123,8 +83,6 @@ def states_of(
     parts: Sequence[RepairableParts], remainder: float, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
     """Numbers of every class that are down [states, classes], likeliest first, their chances and the rest."""
-    from scipy.stats import binom
-
     far = [min(int(binom.isf(1e-18, p.count, p.down)) + 1, p.count) if p.down else 0 for p in parts]
     count = np.arange(max(far) + 2)
     chances = np.array([binom.pmf(count, p.count, p.down) for p in parts])

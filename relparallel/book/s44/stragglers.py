@@ -11,13 +11,12 @@ q, s      chance that a rank is slow, and its slowdown
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import scipy
 
-from relparallel._checks import Result, require_instance, require_int, require_real
+from relparallel._checks import require_number
 from relparallel.metrics import Estimate
 from relparallel.parallel import Strategy
 
@@ -35,8 +34,7 @@ def expected_maximum(count: int, law: Any = "normal") -> float:
     their atoms. sqrt(2 ln n) is 11 to 43 % too large for n = 16,384 to 8; an exponential distribution has the
     harmonic number H_n.
     """
-    n = require_int(count=count, at_least=1, at_most=10**12)
-    return _moment(n, _law(law), 1)
+    return _moment(count, _law(law), 1)
 
 
 def noise_slowdown(
@@ -44,50 +42,29 @@ def noise_slowdown(
 ) -> Estimate:
     """Expected slowdown of a step by noise that every rank draws anew for every section of its work.
 
-    Parameters
-    ----------
-    strategy : Strategy
-        Tensor- and context-parallel ranks wait for each other after every section, stages after every
-        micro-batch, replicas once in a step.
-    variation : float
-        Standard deviation over mean of a section of one rank.
-    micro_batches, sections : int
-        Of a step, m; of a micro-batch on a stage: collectives of its tensor-parallel groups.
-    law : {"normal", "exponential"} or frozen scipy.stats law
-        Shape of the noise, taken at mean 0 and standard deviation 1.
+    Tensor- and context-parallel ranks wait for each other after every section, stages after every
+    micro-batch, replicas once in a step. ``variation`` v is the standard deviation over mean of a section of
+    one rank; a micro-batch has k ``sections`` on a stage, the collectives of its tensor-parallel groups;
+    ``law``, "normal", "exponential" or a frozen scipy.stats law, is the shape of the noise, taken at mean 0
+    and standard deviation 1. Without a pipeline one number, exact where all waits are for one section or the
+    noise is normal and nothing but replicas waits; with one, a bracket.
 
-    Returns
-    -------
-    Estimate
-        Time over that without noise. Without a pipeline one number, exact where all waits are for one section
-        or the noise is normal and nothing but replicas waits. With one, a bracket.
-
-    Notes
-    -----
     A section lasts 1 + v e_t, with variance v^2 w_t; e and w are mean and variance of the largest of t
-    draws. Sums of many sections are taken as normal, replicas wait for the largest of D. A pipeline has R = m
-    + p - 1 rounds of k sections. Lower bound: one of its paths, 1 + v e_t + v sqrt(w_t/(k R)) e_D. Upper:
+    draws. Sums of many sections are taken as normal, replicas wait for the largest of D. A pipeline has R =
+    m + p - 1 rounds of k sections. Lower bound: one of its paths, 1 + v e_t + v sqrt(w_t/(k R)) e_D. Upper:
     stages in lockstep, the slowest of p in each round, 1 + v e_t + v sqrt(w_t/k) (e_p + sqrt(w_p/R) e_D).
-    Eight quadratures.
 
-    References
-    ----------
     David, Nagaraja 2003, section 3.1; Petrini, Kerbyson, Pakin, "The case of the missing supercomputer
     performance", SC 2003: noise grows with how often ranks wait.
 
-    Examples
-    --------
     >>> data = noise_slowdown(Strategy(data=2048), 0.01, micro_batches=1)
     >>> round(float(data), 4)
     1.0344
     """
-    s = require_instance(Strategy, strategy=strategy)
-    v = _number(variation=variation, at_least=0, at_most=10)
-    m = require_int(micro_batches=micro_batches, at_least=1, at_most=10**6)
-    k = require_int(sections=sections, at_least=1, at_most=10**6)
-    shape = _law(law)
+    s, shape, k = strategy, _law(law), sections
+    v = require_number(variation=variation, at_least=0)
     first, spread = _largest(s.tensor * s.context, shape)
-    rounds = m + s.pipeline - 1
+    rounds = micro_batches + s.pipeline - 1
     mean, deviation = 1 + v * first, v * spread
     alone = s.tensor * s.context == 1
     single = alone and (rounds * k == 1 or shape is LAWS["normal"])
@@ -98,44 +75,28 @@ def noise_slowdown(
         return Estimate(value=lower, lower=lower, upper=lower, method="order statistics", exact=single)
     stage, round_spread = _largest(s.pipeline, LAWS["normal"])
     upper = max(mean + deviation / math.sqrt(k) * (stage + round_spread * replicas), lower)
-    return Estimate(
-        value=(lower + upper) / 2, lower=lower, upper=upper, method="one path, lockstep", exact=False
-    )
+    middle = (lower + upper) / 2
+    return Estimate(value=middle, lower=lower, upper=upper, method="one path, lockstep", exact=False)
 
 
 def pipeline_slowdown(slow_stages: int, stages: int, micro_batches: int, factor: float) -> float:
-    """Slowdown of a pipeline of which some stages are slower than the others.
+    """Slowdown of a pipeline of which j of p stages are ``factor`` times slower than the others.
 
-    Parameters
-    ----------
-    slow_stages, stages, micro_batches : int
-        j of p; micro-batches of a step, m.
-    factor : float
-        Time of a slow stage over that of another, s, at least 1.
+    ((m - 1) max + sum of all stages)/(m + p - 1) (Narayanan et al., SC 2021, section 2.2, for equal stages):
+    a flow shop with equal jobs, whose slowest stage works without a break while the others add their time
+    once. Of a pipeline that is flushed, forward and backward in one.
 
-    Returns
-    -------
-    float
-        ((m - 1) max + sum of all stages)/(m + p - 1) (Narayanan et al., SC 2021, section 2.2, for equal
-        stages): a flow shop with equal jobs, whose slowest stage works without a break while the others add
-        their time once. Of a pipeline that is flushed, forward and backward in one.
-
-    Examples
-    --------
     >>> pipeline_slowdown(1, 4, 13, 1.25)
     1.203125
     """
-    p = require_int(stages=stages, at_least=1, at_most=10**6)
-    j = require_int(slow_stages=slow_stages, at_least=0)
+    j, p, m = slow_stages, stages, micro_batches
     if j > p:
         raise ValueError(f"slow_stages must be at most stages = {p}, got {j}")
-    m = require_int(micro_batches=micro_batches, at_least=1, at_most=10**9)
-    extra = _number(factor=factor, at_least=1, at_most=1e9) - 1
+    extra = require_number(factor=factor, at_least=1) - 1
     return 1 + extra * (m - 1 + j) / (m + p - 1) if j else 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SlowRanks(Result):
+class SlowRanks(NamedTuple):
     """Slowdown of a job in which some ranks stay slow."""
 
     mean: float  # over jobs
@@ -145,54 +106,29 @@ class SlowRanks(Result):
 
 
 def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batches: int) -> SlowRanks:
-    """Slowdown of a job in which every rank is slow with some probability and stays so.
+    """Slowdown of a job in which every rank is ``factor`` times slower with some chance and stays so.
 
-    Parameters
-    ----------
-    strategy : Strategy
-        A slow rank slows its tensor- and context-parallel group, that is its stage; the slowest replica
-        decides.
-    probability, factor, micro_batches : float, float, int
-        That a rank is slow, q; its time over that of another rank, s, at least 1; of a step, m.
-
-    Returns
-    -------
-    SlowRanks
-        Mean and standard deviation over jobs, chance of any slow rank, slowdown by one.
-
-    Notes
-    -----
-    A stage is slow with Q = 1 - (1 - q)^(t c). Slow stages J of the worst replica: P(J <= j) = P(Bin(p, Q) <=
-    j)^D; `pipeline_slowdown` of J is averaged, O(p). Unlike noise this does not average out over steps: the
-    standard deviation stays. Drawn anew in every step the mean would be the same. One slow GPU of 384 cost
-    BLOOM 5 to 6 % (Le Scao et al., row BLM-006).
-
-    Examples
-    --------
-    >>> found = slow_ranks(Strategy(tensor=4, pipeline=12, data=8), 1e-3, 1.1, micro_batches=128)
-    >>> round(found.hit, 3), round(found.single, 4)
-    (0.319, 1.0921)
+    A slow rank, each with the ``probability`` q, slows its tensor- and context-parallel group, that is its
+    stage, with Q = 1 - (1 - q)^(t c); the slowest replica decides. Slow stages J of the worst replica: P(J
+    <= j) = P(Bin(p, Q) <= j)^D; `pipeline_slowdown` of J is averaged. Unlike noise this does not average out
+    over steps: the standard deviation stays. Drawn anew in every step the mean would be the same. One slow
+    GPU of 384 cost BLOOM 5 to 6 % (Le Scao et al., row BLM-006).
     """
-    s = require_instance(Strategy, strategy=strategy)
-    q = _number(probability=probability, at_least=0, at_most=1)
+    s, q = strategy, require_number(probability=probability, at_least=0, at_most=1)
     each = [pipeline_slowdown(j, s.pipeline, micro_batches, factor) for j in range(s.pipeline + 1)]
     stage = -math.expm1(s.tensor * s.context * math.log1p(-q)) if q < 1 else 1.0
     below = scipy.stats.binom.cdf(np.arange(s.pipeline + 1), s.pipeline, stage) ** s.data
     chance = np.diff(below, prepend=0.0)
     extra = np.array(each) - 1
     mean = float(chance @ extra)
-    return SlowRanks(
-        mean=1 + mean, std=math.sqrt(float(chance @ (extra - mean) ** 2)), hit=float(1 - below[0]),
-        single=each[1],
-    )  # fmt: skip
+    std = math.sqrt(float(chance @ (extra - mean) ** 2))
+    return SlowRanks(1 + mean, std, hit=float(1 - below[0]), single=each[1])
 
 
 def _law(law: Any) -> Any:
     """A distribution by name, or as given."""
     if isinstance(law, str) and law in LAWS:
         return LAWS[law]
-    if not all(callable(getattr(law, name, None)) for name in ("isf", "ppf", "mean", "std")):
-        raise ValueError(f"law must be one of {', '.join(LAWS)} or a frozen scipy.stats law, got {law!r}")
     if not math.isfinite(law.mean()):
         raise ValueError(f"law must have a finite mean, got {law!r}")
     return law
@@ -243,12 +179,3 @@ def _largest(n: int, law: Any) -> tuple[float, float]:
     first = _moment(n, law, 1)
     variance = max(_moment(n, law, 2) - first**2, 0.0)
     return (first - mean) / scale, math.sqrt(variance) / scale
-
-
-def _number(**bounded: Any) -> float:
-    """One number inside its bounds."""
-    name = next(iter(bounded))
-    value = require_real(**bounded)
-    if not isinstance(value, float):
-        raise TypeError(f"{name} must be one number, got {bounded[name]!r}")
-    return value
