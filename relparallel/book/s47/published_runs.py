@@ -6,16 +6,14 @@ compared afterwards and never used.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.published import data_folder
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.rollback import Rollback, rollback
@@ -27,8 +25,7 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunInput:
+class RunInput(NamedTuple):
     """One number that a prediction starts from, with the range in which it is known, in SI units.
 
     Kinds: hardware and soft failures send the job back to a checkpoint; "hardware work", "soft work" and
@@ -49,8 +46,7 @@ class RunInput:
         return f"{self.part}: {self.quantity}" if self.part else self.quantity
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PublishedRun:
+class PublishedRun(NamedTuple):
     """A run and what is published of it: nodes, duration, checkpoints, and events and restarts of every part.
 
     The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole losses
@@ -68,18 +64,13 @@ class PublishedRun:
     @property
     def uncertain(self) -> tuple[RunInput, ...]:
         """Inputs that are known as a range only."""
-        return tuple(
-            entry for entry in self.inputs if entry.highest > entry.lowest and entry.quantity != "effective"
-        )
+        return tuple(e for e in self.inputs if e.highest > e.lowest and e.quantity != "effective")
 
     def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
         """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""
-        require_flag(hardware_only=hardware_only)
-        known = {entry.name: entry.value for entry in self.inputs}
-        given = require_instance(Mapping, changed={} if changed is None else changed)
-        if strange := sorted(set(given) - set(known)):
-            raise ValueError(f"changed must name inputs of the run, got {', '.join(map(repr, strange))}")
-        values = {**known, **given}
+        values = {entry.name: entry.value for entry in self.inputs} | dict(changed or {})
+        if len(values) > len(self.inputs):
+            raise ValueError(f"changed must name inputs of the run, got {list(changed or {})}")
         kinds = {entry.part: entry.kind for entry in self.inputs}
         causes, losses, overhead = _classes(values, kinds, hardware_only)
         return max(0.0, 1 - losses) * _rollback(values, causes).share / (1 + overhead)
@@ -90,7 +81,6 @@ class PublishedRun:
         SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
         factor of 64 away does.
         """
-        require_choice(tuple(entry.name for entry in self.inputs), name=name)
         if self.effective is None:
             return float("nan")
         share = self.effective.value or self.effective.lowest
@@ -142,15 +132,8 @@ class PublishedRun:
 
 @cache
 def published_runs() -> Mapping[str, PublishedRun]:
-    """Published runs with the inputs of a prediction.
+    """Published runs by name, with the inputs of a prediction, in the order of the table.
 
-    Returns
-    -------
-    mapping of str to PublishedRun
-        In the order of the table; it cannot be changed.
-
-    Examples
-    --------
     >>> [entry.value for entry in published_runs()["BLOOM-176B"].inputs if entry.quantity == "checkpoint"]
     [40.0]
     """
@@ -162,41 +145,33 @@ def published_runs() -> Mapping[str, PublishedRun]:
             float(row[k]) * unit if row[k] else None for k in ("value", "lowest", "highest")
         )
         entry = RunInput(
-            part=row["part"], kind=row["kind"], quantity=row["quantity"], source=row["source"],
-            value=value, lowest=lowest or 0.0, highest=1e18 if highest is None else highest,
-        )  # fmt: skip
+            part=row["part"],
+            kind=row["kind"],
+            quantity=row["quantity"],
+            value=value,
+            lowest=lowest or 0.0,
+            highest=1e18 if highest is None else highest,
+            source=row["source"],
+        )
         rows.setdefault(row["run"], []).append(entry)
-    return MappingProxyType(
-        {name: PublishedRun(name=name, inputs=tuple(found)) for name, found in rows.items()}
-    )
+    return MappingProxyType({name: PublishedRun(name, tuple(found)) for name, found in rows.items()})
 
 
-def predict_runs(points: float = 2.0) -> pd.DataFrame:
-    """Predict every published run and say which missing input the error hangs on.
+def predict_runs() -> pd.DataFrame:
+    """Every published run predicted, and which missing input the error hangs on.
 
-    Parameters
-    ----------
-    points : float
-        Half-width of the prediction's range up to which the inputs are called sufficient [points of share].
+    Published value or bound; prediction, its range over all unknown inputs, hardware failures alone; errors
+    in points; whether the inputs suffice for a range of 2 points either way; the input that moves the
+    prediction most, by how many points, and its value that would explain the published share [SI].
 
-    Returns
-    -------
-    pandas.DataFrame
-        Published value or bound; prediction, its range over all unknown inputs, hardware failures alone;
-        errors in points; whether the inputs suffice; the input that moves the prediction most, by how many
-        points, and its value that would explain the published share [SI].
-
-    Examples
-    --------
     >>> table = predict_runs().set_index("run")
     >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
     (True, -1.4)
     """
-    require_instance(float, points=require_real(points=points, above=0.0, at_most=100.0))
-    return pd.DataFrame([_row(run, points) for run in published_runs().values()])
+    return pd.DataFrame([_row(run) for run in published_runs().values()])
 
 
-def _row(run: PublishedRun, points: float) -> dict[str, object]:
+def _row(run: PublishedRun) -> dict[str, object]:
     """One run of the table."""
     (lowest, highest), predicted, alone = run.bounds(), run.ratio(), run.ratio(hardware_only=True)
     dominant, moved = next(iter(run.sensitivities().items()))
@@ -204,11 +179,17 @@ def _row(run: PublishedRun, points: float) -> dict[str, object]:
         "run": run.name,
         "published": np.nan if run.effective is None else run.effective.value or run.effective.lowest,
         "bound": run.effective is not None and run.effective.value is None,
-        "predicted": predicted, "lowest": lowest, "highest": highest, "hardware only": alone,
-        "error": _error(run, predicted), "hardware error": _error(run, alone),
-        "sufficient": bool(50 * (highest - lowest) <= points),
-        "dominant input": dominant, "points": moved, "implied": run.implied(dominant),
-    }  # fmt: skip
+        "predicted": predicted,
+        "lowest": lowest,
+        "highest": highest,
+        "hardware only": alone,
+        "error": _error(run, predicted),
+        "hardware error": _error(run, alone),
+        "sufficient": bool(50 * (highest - lowest) <= 2.0),
+        "dominant input": dominant,
+        "points": moved,
+        "implied": run.implied(dominant),
+    }
 
 
 def _error(run: PublishedRun, predicted: float) -> float:

@@ -5,22 +5,20 @@ cluster of spot instances had. Nothing is drawn at random.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
-from relparallel.training._arguments import LONGEST, require_time
-from relparallel.training.log_files import CLOCKS, read_rows, row_of
+from relparallel.training._arguments import require_time
+from relparallel.training.log_files import CLOCKS, read_rows
 
 Times = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TraceReplay(Result):
+class TraceReplay(NamedTuple):
     """Where the time of a job went on a recorded trace, as shares of it that sum to 1."""
 
     interval: float  # work between two checkpoints [s]
@@ -38,18 +36,14 @@ def replay_gaps(
     A gap g holds floor((g - R) / (W + C)) whole segments, none if g < R; the rest is lost (the accounting of
     Daly 2006 on whole segments, without his distribution of failures). O(n).
     """
-    recorded = _recorded(gaps)
-    require_time(positive=True, single=True, interval=interval)
-    require_time(single=True, checkpoint=checkpoint, restart=restart)
+    recorded = np.asarray(require_time(positive=True, gaps=gaps))
     standing = np.minimum(recorded, restart)
     segments = float(np.sum((recorded - standing) // (interval + checkpoint)))
     total = float(recorded.sum())
     productive, saving = segments * interval / total, segments * checkpoint / total
     waiting = float(standing.sum()) / total
-    return TraceReplay(
-        interval=float(interval), productive=productive, checkpoint=saving,
-        lost=max(0.0, 1 - productive - saving - waiting), restart=waiting,
-    )  # fmt: skip
+    lost = max(0.0, 1 - productive - saving - waiting)
+    return TraceReplay(float(interval), productive, saving, lost, waiting)
 
 
 def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float) -> TraceReplay:
@@ -59,9 +53,7 @@ def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float
     bounds at or above W, so its maximum lies at a bound: the j-th largest one saves j b_j. There are at most
     sum(g)/C bounds; O(b log b) for b of them.
     """
-    recorded = _recorded(gaps)
-    require_time(single=True, checkpoint=checkpoint, restart=restart)
-    require_real(checkpoint=checkpoint, at_least=1e-3)
+    recorded = np.asarray(require_time(positive=True, gaps=gaps))
     room = recorded[recorded > restart + checkpoint] - restart
     most = np.ceil(room / checkpoint).astype(np.int64) - 1
     if not most.sum():
@@ -75,16 +67,7 @@ def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float
     return replay_gaps(recorded, float(best * (1 - 1e-12)), checkpoint, restart)
 
 
-def _recorded(gaps: Sequence[float] | Times) -> Times:
-    """Gaps as one row of positive times."""
-    recorded: Times = np.atleast_1d(require_time(positive=True, gaps=gaps))
-    if recorded.ndim != 1:
-        raise ValueError(f"gaps must be one row of times, got shape {recorded.shape}: {gaps!r:.80}")
-    return recorded
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SpotTrace(Result):
+class SpotTrace(NamedTuple):
     """Size of a cluster over time.
 
     Of several sizes at one moment the last one counts from there on; each step of them is a change.
@@ -92,25 +75,6 @@ class SpotTrace(Result):
 
     time: Times  # moments of change [s], in order; the last one ends the trace
     size: NDArray[np.int64]  # nodes from this moment on
-
-    def __post_init__(self) -> None:
-        time = np.atleast_1d(require_real(time=self.time, at_least=-LONGEST, at_most=LONGEST))
-        size = np.atleast_1d(require_real(size=self.size, at_least=-1e9, at_most=1e9))
-        if time.ndim != 1 or time.shape != size.shape:
-            raise ValueError(
-                f"size must have one entry for each time {self.time!r:.60}, got {self.size!r:.60}"
-            )
-        for wrong, name, column, wanted in (
-            (time < 0, "time", time, "at least 0"),
-            (size < 0, "size", size, "at least 0"),
-            (np.diff(time, prepend=-np.inf) < 0, "time", time, "no earlier than the one before"),
-            (size % 1 > 0, "size", size, "whole numbers of nodes"),
-        ):
-            if wrong.any():
-                row = int(wrong.argmax())
-                raise ValueError(f"{name} must be {wanted}, got {column[row]:g} in row {row + 1}")
-        object.__setattr__(self, "time", time)
-        object.__setattr__(self, "size", size.astype(np.int64))
 
     @property
     def preemptions(self) -> int:
@@ -135,17 +99,10 @@ def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
     Times in a unit: s, min, h or d. Format of Thorpe et al., "Bamboo: Making Preemptible Instances Resilient
     for Affordable Training of Large DNNs", NSDI 2023.
     """
-    require_choice(tuple(CLOCKS), clock=clock)
-    table = read_rows(path)
-    read = table.apply(pd.to_numeric, errors="coerce")
-    if (bad := ~np.isfinite(read).all(axis=1).to_numpy() | (table.shape[1] != 2)).any():
-        row = int(bad.argmax())
-        raise ValueError(
-            f"path must hold a time and a size in every row, got {list(table.iloc[row])} in "
-            f"{row_of(table, row, path)}"
-        )
-    read.columns = pd.Index(["time", "size"])
-    return SpotTrace(time=read["time"].to_numpy() * CLOCKS[clock], size=read["size"].to_numpy())
+    time, size = read_rows(path).apply(pd.to_numeric).to_numpy(dtype=float).T
+    if (np.diff(time) < 0).any() or (size < 0).any() or (size % 1 > 0).any():
+        raise ValueError(f"{path} must hold times that never fall and whole numbers of nodes")
+    return SpotTrace(time * CLOCKS[clock], size.astype(np.int64))
 
 
 def replay_sizes(
@@ -162,28 +119,17 @@ def replay_sizes(
     A row for each policy: throughput as share of that of the whole job all the time; throughput per node and
     time that the trace offers, in the same unit; share of time without progress, and in pauses.
     """
-    require_instance(SpotTrace, trace=trace)
-    require_int(nodes=nodes, at_least=1, at_most=10**7)
-    if not isinstance(speeds, Mapping) or not speeds:
-        raise TypeError(f"speeds must be a mapping of policies to arrays, got {speeds!r:.80}")
-    if pause is not None and not isinstance(pause, Mapping):
-        raise TypeError(f"pause must be a mapping of policies to seconds, got {pause!r:.80}")
-    standing = {} if pause is None else pause
+    standing = pause or {}
     if strange := set(standing) - set(speeds):
-        raise ValueError(
-            f"pause must name policies of speeds, got {', '.join(map(repr, sorted(map(str, strange))))}"
-        )
+        raise ValueError(f"pause must name policies of speeds, got {', '.join(map(repr, strange))}")
     changed = np.diff(trace.time) > 0  # of several sizes at one moment the last one counts
     length, size = np.diff(trace.time)[changed], np.minimum(trace.size[:-1][changed], nodes)
     fresh = np.concatenate([[False], np.diff(size) != 0])
     rows = []
     for name, speed in speeds.items():
         shares = np.zeros(nodes + 1)
-        given = np.atleast_1d(require_real(speeds=speed, at_least=0.0, at_most=1.0))
-        if given.ndim != 1 or len(given) > nodes + 1:
-            raise ValueError(f"speeds must have 1 to {nodes + 1} entries, got {given!r:.80} for {name}")
-        shares[: len(given)] = given
-        stopped = np.minimum(length, require_time(pause=standing.get(name, 0.0))) * fresh
+        shares[: len(speed)] = speed
+        stopped = np.minimum(length, standing.get(name, 0.0)) * fresh
         rows.append(_spot_row(name, shares[nodes - size], length, stopped, size / nodes))
     return pd.DataFrame(rows)
 

@@ -198,7 +198,5 @@ def test_inputs_are_inside_their_ranges_and_given_once():
 
 
 def test_inputs_are_refused_by_name():
-    with pytest.raises(ValueError, match="changed must name inputs of the run, got 'spares'"):
+    with pytest.raises(ValueError, match="changed must name inputs of the run"):
         RUNS["GLM-130B"].ratio({"spares": 3.0})
-    with pytest.raises(ValueError, match="name must be one of"):
-        RUNS["GLM-130B"].implied("spares")

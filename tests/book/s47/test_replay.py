@@ -88,34 +88,15 @@ def test_what_cannot_be_replayed_is_refused():
 
 
 def test_sizes_are_counted_as_steps():
-    trace = SpotTrace(time=[0.0, 0.0, 10.0, 10.0, 30.0, 40.0], size=[0, 8, 7, 5, 6, 6])
+    trace = SpotTrace(time=np.array([0.0, 0, 10, 10, 30, 40]), size=np.array([0, 8, 7, 5, 6, 6]))
     assert (trace.preemptions, trace.nodes_lost, trace.mean_size) == (2, 3, (80 + 100 + 60) / 40)
-    for time, size, said in (
-        ([0.0, 5.0, 4.0], [1, 1, 1], "time must be no earlier than the one before, got 4 in row 3"),
-        ([0.0, 5.0], [1, 1.5], "size must be whole numbers of nodes, got 1.5 in row 2"),
-        ([0.0, -5.0], [1, 1], "time must be at least 0, got -5 in row 2"),
-        ([0.0, 5.0], [1, -1], "size must be at least 0, got -1 in row 2"),
-        ([0.0, 5.0], [1], "size must have one entry for each time"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            SpotTrace(time=time, size=size)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("0,8\n1,\n", "path must hold a time and a size in every row.* in row 2"),
-        ("0,8\n1,inf\n", "path must hold a time and a size in every row.* in row 2"),
-        ("n,0,8\nn,1,7\n", "path must hold a time and a size in every row.* in row 1"),
-        ("0,8,9\n1,7,9\n", "path must hold a time and a size in every row.* in row 1"),
-        ("0,8\n1,7,9\n", "path must have 2 fields in every row, got 3 in row 1 after the first"),
-        ("", "path must hold at least one row"),
-    ],
-)
-def test_a_row_without_two_numbers_is_named(tmp_path, text, said):
+@pytest.mark.parametrize("text", ["0,1\n5,1\n4,1\n", "0,1\n5,1.5\n", "0,1\n5,-1\n"])
+def test_times_that_fall_and_nodes_in_parts_are_refused(tmp_path, text):
     path = tmp_path / "trace.csv"
     path.write_text(text)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="must hold times that never fall and whole numbers of nodes"):
         read_spot_trace(path)
 
 
@@ -145,14 +126,3 @@ def test_policies_on_a_trace_equal_a_walk_by_the_second():
     assert table["throughput"].is_monotonic_increasing
     with pytest.raises(ValueError, match="pause must name policies of speeds, got 'other'"):
         replay_sizes(trace, 12, speeds, {"other": 1.0})
-    with pytest.raises(ValueError, match="speeds must have 1 to 13 entries"):
-        replay_sizes(trace, 12, {"long": np.ones(14)})
-
-
-def test_one_number_is_asked_for_where_a_formula_takes_one():
-    with pytest.raises(ValueError, match=r"gaps must be one row of times, got shape \(1, 2\)"):
-        replay_gaps(np.array([[10.0, 20.0]]), 5.0, 1.0, 1.0)
-    with pytest.raises(TypeError, match="checkpoint must be one number"):
-        best_replay([10.0, 20.0], [1.0, 2.0], 1.0)
-    with pytest.raises(TypeError, match="gaps must be a number"):
-        replay_gaps(np.ma.array([10.0, 20.0], mask=[False, True]), 5.0, 1.0, 1.0)
