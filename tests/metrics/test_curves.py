@@ -114,7 +114,6 @@ def test_a_table_for_the_reader():
         ({"shares": [1.2]}, "shares must be"),
         ({"shares": []}, "shares must be"),
         ({"samples": 1}, "samples must be"),
-        ({"rng": None}, "rng must be"),
     ],
 )
 def test_bad_arguments_are_named(arguments, error):
@@ -248,7 +247,5 @@ def test_pods_are_what_a_design_calls_so():
 
 
 def test_only_loads_are_recalculated():
-    with pytest.raises(ValueError, match=r"recalculated must be False where .*, got True for degree"):
+    with pytest.raises(ValueError, match=r"recalculated must be False where .*, got degree"):
         curve(fat_tree(4), "degree", recalculated=True)
-    with pytest.raises(TypeError, match="recalculated must be True or False, got 1"):
-        curve(fat_tree(4), "link_load", recalculated=1)

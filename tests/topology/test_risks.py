@@ -70,7 +70,6 @@ def test_power_domains_may_be_given():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"racks_per_domain": 0}, "racks_per_domain must be an integer >= 1, got 0"),
         ({"domain": [0]}, "domain must"),
         ({"domain": [-2] * 36}, "domain must"),
         ({"topology": with_power_domains(fat_tree(4))}, "shared_risk must have distinct names"),

@@ -9,7 +9,6 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_int
 from relparallel.topology._arrays import integers
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.parts import SharedRisk
@@ -19,33 +18,19 @@ from relparallel.topology.risks import racks
 def with_power_domains(
     topology: Topology | nx.Graph[Any], racks_per_domain: int = 1, *, domain: ArrayLike | None = None
 ) -> Topology:
-    """Declare which nodes lose power together.
+    """The network with a group of ``shared_risk`` for every set of nodes that lose power together.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Any design.
-    racks_per_domain : int, optional
-        Consecutive `racks` on one feed, at least 1. Switches outside racks have feeds of their own.
-    domain : int array [n], optional
-        Domain of every node, -1 for none, instead of racks.
+    So many consecutive `racks` are on one feed, and switches outside racks have feeds of their own; or
+    ``domain`` is that of every node, -1 for none.
 
-    Returns
-    -------
-    Topology
-        The same network, with a group of ``shared_risk`` for every domain beside those that it has.
-
-    Examples
-    --------
     >>> from relparallel.topology import leaf_spine
     >>> t = with_power_domains(leaf_spine(leaves=4, spines=2, hosts_per_leaf=1), racks_per_domain=2)
     >>> [group.nodes for group in t.shared_risk]
     [(0, 1, 4, 5), (2, 3, 6, 7)]
     """
     t = as_topology(topology, name="topology")
-    each = require_int(racks_per_domain=racks_per_domain, at_least=1)
     if domain is None:
-        fed = np.where((rack := racks(t)) < 0, -1, rack // each)
+        fed = np.where((rack := racks(t)) < 0, -1, rack // racks_per_domain)
     else:
         fed = integers("domain", domain, t.num_nodes, at_least=-1, per="nodes")
     names = np.unique(fed[fed >= 0])

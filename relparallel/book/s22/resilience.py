@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from relparallel._checks import (
-    Result,
-    require_choice,
-    require_flag,
-    require_int,
-    require_probability,
-    require_rng,
-)
+from relparallel._checks import Result, require_choice, require_int, require_probability
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.link_load import load_of
 from relparallel.metrics.resilience import survival
@@ -31,14 +24,7 @@ Failing = Literal[
     "links", "nodes", "switches", "hosts", "degree", "tier", "link_load", "switch_load", "racks", "pods",
     "shared_risk",
 ]  # fmt: skip
-
-
-_FAILING: Final = get_args(Failing)
-
-
 _BUSY: Final = ("link_load", "switch_load")
-
-
 _LINKS: Final = ("links", "link_load")
 
 
@@ -82,47 +68,22 @@ def resilience_curve(
     rng: np.random.Generator,
     recalculated: bool = False,
 ) -> ResilienceCurve:
-    """Survival while more and more parts fail.
+    """Survival while more and more parts of a network fail.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        With at least two hosts.
-    failing : str
-        What fails. At random: single cables (``"links"``), nodes of a sort (``"nodes"``, ``"switches"``,
-        ``"hosts"``), ``"racks"`` as `relparallel.topology.racks` finds them, ``"pods"``, or the groups of
-        ``"shared_risk"`` such as power domains. Targeted: switches (nodes, where there is none) of the most
-        cables first (``"degree"``), of the highest tier (``"tier"``) or of the most traffic
-        (``"switch_load"``), and the busiest cables first (``"link_load"``).
-    shares : sequence of float
-        Shares of the parts that fail.
-    samples : int
-        Random orders of the parts, at least 2; in each, the parts that fail at a smaller share fail at a
-        larger one. Targeted failures are random among equals.
-    rng : numpy.random.Generator
-        Source of the random numbers.
-    recalculated : bool, optional
-        Whether the load is computed again after every failure; only where parts fail by load. By default the
-        order is that of the intact network.
+    ``failing`` at random: single cables ("links"), nodes of a sort ("nodes", "switches", "hosts"), "racks"
+    as `relparallel.topology.racks` finds them, "pods", or the groups of "shared_risk" such as power domains.
+    Targeted: switches (nodes, where there is none) of the most cables first ("degree"), of the highest tier
+    ("tier") or of the most traffic ("switch_load"), and the busiest cables first ("link_load"). ``shares``
+    of the parts fail in ``samples`` random orders; in each, the parts that fail at a smaller share fail at a
+    larger one. Targeted failures are random among equals. With ``recalculated`` the load is computed again
+    after every failure; else the order is that of the intact network.
 
-    Returns
-    -------
-    ResilienceCurve
-        Every sample; ``to_frame()`` has the means.
-
-    Notes
-    -----
     Load is that of `ecmp_load`: betweenness, with one unit for every ordered pair of hosts over all shortest
-    paths, per capacity for a cable, in and out for a node. Each sample and share takes O(n + m); recalculated
-    loads take one `ecmp_load` for every part that fails in a sample.
+    paths, per capacity for a cable, in and out for a node. Each sample and share takes O(n + m);
+    recalculated loads take one `ecmp_load` for every part that fails in a sample. Holme, Kim, Yoon, Han,
+    "Attack vulnerability of complex networks", Phys. Rev. E 65, 2002: attacks by initial and by recalculated
+    degree and betweenness.
 
-    References
-    ----------
-    Holme, Kim, Yoon, Han, "Attack vulnerability of complex networks", Phys. Rev. E 65, 2002: attacks by
-    initial and by recalculated degree and betweenness.
-
-    Examples
-    --------
     >>> from relparallel.topology import bcube
     >>> rng = np.random.default_rng(0)
     >>> curve = resilience_curve(bcube(n=4, k=1), "switches", [0.0, 0.5, 1.0], samples=8, rng=rng)
@@ -130,17 +91,15 @@ def resilience_curve(
     [1.0, 0.0625]
     """
     t = require_hosts(topology)
-    require_choice(_FAILING, failing=failing)
+    require_choice(get_args(Failing), failing=failing)
     require_int(samples=samples, at_least=2)
     given = np.atleast_1d(require_probability(shares=shares)).ravel()
-    if require_flag(recalculated=recalculated) and failing not in _BUSY:
-        raise ValueError(
-            f"recalculated must be False where parts do not fail by load, got True for {failing}"
-        )
+    if recalculated and failing not in _BUSY:
+        raise ValueError(f"recalculated must be False where parts do not fail by load, got {failing}")
     groups = _parts(t, failing)
     if not groups:
         raise ValueError(f"failing must name parts that the network has, got {failing!r} for {t!r}")
-    size, generator = len(groups), require_rng(rng=rng)
+    size = len(groups)
     member, owner = np.concatenate(groups), np.repeat(np.arange(size), [group.size for group in groups])
     rank = _rank(t, failing, member) if member.size == size else np.zeros(size)
     failed = np.rint(given * size).astype(np.int64)
@@ -149,7 +108,7 @@ def resilience_curve(
         needed[t.num_nodes :] = t.multiplicity
     found = np.empty((2, samples, failed.size))
     for sample in range(samples):
-        tie = generator.random(size)
+        tie = rng.random(size)
         if recalculated:
             links = failing == "link_load"
             part = member - (t.num_nodes if links else 0)
@@ -229,31 +188,15 @@ def _relative(load: FloatArray) -> FloatArray:
 
 
 def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
-    """Expect failures of switches as observed in the field, and what they cut off.
+    """Failures of switches to expect, as observed in the field, and what they cut off, by kind of switch.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        With switches, one of which can be lost at a time.
+    Columns ``switches``, ``failures per year``, ``hosts cut off`` by one on average, and ``host-hours per
+    year, low`` and ``high``, with repairs of 10 and of 100 minutes. A switch that touches hosts fails as a
+    top-of-rack switch does, any other as an aggregation switch: within a year with probability p, so at the
+    rate -ln(1 - p). Gill et al., SIGCOMM 2011 (rates); Govindan et al., SIGCOMM 2016 (four failures in five
+    last 10 to 100 minutes): rows ``NR-lit-gill-*`` and ``NR-lit-govindan-*``, taken from pages that quote
+    the papers.
 
-    Returns
-    -------
-    pandas.DataFrame
-        By kind of switch: ``switches``, ``failures per year``, ``hosts cut off`` by one on average, and
-        ``host-hours per year, low`` and ``high``, with repairs of 10 and of 100 minutes.
-
-    Notes
-    -----
-    A switch that touches hosts fails as a top-of-rack switch does, any other as an aggregation switch: within
-    a year with probability p, so at the rate -ln(1 - p). One survival for each switch, O(switches (n + m)).
-
-    References
-    ----------
-    Gill et al., SIGCOMM 2011 (rates); Govindan et al., SIGCOMM 2016 (four failures in five last 10 to 100
-    minutes): rows ``NR-lit-gill-*`` and ``NR-lit-govindan-*``, taken from pages that quote the papers.
-
-    Examples
-    --------
     >>> from relparallel.topology import leaf_spine
     >>> field_losses(leaf_spine(leaves=4, spines=2, hosts_per_leaf=8))["hosts cut off"].to_dict()
     {'leaf': 8.0, 'spine': 0.0}
@@ -272,8 +215,6 @@ def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
         found.append([t.kinds[t.node_kind[switch]], 1, tor if at_hosts[switch] else other, lost])
     frame = pd.DataFrame(found, columns=["kind", "switches", "failures per year", "hosts cut off"])
     hours = frame["failures per year"] * frame["hosts cut off"]
-    frame = frame.assign(**{
-        "host-hours per year, low": short * hours, "host-hours per year, high": long * hours,
-    })  # fmt: skip
+    frame["host-hours per year, low"], frame["host-hours per year, high"] = short * hours, long * hours
     by_kind = frame.groupby("kind", sort=False)
     return by_kind.sum().assign(**{"hosts cut off": by_kind["hosts cut off"].mean()})

@@ -8,13 +8,12 @@ replacement; parallel cables fail singly. Letters of the papers: ``N`` hosts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import pandas as pd
+from scipy.stats import t as student
 
-from relparallel._checks import Result, require_choice, require_int, require_probability, require_rng
+from relparallel._checks import require_int, require_probability
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.metrics.link_load import Split, ecmp_load, load_of
@@ -31,32 +30,13 @@ def aggregate_bottleneck_throughput(
 ) -> Estimate:
     """Aggregate bottleneck throughput of all-to-all traffic over all shortest paths, in host links.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Of a graph every node is a host. A node without ``transit`` is passed through by no path.
-    alive : bool array [n + m], optional
-        Which nodes, then which rows of ``edges``, work; all by default.
-    split : {"paths", "hops"}, optional
-        Evenly over all shortest paths, or at every node over the cables of all next hops; see `ecmp_load`.
+    Joined pairs / largest load, N(N-1)/max load in an intact network; n(N-1)/(n-1) in BCube. ``alive`` says
+    which nodes, then which rows of ``edges``, work, [n + m]; ``split``: evenly over all shortest "paths", or
+    at every node over the cables of all next "hops", see `ecmp_load`. Counts the ordered pairs of living
+    hosts that a path joins; the method says how many it does not. Of a graph every node is a host. Guo et
+    al., "BCube: a high performance, server-centric network architecture for modular data centers", SIGCOMM
+    2009, section 4.2, theorem 4.
 
-    Returns
-    -------
-    Estimate
-        Exact. Counts the ordered pairs of living hosts that a path joins; the method says how many it does
-        not. 0 where no path joins any two.
-
-    Notes
-    -----
-    Joined pairs / largest load, N(N-1)/max load in an intact network; n(N-1)/(n-1) in BCube.
-
-    References
-    ----------
-    Guo et al., "BCube: a high performance, server-centric network architecture for modular data centers",
-    SIGCOMM 2009, section 4.2, theorem 4.
-
-    Examples
-    --------
     >>> from relparallel.topology import bcube
     >>> float(aggregate_bottleneck_throughput(bcube(n=4, k=2)))
     84.0
@@ -66,8 +46,7 @@ def aggregate_bottleneck_throughput(
     return exactly(found.throughput, f"shortest paths, split evenly over {split}{apart}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class DegradedThroughput(Result):
+class DegradedThroughput(NamedTuple):
     """Scenarios of one share of failures."""
 
     throughput: FloatArray  #: [samples] of the pairs that a path joins [host links]
@@ -77,25 +56,10 @@ class DegradedThroughput(Result):
     @property
     def estimate(self) -> Estimate:
         """Mean throughput with its 95 % confidence interval over the scenarios (Student)."""
-        from scipy.stats import t as student
-
         n, mean = self.throughput.size, float(self.throughput.mean())
         width = float(student.ppf((1 + _CONFIDENCE) / 2, n - 1) * self.throughput.std(ddof=1) / n**0.5)
-        return Estimate(
-            value=mean,
-            lower=max(0.0, mean - width),
-            upper=mean + width,
-            method=f"mean of {n} scenarios, 95 % confidence",
-            exact=False,
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """Throughput and share of unreachable pairs, one row for each scenario."""
-        found = {"throughput": self.throughput, "unreachable": self.unreachable}
-        return pd.DataFrame(found).rename_axis("scenario")
-
-    def _said(self) -> str:
-        return f"{self.hosts} hosts, {self.estimate!r}, {self.unreachable.mean():.3%} of pairs apart"
+        method, low = f"mean of {n} scenarios, 95 % confidence", max(0.0, mean - width)
+        return Estimate(value=mean, lower=low, upper=mean + width, method=method, exact=False)
 
 
 def throughput_under_failures(
@@ -110,35 +74,10 @@ def throughput_under_failures(
 ) -> DegradedThroughput:
     """Aggregate bottleneck throughput with shares of the parts failed, over random scenarios.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Of a graph every node is a host. A node without ``transit`` is passed through by no path.
-    samples : int
-        Scenarios, at least 2.
-    rng : numpy.random.Generator
-        Draws what fails.
-    links, switches, servers : float, optional
-        Share of the cables, of the nodes that are no hosts and of the hosts, rounded to whole parts.
-    split : {"paths", "hops"}, optional
-        How traffic takes the shortest paths that are left; see `ecmp_load`.
+    Shares of the cables (``links``), of the nodes that are no hosts and of the hosts fail, rounded to whole
+    parts; pairs with a failed host are not counted. Each scenario is exact: one search to every class of
+    twin hosts. Guo et al., "BCube", SIGCOMM 2009, section 7; Wu et al., "MDCube", CoNEXT 2009, section 6.
 
-    Returns
-    -------
-    DegradedThroughput
-        Throughput and unreachable pairs of every scenario. Pairs with a failed host are not counted.
-
-    Notes
-    -----
-    Each scenario is exact: one search to every class of twin hosts. The interval is that of the mean over
-    scenarios.
-
-    References
-    ----------
-    Guo et al., "BCube", SIGCOMM 2009, section 7; Wu et al., "MDCube", CoNEXT 2009, section 6.
-
-    Examples
-    --------
     >>> from relparallel.topology import bcube
     >>> found = throughput_under_failures(bcube(n=4, k=1), 20, np.random.default_rng(1), links=0.1)
     >>> found.estimate.upper < 20.0  # of the intact network
@@ -146,17 +85,12 @@ def throughput_under_failures(
     """
     t = require_hosts(topology)
     require_int(samples=samples, at_least=2)
-    require_rng(rng=rng)
     require_probability(links=links, switches=switches, servers=servers)
-    for name, share in {"links": links, "switches": switches, "servers": servers}.items():
-        if np.ndim(share):
-            raise TypeError(f"{name} must be one probability, got {share!r}")
-    require_choice(("paths", "hops"), split=split)
-    shares = float(links), float(switches), float(servers)
+    shares = links, switches, servers
     rows = [_scenario(t, rng, shares, split) for _ in range(samples)]
     throughput, unreachable = np.array(rows).T
     hosts = t.num_hosts - round(shares[2] * t.num_hosts)
-    return DegradedThroughput(throughput=throughput, unreachable=unreachable, hosts=hosts)
+    return DegradedThroughput(throughput, unreachable, hosts)
 
 
 def _scenario(
