@@ -17,7 +17,7 @@ r         repairs at once                                  ``crews``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array
 
-from relparallel._checks import Result, instance, real, record, require_instance, require_int, whole
+from relparallel._checks import instance, real, record, require_int, whole
 from relparallel.reliability.repair.stationary import stationary_distribution
 
 FloatArray = NDArray[np.float64]
@@ -34,25 +34,12 @@ _MOST_STATES: Final = 300_000
 
 @record
 class RepairedParts:
-    """Equal parts of which a number has to be up; those beyond it are spares.
+    """Equal parts of which ``needed``, the first to work, have to be up; those beyond are spares.
 
-    Parameters
-    ----------
-    name : str
-        What they are.
-    count : int
-        Parts installed, n.
-    mtbf, mttr : float
-        Mean life of a working part, mean repair by one crew [s], above 0.
-    needed : int, optional
-        Parts that have to be up, m, at least 1 and at most ``count``. They are the first to work.
-    dormancy : float, optional
-        Failure rate of a spare over that of a working part, inside [0, 1].
-    common : float, optional
-        Share of the failures of a part that take the whole class with it, inside [0, 1).
+    ``mtbf`` is the mean life of a working part, ``mttr`` the mean repair by one crew [s]; ``dormancy`` the
+    failure rate of a spare over that of a working part, inside [0, 1]; ``common`` the share of the failures
+    of a part that take the whole class with it, inside [0, 1).
 
-    Examples
-    --------
     >>> RepairedParts(name="spine", count=4, mtbf=8.6e6, mttr=8.6e4, needed=3).needed
     3
     """
@@ -72,47 +59,22 @@ class RepairedParts:
 def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> RepairChain:
     """Parts of several classes, repaired by crews that they share, as a Markov chain.
 
-    Parameters
-    ----------
-    parts : sequence of RepairedParts
-        The classes, the first to be repaired first. The system is up while every class has what it needs.
-    crews : int, optional
-        Parts under repair at the same time; as many as are down where omitted.
+    The first class is the first to be repaired, and the system is up while every class has what it needs;
+    where ``crews`` is omitted, all that is down is under repair. With k of n parts down, min(n - k, m) work
+    and the rest stands by. One fails at rate l (1 - b) min(n - k, m) + l d max(n - k - m, 0), all together
+    at rate l b, and min(k, crews left) are repaired at rate u each. States: the product of n + 1 over the
+    classes. Trivedi, Bobbio, "Reliability and Availability Engineering", 2017, chapters 9 and 10; Fleming,
+    "A reliability model for common mode failures", General Atomic GA-A13284, 1975 (beta factor).
 
-    Returns
-    -------
-    RepairChain
-        Availability and mean times of the system.
-
-    Notes
-    -----
-    With k of n parts down, min(n - k, m) work and the rest stands by. One fails at rate
-    l (1 - b) min(n - k, m) + l d max(n - k - m, 0), all together at rate l b, and min(k, crews left)
-    are repaired at rate u each. States: the product of n + 1 over the classes.
-
-    References
-    ----------
-    Trivedi, Bobbio, "Reliability and Availability Engineering", 2017, chapters 9 and 10; Fleming, "A
-    reliability model for common mode failures", General Atomic GA-A13284, 1975 (beta factor).
-
-    Examples
-    --------
     >>> pair = RepairedParts(name="spine", count=2, mtbf=100.0, mttr=1.0)
     >>> chain = repair_chain([pair], crews=1)
     >>> round(chain.unavailability, 9), round(chain.mttf, 6)  # (3 l + u) / (2 l^2)
     (0.00019604, 5150.0)
     """
-    require_instance(Sequence, parts=parts)
-    for part in parts:
-        require_instance(RepairedParts, parts=part)
-    if not parts:
-        raise ValueError("parts must name a class, got none")
     counts = np.array([part.count for part in parts])
     states = float(np.prod(counts + 1.0))
     if states > _MOST_STATES:
         raise ValueError(f"parts must make at most {_MOST_STATES} states, got {states:.3g}")
-    if crews is not None:
-        require_int(crews=crews, at_least=1, at_most=10**9)
     # The largest class varies slowest: rates then run to near neighbours.
     order = np.argsort(-counts, kind="stable")
     down = np.empty((int(states), len(parts)), dtype=np.int64)
@@ -124,21 +86,19 @@ def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> Re
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RepairChain(Result):
+class RepairChain:
     """What a system of repaired parts does over time, from the rates between its states [1/s].
 
     ``down`` [states, classes]: parts of each class that are down, none in the first state.
 
-    Examples
-    --------
     >>> single = repair_chain([RepairedParts(name="leaf", count=1, mtbf=99.0, mttr=1.0)])
     >>> round(single.unavailability, 12), round(single.mtbf, 6), round(single.mttr, 6)
     (0.01, 100.0, 1.0)
     """
 
     parts: tuple[RepairedParts, ...]
-    down: NDArray[np.int64] = field(repr=False)
-    generator: csr_array = field(repr=False)
+    down: NDArray[np.int64]
+    generator: csr_array
 
     @cached_property
     def up(self) -> NDArray[np.bool_]:
