@@ -7,16 +7,14 @@ looked at could change an expectation by at most their probability times the ran
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
+from relparallel._checks import require_number
 from relparallel.metrics import survival
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
 from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
@@ -34,8 +32,7 @@ Measure = Callable[[Topology, BoolArray], float]
 _UNITS: Final = 60  # bits of all capacities together
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Performability(Result):
+class Performability(NamedTuple):
     """Expected value and distribution of what a network delivers, between proved bounds.
 
     ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states
@@ -74,27 +71,11 @@ class Performability(Result):
 
     def at_least(self, threshold: float) -> tuple[float, float]:
         """Bounds on the probability that at least so much is delivered."""
-        require_instance(float, threshold=require_real(threshold=threshold))
         seen = float(self.probability[self.delivered >= threshold].sum())
         open_ended = self.remainder if self.worst < threshold <= self.best else 0.0
         if threshold <= self.worst:
             return 1.0, 1.0
         return min(seen, 1.0), min(seen + open_ended, 1.0)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each value: its probability, and bounds on that of at least so much."""
-        bounds = np.array([self.at_least(float(x)) for x in self.delivered])
-        return pd.DataFrame(
-            {
-                "delivered": self.delivered,
-                "probability": self.probability,
-                "at least, lower": bounds[:, 0],
-                "at least, upper": bounds[:, 1],
-            }
-        )
-
-    def _said(self) -> str:
-        return f"expected value in [{self.lower:.9g}, {self.upper:.9g}] from {self.states} states"
 
 
 def performability(
@@ -116,59 +97,30 @@ def performability(
 ) -> Performability:
     """Expected value and distribution of what a network delivers when nodes and links fail independently.
 
-    Parameters
-    ----------
-    graph : Topology or networkx.Graph
-        The network. The parallel cables of a pair are one part, which fails when all of them do.
-    measure : {"connected_pairs", "max_flow"} or callable, optional
-        Share of the ordered pairs of hosts that a path joins; the most that flows from the sources to the
-        targets [the smallest capacity of a cable]; or a function of the topology and of bool [n + m], which
-        nodes, then which rows of ``edges``, are up.
-    link_up, node_up, link_down, node_down : as in `evaluate`, optional
-        Probabilities.
-    sources, targets : sequence of labels, optional
-        Of the flow, distinct; required for it.
-    worst : float, optional
-        No state delivers less.
-    best : float, optional
-        No state delivers more. The intact network where omitted: right unless a failure can help.
-    symmetric : bool, optional
-        Whether a function measures the same in states that a symmetry of the network carries into each
-        other. The named measures know it of themselves.
-    gap : float, optional
-        Probability that may stay unseen, in [0, 1].
-    most_states, most_sets : int, optional
-        It also ends after so many measured states, and states that they stand for.
+    ``measure``: "connected_pairs", share of the ordered pairs of hosts that a path joins; "max_flow", the
+    most that flows from the ``sources`` to the ``targets`` [the smallest capacity of a cable]; or a function
+    of the topology and of bool [n + m], which nodes, then which rows of ``edges``, are up; the parallel
+    cables of a pair are one part, which fails when all of them do. Chances are as in `evaluate`. No state
+    delivers less than ``worst`` or more than ``best``, by default the intact network: right unless a failure
+    can help. ``symmetric``: whether a function measures the same in states that a symmetry of the network
+    carries into each other; the named measures know it of themselves. The probability ``gap`` may stay
+    unseen; it also ends after ``most_states`` measured states, and ``most_sets`` that they stand for.
 
-    Returns
-    -------
-    Performability
-        With bounds that hold whatever the states do that were not looked at.
-
-    Notes
-    -----
     E = sum_s P(s) v(s) over the states seen, and v between worst and best in the others. States come in
     order of probability; those that a proved symmetry which keeps all probabilities (and the set of sources,
     and of targets) carries into each other are measured once. O(N log N) for N states, and the measures.
     Flows are found in whole units: exact for decimal capacities with a common unit above 2^-60 of their sum,
     else to 2^-30 of the smallest capacity for each cable of a cut.
 
-    References
-    ----------
     Meyer, "On evaluating the performability of degradable computing systems", IEEE Trans. Comput. 29, 1980;
     Li, Silvester, IEEE Trans. Commun. 32, 1984.
 
-    Examples
-    --------
     >>> import networkx as nx
     >>> found = performability(nx.cycle_graph(4), "max_flow", link_up=0.9, sources=[0], targets=[2], gap=0)
     >>> round(found.value, 12), found.states, found.sets  # two routes of 0.81
     (1.62, 16, 16)
     """
     t = as_topology(graph, name="graph")
-    require_flag(symmetric=symmetric)
-    require_real(gap=gap, at_least=0, at_most=1)
-    require_int(most_states=most_states, most_sets=most_sets, at_least=1, at_most=10**8)
     named = isinstance(measure, str) and measure in ("connected_pairs", "max_flow")
     if not named and not callable(measure):
         raise ValueError(f"measure must be connected_pairs, max_flow or a function, got {measure!r}")
@@ -189,28 +141,19 @@ def performability(
     mass = np.bincount(orbit, chances)
     chosen = np.argsort(-mass, kind="stable")[:most_states]
     rest = min(rest + float(np.delete(mass, chosen).sum()), 1.0)
-    least = require_instance(float, worst=require_real(worst=worst))
-    most = _value(value, t, np.ones(up.size, dtype=np.bool_)) if best is None else best
-    require_instance(float, best=require_real(best=most, at_least=least))
-    found = np.array([_measured(value, t, base, sets[first[i]], least, most) for i in chosen])
+    intact = np.ones(up.size, dtype=np.bool_)
+    most = require_number(measure=value(t, intact)) if best is None else float(best)
+    found = np.array([_measured(value, t, base, sets[first[i]], worst, most) for i in chosen])
     levels, level = np.unique(-found, return_inverse=True)
     return Performability(
         delivered=-levels,
         probability=np.minimum(np.bincount(level, mass[chosen]), 1.0),
         remainder=rest,
-        worst=least,
-        best=float(most),
+        worst=float(worst),
+        best=most,
         states=len(chosen),
         sets=int(np.bincount(orbit)[chosen].sum()),
     )
-
-
-def _value(value: Measure, t: Topology, alive: BoolArray) -> float:
-    """What a measure returns, if it is one number."""
-    found = require_real(measure=value(t, alive))
-    if np.ndim(found):
-        raise TypeError(f"measure must return one number, got {found!r}")
-    return float(found)
 
 
 def _measured(
@@ -220,7 +163,7 @@ def _measured(
     alive = ~base
     flipped = changed[changed >= 0]
     alive[flipped] = ~alive[flipped]
-    found = _value(value, t, alive)
+    found: float = require_number(measure=value(t, alive))
     slack = 1e-12 * max(abs(worst), abs(best))
     if not worst - slack <= found <= best + slack:
         raise ValueError(f"measure must stay between worst {worst:g} and best {best:g}, got {found!r}")
@@ -260,7 +203,6 @@ def _marks(
             continue
         if labels is None:
             raise TypeError(f"{name} must be one or more nodes with measure 'max_flow', got None")
-        require_instance((tuple, list, range, np.ndarray), **{name: labels})
         nodes = [node_index(t, name, label) for label in labels]
         if not nodes or len(set(nodes)) < len(nodes) or marks[nodes].any():
             raise ValueError(f"{name} must be one or more nodes, each named once, got {labels!r}")
@@ -319,9 +261,8 @@ def _whole_units(t: Topology) -> tuple[IntArray, int]:
     if total >= 2**_UNITS:
         fine = 2 ** (_UNITS - 1 - (total // whole[0]).bit_length())
         if fine < 2**30:
-            raise ValueError(
-                f"graph must have capacities within 2^29 of each other or with a common unit, got {kinds[:4]}"
-            )
+            known = "within 2^29 of each other or with a common unit"
+            raise ValueError(f"graph must have capacities {known}, got {kinds[:4]}")
         whole = [round(Fraction(fine * c, whole[0])) for c in whole]
     return np.array(whole, dtype=np.int64)[kind] * t.multiplicity, whole[0]
 

@@ -15,14 +15,13 @@ Barlow and Proschan, "Statistical Theory of Reliability and Life Testing", 1975,
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_int, require_real
+from relparallel._checks import require_real
 from relparallel.reliability.exact import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
@@ -35,8 +34,7 @@ FloatArray = NDArray[np.float64]
 Times = ArrayLike | Mapping[Any, float] | str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RepairableNetwork(Result):
+class RepairableNetwork(NamedTuple):
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
     ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum``
@@ -69,10 +67,14 @@ class RepairableNetwork(Result):
         """One row per part, the one whose repairs are worth most to speed up first."""
         share = self.shares / self.frequency if self.frequency > 0 else self.shares
         table = {
-            "part": self.names, "mtbf": self.mtbf, "mttr": self.mttr, "birnbaum": self.birnbaum,
+            "part": self.names,
+            "mtbf": self.mtbf,
+            "mttr": self.mttr,
+            "birnbaum": self.birnbaum,
             "share_of_failures": share,
-            "by_mtbf_hour": 3600 * self.by_mtbf, "by_mttr_hour": 3600 * self.by_mttr,
-        }  # fmt: skip
+            "by_mtbf_hour": 3600 * self.by_mtbf,
+            "by_mttr_hour": 3600 * self.by_mttr,
+        }
         order = np.argsort(-self.by_mttr, kind="stable")
         return pd.DataFrame(table).iloc[order].reset_index(drop=True)
 
@@ -89,36 +91,17 @@ def failure_frequency(
 ) -> RepairableNetwork:
     """How often the terminals lose each other, for how long, and how much every part adds to that.
 
-    Parameters
-    ----------
-    graph, terminals, max_states : as in `evaluate`
-        The network, and what must be connected.
-    link_mtbf : float, array [m], mapping or str
-        Mean time from the end of a repair to the next failure of a cable [s], above 0: one for all, one per
-        link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite if
-        not named), or the name of an attribute. By default nothing fails.
-    link_mttr : float, array [m], mapping or str, optional
-        Mean time to repair a cable [s], at least 0: needed for every link that fails.
-    node_mtbf, node_mttr : float, array [n], mapping or str, optional
-        Likewise of a node, by label.
+    ``link_mtbf`` is the mean time from the end of a repair to the next failure of a cable [s]: one for all,
+    one per link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite
+    if not named), or the name of an attribute; ``link_mttr`` the mean time to repair a cable [s], needed for
+    every link that fails; likewise of a node, by label. By default nothing fails. Parallel cables fail
+    alone: a link of k has q^k for q and k w q^(k-1) for w, and its derivatives are for all cables at once.
 
-    Returns
-    -------
-    RepairableNetwork
-
-    Notes
-    -----
-    Parallel cables fail alone: a link of k has q^k for q and k w q^(k-1) for w, and its derivatives are for
-    all cables at once.
-
-    Examples
-    --------
     >>> import networkx as nx
     >>> ring = failure_frequency(nx.cycle_graph(4), link_mtbf=3.6e6, link_mttr=3600.0)
     >>> print(f"every {ring.up_time / 3.6e6:.1f} thousand hours for {ring.down_time / 3600:.2f} hours")
     every 83.7 thousand hours for 0.50 hours
     """
-    require_int(max_states=max_states, at_least=1, at_most=2**28)
     topology = as_topology(graph)
     life, repair = _times(topology, graph, (link_mtbf, node_mtbf), (link_mttr, node_mttr))
     m, often, down = len(topology.edges), 1.0 / (life + repair), repair / (life + repair)
