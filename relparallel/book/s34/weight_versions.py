@@ -14,7 +14,8 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
     """
     items = int(timeline.item.max()) + 1
     if items < 3 * micro_batches or items % micro_batches:
-        raise ValueError(f"micro_batches must give three or more iterations of {items}, got {micro_batches}")
+        needed = "micro_batches must give three or more whole iterations"
+        raise ValueError(f"{needed} of {items}, got {micro_batches}")
     starts = np.full(items // micro_batches, np.inf)
     np.minimum.at(starts, timeline.item // micro_batches, timeline.start)
     first = starts.size // 2
