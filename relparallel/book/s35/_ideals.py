@@ -1,6 +1,6 @@
 """Groups of operators that share a device, the ideals of their order, and the best chain of ideals."""
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -14,8 +14,7 @@ FloatArray = NDArray[np.float64]
 Stages = list[tuple[int, list[int]]]  # device, groups
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(NamedTuple):
     """Operators that share a device, their order, and the sets of groups that an output joins."""
 
     member: IntArray  # group of each operator
@@ -24,7 +23,7 @@ class Groups:
     cpu: FloatArray
     memory: FloatArray
     banned: IntArray  # operators that accelerators cannot run
-    outputs: dict[frozenset[int], float] = field(repr=False)  # seconds, paid by a stage that parts the set
+    outputs: dict[frozenset[int], float]  # seconds, paid by a stage that parts the set
 
     @property
     def size(self) -> int:
@@ -81,21 +80,6 @@ class Groups:
         chain: nx.DiGraph[int] = nx.DiGraph()
         nx.add_path(chain, order)
         return chain
-
-    def require_room(self, problem: PartitionProblem, k: int, c: int, room: float) -> None:
-        """Refuse groups that no device can hold."""
-        if k + c == 0:
-            raise ValueError("accelerators and cpus must be at least one in all, got 0 of each")
-        lost = (self.memory > room) | (self.banned > 0)
-        if c == 0 and lost.any():
-            group = int(np.argmax(lost))
-            name = problem.names[int(np.argmax(self.member == group))]
-            if self.banned[group]:
-                raise ValueError(f"cpus must be >= 1 for {name!r}, which no accelerator runs, got 0")
-            raise ValueError(
-                f"memory must hold {self.memory[group]} bytes of {name!r} and those that share its device, "
-                f"got {room}"
-            )
 
 
 def _order(problem: PartitionProblem, member: IntArray) -> "nx.DiGraph[int]":
@@ -210,11 +194,10 @@ class Ideals:
                 counts[larger, touched[v]] += 1
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = float(np.nanmax(np.append(g.accelerator / g.cpu, 0.0)))
-        best, before = _chains(
-            self.begins, self.added, self.target, sums, counts,
-            g.costs, np.array([len(ends) for ends, _ in outputs], np.int16),
-            starts, np.array([e for held in touched for e in held], dtype=np.int64), k, c, room, below, gain,
-        )  # fmt: skip
+        ends_of = np.array([len(ends) for ends, _ in outputs], np.int16)
+        flat = np.array([e for held in touched for e in held], dtype=np.int64)
+        graph = self.begins, self.added, self.target, sums, counts
+        best, before = _chains(*graph, g.costs, ends_of, starts, flat, k, c, room, below, gain)
         at, (value, a, b) = len(self) - 1, min((best[-1, a, b], a, b) for a, b in np.ndindex(k + 1, c + 1))
         stages: Stages = []
         while at and value < np.inf:

@@ -93,7 +93,6 @@ def throughput_partition(
     c = problem.cpus if cpus is None else cpus
     require_choice(("auto", "ideals", "milp", "line", "blocks"), method=method)
     groups = Groups.of(problem, room, blocks=method == "blocks")
-    groups.require_room(problem, k, c, room)
     line = Ideals(groups, groups.line()).best_chain(k, c, room, np.inf)
     if method in ("line", "blocks"):
         if line is None:
@@ -129,10 +128,14 @@ def _priced(
     """The plan with these devices in the order of the pipeline, its loads taken anew."""
     loads, names = partition_loads(problem, device, k), np.array(problem.names, dtype=object)
     return Partition(
-        max_load=float(loads.max()), bound=min(bound, extra.get("latency", float(loads.max()))),
-        stages=tuple(tuple(names[device == place].tolist()) for place in used), stage_devices=tuple(used),
-        device=device, loads=loads, **extra,
-    )  # fmt: skip
+        max_load=float(loads.max()),
+        bound=min(bound, extra.get("latency", float(loads.max()))),
+        stages=tuple(tuple(names[device == place].tolist()) for place in used),
+        stage_devices=tuple(used),
+        device=device,
+        loads=loads,
+        **extra,
+    )
 
 
 def latency_partition(problem: PartitionProblem, *, method: str = "milp") -> Partition:

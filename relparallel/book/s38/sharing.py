@@ -159,12 +159,13 @@ def _place(free: Any, gpus: int, snug: bool) -> dict[int, int]:
 
 def _outcome(jobs: Sequence[SharedJob]) -> pd.DataFrame:
     """One row per job."""
-    table = pd.DataFrame({
+    columns = {
         "application": [job.application.name for job in jobs],
         "arrival": [job.arrival for job in jobs],
         "completion": [job.completion for job in jobs],
         "gpu_seconds": [job.service for job in jobs],
         "restarts": [job.starts - 1 for job in jobs],
         "failures": [job.failures for job in jobs],
-    }, index=pd.Index([job.name for job in jobs], name="name"))  # fmt: skip
+    }
+    table = pd.DataFrame(columns, index=pd.Index([job.name for job in jobs], name="name"))
     return table.assign(time=table["completion"] - table["arrival"])
