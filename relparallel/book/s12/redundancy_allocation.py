@@ -128,6 +128,8 @@ def redundancy_allocations(
 def _limits(cost: Any, weight: Any, others: Any) -> dict[str, NDArray[np.float64]]:
     """All limits by resource, as arrays of one length."""
     given = {r: value for r, value in (("cost", cost), ("weight", weight)) if value is not None}
+    if twice := set(given) & set(others or {}):
+        raise ValueError(f"limits must not limit {twice.pop()} twice")
     given |= others or {}
     checked = [np.atleast_1d(require_real(limits=value, at_least=0)) for value in given.values()]
     return dict(zip(given, np.broadcast_arrays(*checked), strict=True))

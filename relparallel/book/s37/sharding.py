@@ -52,6 +52,8 @@ def shards(
     if not set(split.values()) <= set(mesh) or len(set(split.values())) < len(split):
         raise ValueError(f"layout must map dimensions to different ones of {list(mesh)}, got {layout!r}")
     margins = halo or {}
+    if not set(margins) <= set(dims):
+        raise ValueError(f"halo must name dimensions of {list(dims)}, got {halo!r}")
     boxes = []
     for place in product(*map(range, mesh.values())):
         worker = dict(zip(mesh, place, strict=True))
@@ -155,7 +157,7 @@ def mesh_product(
     >>> mesh_product("bh,hx->bx", {"b": 8, "h": 6, "x": 4}, {"all": 2}, {"h": "all"})
     MeshProduct(held=(96.0, 48.0, 128.0), mesh=('all',), ranks=2, summed=128.0, multiplications=96.0)
     """
-    inputs, _, output = terms.partition("->")
+    inputs, output = terms.split("->")
     tensors = [*inputs.split(","), output]
     used = dict.fromkeys("".join(tensors))
     last = shards({dim: dims[dim] for dim in used}, mesh, layout)[-1]
