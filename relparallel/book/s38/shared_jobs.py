@@ -200,7 +200,7 @@ class Application:
 
 
 def modelled_application(
-    model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int]
+    model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int], name: str = "modelled"
 ) -> Application:
     """An application whose steps take what a fitted model says, with the same gradient noise all the time.
 
@@ -225,7 +225,7 @@ def modelled_application(
 
     progress: FloatArray = steps * np.arange(epochs + 1.0)
     return Application(
-        name="modelled",
+        name=name,
         model=model,
         progress=progress,
         smallest=smallest,
