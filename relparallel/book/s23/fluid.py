@@ -65,7 +65,8 @@ class FluidRun(NamedTuple):
 class FluidModel(ABC):
     """What all models of congestion control answer; `dcqcn` and the others are such.
 
-    Fields may be arrays that broadcast: answers have their shape.
+    N ``flows`` share a bottleneck of ``rate`` C [bytes/s] and hear of it ``feedback_delay`` [s] later; sizes
+    are bytes. Fields may be arrays that broadcast: answers have their shape.
     """
 
     models: ClassVar[tuple[str, ...]] = ("exact",)
