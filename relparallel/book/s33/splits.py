@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
 from relparallel.parallel import Placement
 from relparallel.parallel.group_links import groups_of
 from relparallel.plotting import PALETTE
@@ -17,40 +16,20 @@ _INNER = ("tensor", "context", "pipeline", "expert")
 
 
 def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4, failed: int = 0) -> Axes:
-    """Draw the GPUs of a job, node by node, with the part of the model that each one holds.
+    """The GPUs of a job, drawn node by node, with the part of the model that each one holds.
 
-    Parameters
-    ----------
-    placement : Placement
-        Strategy, and which GPU runs which rank.
-    ax : Axes
-        Where to draw.
-    gpus_per_node : int
-        GPUs in a row of the picture.
-    failed : int
-        The GPU that fails, crossed out.
+    A square for each GPU: layers from top to bottom, the width of a layer from left to right, what it holds
+    in blue, the share of the batch that it works on below. Arrows join groups that send activations or
+    tokens (blue) and replicas, which sum gradients (grey). The ``failed`` GPU is crossed out; a red frame:
+    stops with it.
 
-    Returns
-    -------
-    Axes
-        A square for each GPU: layers from top to bottom, the width of a layer from left to right, what it
-        holds in blue, the share of the batch that it works on below. Arrows join groups that send
-        activations or tokens (blue) and replicas, which sum gradients (grey). A red frame: stops with the
-        failed one.
-
-    Examples
-    --------
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.plotting import figure
     >>> fig, ax = figure(height=2.0)
     >>> len(draw_split(Placement(strategy=Strategy(tensor=4, data=2)), ax).texts)
     1
     """
-    require_instance(Placement, placement=placement)
-    require_instance(Axes, ax=ax)
-    require_int(gpus_per_node=gpus_per_node, at_least=1)
     gpus = placement.strategy.gpus
-    require_int(failed=failed, at_least=0, at_most=gpus - 1)
     place = np.array([(1.4 * (g % gpus_per_node), -2.0 * (g // gpus_per_node)) for g in range(gpus)])
     stops, held, share = _stopped(placement, failed), _held(placement), _shares(placement)
     for gpu, (x, y) in enumerate(place):
@@ -124,6 +103,14 @@ def _arrow(one: NDArray[np.float64], other: NDArray[np.float64], color: str) -> 
     begin, end = ((x + dx, y + dy) for (x, y), (dx, dy) in zip((one, other), shifts, strict=True))
     bend = -0.3 if shifts[0] == shifts[1] else 0.0
     return FancyArrowPatch(
-        begin, end, arrowstyle="<|-|>", mutation_scale=6, connectionstyle=f"arc3,rad={bend}", color=color,
-        linewidth=0.9, shrinkA=0.5, shrinkB=0.5, zorder=4,
-    )  # fmt: skip
+        begin,
+        end,
+        arrowstyle="<|-|>",
+        mutation_scale=6,
+        connectionstyle=f"arc3,rad={bend}",
+        color=color,
+        linewidth=0.9,
+        shrinkA=0.5,
+        shrinkB=0.5,
+        zorder=4,
+    )

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
 from relparallel.parallel._records import choice_record
@@ -20,37 +19,23 @@ from relparallel.workload import Transformer
 def best_stage_layers(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, **options: Any
 ) -> tuple[int, ...]:
-    """Return the layers of every stage that make the slowest stage as fast as can be, and that fit.
+    """Layers of every stage that make the slowest stage as fast as can be, and that fit.
 
-    Parameters
-    ----------
-    model, strategy, cluster, global_batch : Transformer, Strategy, Cluster, int
-        As for `step_time`; any schedule but Chimera, whose stages come in pairs.
-    **options
-        Of `evaluate`: software, precision, calibrated, storage, dropout, reserve.
+    Layers of every chunk in the order of the model, p v of them: ``stage_layers`` of `step_time`,
+    `step_timeline` and `memory`. Any schedule but Chimera, whose stages come in pairs; ``options`` are of
+    `evaluate`: software, precision, calibrated, storage, dropout, reserve.
 
-    Returns
-    -------
-    tuple of int
-        Layers of every chunk in the order of the model, p v of them: ``stage_layers`` of `step_time`,
-        `step_timeline` and `memory`.
-
-    Notes
-    -----
     A stage with l layers takes l a + h_i, h_i being the output layer on the stage that has it; its memory
-    bounds l by c_i. Every stage gets v layers; then the stage that would be the fastest with one more gets it
-    as long as it has room. No split has a faster slowest stage: let T be the time of the best one. As long as
-    a layer is left, some stage has fewer than the best split gives it, thus has room and stays within T with
-    one more; the stage that is chosen takes no longer than that. A step takes m times the slowest stage, and
-    the filling, which is not looked at and matters where micro-batches are few. Between equals, later stages
-    get more: they keep fewer micro-batches. Chunks of a stage differ by one at most. O(L (p + log p)).
+    bounds l by c_i. Every stage gets v layers; then the stage that would be the fastest with one more gets
+    it as long as it has room. No split has a faster slowest stage: let T be the time of the best one. As
+    long as a layer is left, some stage has fewer than the best split gives it, thus has room and stays
+    within T with one more; the stage that is chosen takes no longer than that. A step takes m times the
+    slowest stage, and the filling, which is not looked at and matters where micro-batches are few. Between
+    equals, later stages get more: they keep fewer micro-batches. Chunks of a stage differ by one at most.
+    O(L (p + log p)).
 
-    References
-    ----------
     Narayanan et al., "PipeDream", SOSP 2019, section 3.1. Fan et al., "DAPPLE", PPoPP 2021, section 4.
 
-    Examples
-    --------
     >>> from relparallel.hardware import cluster
     >>> gpt = Transformer(layers=32, hidden=4096, heads=32, vocabulary=250880, sequence=2048)
     >>> split = Strategy(tensor=2, pipeline=4)
@@ -58,7 +43,7 @@ def best_stage_layers(
     (9, 9, 9, 5)
     """
     costs = pricing(model, cluster, global_batch, **options)
-    chunks = require_instance(Strategy, strategy=strategy).pipeline * strategy.virtual_stages
+    chunks = strategy.pipeline * strategy.virtual_stages
     if chunks > model.layers or strategy.schedule == "chimera":
         raise ValueError(
             f"strategy must have at most {model.layers} chunks, as many as layers, and not be Chimera, "

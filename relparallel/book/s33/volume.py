@@ -4,20 +4,16 @@ L layers of hidden size h read s tokens of each of b sequences, in m micro-batch
 and e are the degrees, k the experts of a token, v the chunks per stage, psi the parameters of the model.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from relparallel._checks import Result, require_instance
 from relparallel.parallel.collective_time import RINGS
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
-Row = tuple[str, str, int, float, float]  # the fields of `Collective`
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Collective(Result):
+class Collective(NamedTuple):
     """One kind of communication that every GPU takes part in: ``payload`` bytes, so many times an iteration.
 
     The payload is the vector that is reduced, gathered or sent; of an all-to-all what a rank has.
@@ -37,22 +33,11 @@ class Collective(Result):
 
 
 def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: int) -> tuple[Collective, ...]:
-    """Return the communication of one training iteration.
+    """The communication of one training iteration of ``global_batch`` sequences over all replicas.
 
-    Parameters
-    ----------
-    model, strategy : Transformer, Strategy
-        The model, its degrees and choices; ``expert`` must be 1 where ZeRO shards the state.
-    global_batch : int
-        Sequences B of the iteration over all replicas.
+    Tensor, context, expert, pipeline, then data parallelism; degrees of 1 give none. ``expert`` must be 1
+    where ZeRO shards the state.
 
-    Returns
-    -------
-    tuple of Collective
-        Tensor, context, expert, pipeline, then data parallelism; degrees of 1 give none.
-
-    Notes
-    -----
     - Tensor: per layer and micro-batch 2 all-reduces of 2 b s h/c bytes forward and 2 backward, 2 more when
       all layers are recomputed; sequence parallelism replaces each by a reduce-scatter and an all-gather.
     - Context: per layer and micro-batch the keys and values of the whole sequence are gathered in both
@@ -67,15 +52,11 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
 
     Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4. Rajbhandari et al., SC 2020.
 
-    Examples
-    --------
     >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> strategy = Strategy(tensor=8, pipeline=8, data=16)
     >>> [(c.degree, round(c.bytes_sent / 1e9, 1)) for c in strategy_collectives(gpt, strategy, 1536)]
     [('tensor', 405.9), ('pipeline', 8.5), ('data', 10.2)]
     """
-    require_instance(Transformer, model=model)
-    require_instance(Strategy, strategy=strategy)
     if (strategy.expert > 1 or strategy.experts_over_tensor) and strategy.zero_stage > 0:
         raise ValueError(
             f"strategy must have expert 1 or zero_stage 0, got {strategy.expert} and {strategy.zero_stage}"
@@ -86,15 +67,11 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
             f"got {strategy.expert}"
         )
     m = strategy.micro_batches(global_batch)
-    rows = [*_passes(model, strategy, m), *_data(model, strategy)]
-    every = [
-        Collective(kind=kind, degree=degree, ranks=ranks, payload=payload, times=times)
-        for kind, degree, ranks, payload, times in rows
-    ]
+    every = [*_passes(model, strategy, m), *_data(model, strategy)]
     return tuple(collective for collective in every if collective.bytes_sent > 0)
 
 
-def _passes(model: Transformer, s: Strategy, m: int) -> list[Row]:
+def _passes(model: Transformer, s: Strategy, m: int) -> list[Collective]:
     """What the passes of m micro-batches send."""
     tokens, layers = s.micro_batch * model.sequence, m * model.layers / s.pipeline
     activation = _HALF * tokens * model.hidden / s.context  # between two layers on a context-parallel rank
@@ -106,15 +83,15 @@ def _passes(model: Transformer, s: Strategy, m: int) -> list[Row]:
     untouched = mixtures / 2 if whole > 1 and model.shared_experts == 0 else 0  # by tensor parallelism
     boundaries = s.pipeline * s.virtual_stages - 1
     return [
-        *((kind, "tensor", s.tensor, activation, layers * times - untouched) for kind in kinds),
-        ("all_gather", "context", s.context, keys, gathers * layers),
-        ("reduce_scatter", "context", s.context, keys, layers),
-        ("all_to_all", "expert", s.expert, activation * model.active_experts / whole, mixtures),
-        ("send", "pipeline", s.pipeline, activation, 2 * m * boundaries / s.pipeline),
+        *(Collective(kind, "tensor", s.tensor, activation, layers * times - untouched) for kind in kinds),
+        Collective("all_gather", "context", s.context, keys, gathers * layers),
+        Collective("reduce_scatter", "context", s.context, keys, layers),
+        Collective("all_to_all", "expert", s.expert, activation * model.active_experts / whole, mixtures),
+        Collective("send", "pipeline", s.pipeline, activation, 2 * m * boundaries / s.pipeline),
     ]
 
 
-def _data(model: Transformer, strategy: Strategy) -> list[Row]:
+def _data(model: Transformer, strategy: Strategy) -> list[Collective]:
     """What the replicas send."""
     replicas, split = strategy.data * strategy.context, strategy.tensor * strategy.pipeline
     payload = _HALF * model.parameters / split
@@ -123,13 +100,14 @@ def _data(model: Transformer, strategy: Strategy) -> list[Row]:
         apart = strategy.expert * whole > 1
         own = model.mixture_layers * model.experts * model.expert_weights if apart else 0
         experts = _HALF * own / split
+        ranks, held = replicas * whole // strategy.expert, experts * whole / strategy.expert
         return [
-            ("all_reduce", "data", replicas, payload - experts, 1),
-            ("all_reduce", "data", replicas * whole // strategy.expert, experts * whole / strategy.expert, 1),
+            Collective("all_reduce", "data", replicas, payload - experts, 1),
+            Collective("all_reduce", "data", ranks, held, 1),
         ]
     ranks, gathers = strategy.shard_group, 2 if strategy.zero_stage == 3 else 1
     return [
-        ("reduce_scatter", "data", ranks, payload, 1),
-        ("all_reduce", "data", strategy.state_copies * strategy.context, payload / ranks, 1),
-        ("all_gather", "data", ranks, payload, gathers),
+        Collective("reduce_scatter", "data", ranks, payload, 1),
+        Collective("all_reduce", "data", strategy.state_copies * strategy.context, payload / ranks, 1),
+        Collective("all_gather", "data", ranks, payload, gathers),
     ]
