@@ -119,7 +119,6 @@ def test_a_twist_of_the_last_circuits_shortens_a_long_slice():
             lambda: reconfigure(fat_tree(4), [(0, 1)]),
             "topology must be one of the designs helios, c_through, tpu_v4",
         ),
-        (lambda: reconfigure("tree", [(0, 1)]), "topology must be Topology"),
         (lambda: reconfigure(c_through(2, 2, 2), [(0, 4)]), "matching must be integers >= 0 and <= 3"),
         (lambda: reconfigure(c_through(2, 2, 2), [(1, 1)]), "matching must join two different groups"),
         (

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int
+from relparallel._checks import require_choice
 from relparallel.drawing.grids import is_nvswitch, is_tiered
 from relparallel.topology import Topology, as_topology
 
@@ -17,25 +17,13 @@ IntArray = NDArray[np.int64]
 
 
 def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None = None) -> Topology:
-    """Part of a Clos network or a cluster that is enough for a picture.
+    """Part of a Clos network or a cluster, with tiers above its hosts, that is enough for a picture.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        With tiers: hosts below, switches above.
-    shown : Mapping of str to int, optional
-        How many nodes of a kind to keep in every pod, and of those in none, at least 1: spread evenly. Kinds
-        that are not named are kept whole.
+    ``shown`` says how many nodes of a kind to keep in every pod, and of those in none, spread evenly; kinds
+    that are not named are kept whole. Hosts on one NVSwitch, or else on one switch, are one node:
+    ``node_attributes["count"]`` is the number of hosts in it, ``node_attributes["of"]`` how many nodes there
+    were in its row. For pictures alone: it no longer agrees with the closed forms of its design.
 
-    Returns
-    -------
-    Topology
-        Hosts on one NVSwitch, or else on one switch, are one node. ``node_attributes["count"]`` is the
-        number of hosts in it, ``node_attributes["of"]`` how many nodes there were in its row. For pictures
-        alone: it no longer agrees with the closed forms of its design.
-
-    Examples
-    --------
     >>> from relparallel.topology import vl2
     >>> abridge(vl2(d_a=4, d_i=4)).node_attributes["count"][:2].tolist()
     [20, 20]
@@ -43,10 +31,9 @@ def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None 
     t = as_topology(topology, name="topology")
     if not is_tiered(t):
         raise ValueError(f"topology must have tiers above its hosts, got {t!r}")
-    kept = {} if shown is None else dict(require_instance(Mapping, shown=shown))
-    for kind, most in kept.items():
+    kept = dict(shown or {})
+    for kind in kept:
         require_choice(t.kinds, shown=kind)
-        require_int(shown=most, at_least=1)
     into = _merged_into(t)
     alone = np.flatnonzero(into == np.arange(t.num_nodes))
     chosen, of = _spread_out(t, into, alone, kept)

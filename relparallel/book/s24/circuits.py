@@ -4,22 +4,21 @@
 from 0. A circuit is dark while it is rewired: the hold time is weighed against the reconfiguration time.
 """
 
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
 
-from relparallel._checks import Result, require_flag, require_int, require_real
-from relparallel.topology._arrays import FloatArray, read_only
+from relparallel._checks import require_real
+from relparallel.topology._arrays import FloatArray
 from relparallel.topology.designs.optical import optics
 from relparallel.topology.fabric import Topology
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CircuitSchedule(Result):
+class CircuitSchedule(NamedTuple):
     """Circuits chosen for a demand, epoch by epoch, and what they carry."""
 
     matchings: tuple[tuple[tuple[int, int], ...], ...]  #: of every epoch the pairs of groups joined
@@ -43,16 +42,6 @@ class CircuitSchedule(Result):
         """What circuits carry per second, dark times included [bytes/s]."""
         return float(self.carried.sum()) / self.duration if self.matchings else 0.0
 
-    def to_frame(self) -> pd.DataFrame:
-        """Start [s], circuits and bytes carried, by epoch from 1."""
-        epoch = np.arange(len(self.matchings))
-        columns = {
-            "start": epoch * (self.hold_time + self.reconfiguration_time),
-            "circuits": [len(pairs) for pairs in self.matchings],
-            "carried": self.carried,
-        }
-        return pd.DataFrame(columns, index=pd.Index(epoch + 1, name="epoch"))
-
 
 def schedule_circuits(
     topology: Topology,
@@ -63,40 +52,22 @@ def schedule_circuits(
     *,
     directed: bool = False,
 ) -> CircuitSchedule:
-    """Choose circuits by demand: in every epoch the matching of groups that carries most.
+    """Circuits by demand.
 
-    Parameters
-    ----------
-    topology : Topology
-        Built by `helios` or `c_through`.
-    demand : float array [groups, groups]
-        What waits in each pod or rack for each other [bytes]; zero on the diagonal.
-    hold_time : float
-        How long circuits stand in every epoch [s], above 0.
-    reconfiguration_time : float
-        How long circuits are dark before [s].
-    epochs : int, optional
-        How often they are chosen, at least 1.
-    directed : bool, optional
-        Whether a group may send by light to one group while it receives from another (Helios); the pairs of
-        the matchings are then (from, to).
+    in every epoch the matching of groups of `helios` or `c_through` that carries most.
 
-    Returns
-    -------
-    CircuitSchedule
-        Matchings, what they carry, and what remains (Farrington et al., SIGCOMM 2010, section 4; Wang et al.,
-        SIGCOMM 2010, section 3.3).
+    ``demand`` [groups, groups] is what waits in each pod or rack for each other [bytes], zero on the
+    diagonal; circuits stand ``hold_time`` [s] in each of ``epochs``, and are dark for
+    ``reconfiguration_time`` [s] before. With ``directed`` a group may send by light to one group while it
+    receives from another (Helios); the pairs of the matchings are then (from, to).
 
-    Notes
-    -----
     A circuit of capacity C carries min(d, C hold_time) in each direction; that is its weight. A matching of
     largest weight is found by Edmonds' blossom algorithm, a directed one as an assignment; O(groups^3).
     Where a pod has several circuits, each circuit switch in turn takes the best matching of what the ones
     before it leave. A longer hold time loses less of the time to rewiring, hold/(hold + reconfiguration),
-    but keeps circuits whose demand has run dry.
+    but keeps circuits whose demand has run dry. Farrington et al., SIGCOMM 2010, section 4; Wang et al.,
+    SIGCOMM 2010, section 3.3.
 
-    Examples
-    --------
     >>> from relparallel.topology import c_through
     >>> t = c_through(aggregations=1, racks_per_aggregation=4, hosts_per_rack=4)
     >>> demand = [[0, 9, 8, 0], [0, 0, 0, 8], [0, 0, 0, 1], [0, 0, 0, 0]]
@@ -106,8 +77,6 @@ def schedule_circuits(
     group, fibres, capacity = optics(topology)
     require_real(hold_time=hold_time, above=0)
     require_real(reconfiguration_time=reconfiguration_time, at_least=0)
-    require_int(epochs=epochs, at_least=1)
-    require_flag(directed=directed)
     waiting = np.array(require_real(demand=demand, at_least=0))
     if waiting.shape != (group.size,) * 2 or np.any(np.diagonal(waiting)):
         raise ValueError(
@@ -119,51 +88,30 @@ def schedule_circuits(
         rounds = [_serve_heaviest(waiting, capacity * hold_time, directed) for _ in range(fibres)]
         matchings.append(tuple(sorted(chain(*rounds))))
         carried.append(before - waiting.sum())
-    return CircuitSchedule(
-        matchings=tuple(matchings),
-        carried=read_only(np.array(carried)),
-        remaining=read_only(waiting),
-        hold_time=hold_time,
-        reconfiguration_time=reconfiguration_time,
-    )
+    return CircuitSchedule(tuple(matchings), np.array(carried), waiting, hold_time, reconfiguration_time)
 
 
 def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
-    """Demand between racks or pods, as c-Through estimates it: what waits in the hosts' socket buffers.
+    """Demand between racks or pods [bytes], as c-Through estimates it.
 
-    Parameters
-    ----------
-    topology : Topology
-        Built by `helios` or `c_through`.
-    waiting : float array [hosts, hosts]
-        Bytes that wait in each host for each other.
+    what waits in the hosts' socket buffers.
 
-    Returns
-    -------
-    float array [groups, groups]
-        Sums over the hosts of each pair of groups, zero on the diagonal: that traffic needs no circuit (Wang
-        et al., SIGCOMM 2010, section 4.1).
+    Sums over the hosts of each pair of groups of what waits in each host for each other, [hosts, hosts];
+    zero on the diagonal: that traffic needs no circuit (Wang et al., SIGCOMM 2010, section 4.1).
 
-    Examples
-    --------
     >>> from relparallel.topology import c_through
     >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=2)
     >>> circuit_demand(t, [[0, 9, 1, 2], [0, 0, 3, 0], [4, 0, 0, 0], [0, 0, 0, 0]]).tolist()
     [[0.0, 6.0], [4.0, 0.0]]
     """
     groups, hosts = optics(topology)[0].size, topology.num_hosts
-    bytes_waiting = require_real(waiting=waiting, at_least=0)
-    if np.shape(bytes_waiting) != (hosts, hosts):
-        raise ValueError(f"waiting must be [{hosts}, {hosts}], one row for each host, got {waiting!r:.80}")
     each = hosts // groups
-    summed = np.reshape(bytes_waiting, (groups, each, groups, each)).sum(axis=(1, 3))
+    summed = np.reshape(waiting, (groups, each, groups, each)).sum(axis=(1, 3))
     return np.where(np.eye(groups, dtype=bool), 0.0, summed)
 
 
 def _serve_heaviest(waiting: FloatArray, most: float, directed: bool) -> list[tuple[int, int]]:
     """Match the groups that have most for each other, and take what one circuit each carries from it."""
-    from scipy.optimize import linear_sum_assignment
-
     weight = np.minimum(waiting, most)
     if directed:
         i, j = linear_sum_assignment(weight, maximize=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from relparallel._checks import require_instance
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, IntArray
 from relparallel.topology.designs.direct import CUBE, on_switches
@@ -16,43 +15,30 @@ from relparallel.topology.parts import LINK_CAPACITY
 
 
 def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:
-    """Wire the optical circuits of a network anew; those it has are taken down.
+    """The network with its optical circuits wired anew; those it has are taken down.
 
-    Parameters
-    ----------
-    topology : Topology
-        Built by `helios`, `c_through` or `tpu_v4`, with circuits or without.
-    matching : sequence of int, pairs or triples
-        Helios and c-Through: pairs of pods or racks to join, numbered from 0; a pair named twice gets two
-        circuits. TPU v4: triples (dimension, i, j) join the last face of cube i along that dimension, chip by
-        chip, to the first face of cube j; cubes have the numbers of ``topology.pod``.
+    Of Helios and c-Through ``matching`` has pairs of pods or racks to join, numbered from 0; a pair named
+    twice gets two circuits, and a cable for a circuit is w wavelengths wide for Helios. Of TPU v4: triples
+    (dimension, i, j) join the last face of cube i along that dimension, chip by chip, to the first face of
+    cube j; cubes have the numbers of ``topology.pod``.
 
-    Returns
-    -------
-    Topology
-        The other cables as they were, and a cable for every circuit: w wavelengths wide for Helios.
-
-    Notes
-    -----
     The fibres of a Helios pod send and receive separately, so any choice that respects their number is
     possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem). The 16
     switches of a dimension of a TPU v4 pod each join any last faces to any first faces; rings give the torus
-    of the slice, shifted rings a twisted one. Source: Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM
-    2010; Jouppi et al., ISCA 2023, section 2.
+    of the slice, shifted rings a twisted one. Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM 2010;
+    Jouppi et al., ISCA 2023, section 2.
 
-    Examples
-    --------
     >>> from relparallel.topology import c_through
     >>> tree = c_through(aggregations=2, racks_per_aggregation=2, hosts_per_rack=4)
     >>> reconfigure(tree, [(0, 3), (1, 2)]).num_links - tree.num_links
     2
     """
-    t: Topology = require_instance(Topology, topology=topology)
+    t = topology
     if t.meta.name == "tpu_v4":
         return _with_faces_joined(t, matching)
     require_design(t, *HYBRID, "tpu_v4")
     group, fibres, capacity = optics(t)
-    pairs = group_pairs("matching", matching, group.size, fibres)
+    pairs = _group_pairs(matching, group.size, fibres)
     circuits, parallel = _arrays.merged(group[pairs], t.num_nodes)
     kept = np.asarray(~np.isin(t.edges, group).all(axis=1))
     wired, _ = _rewired(t, kept, circuits, parallel, capacity)
@@ -84,9 +70,8 @@ def _with_faces_joined(t: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     within = np.stack(np.unravel_index(np.arange(t.num_nodes), t.meta.parameters["dims"])) % CUBE
     chip = np.lexsort((*within[::-1], place)).reshape(cube.size, CUBE, CUBE, CUBE)
     if np.any(found[:, 0] > 2) or not np.isin(found[:, 1:], cube).all():
-        raise ValueError(
-            f"matching must name dimensions 0 to 2 and cubes among {cube.tolist()}, got {found.tolist()}"
-        )
+        known = f"dimensions 0 to 2 and cubes among {cube.tolist()}"
+        raise ValueError(f"matching must name {known}, got {found.tolist()}")
     for end in (1, 2):
         if len(np.unique(found[:, [0, end]], axis=0)) < len(found):
             raise ValueError(f"matching must leave every face in one circuit, got {found.tolist()}")
@@ -102,12 +87,11 @@ def _with_faces_joined(t: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     return on_switches(wired, np.concatenate([np.full(kept.sum(), -1), switch])[order])
 
 
-def group_pairs(name: str, pairs: Sequence[Sequence[int]], groups: int, circuits: int | None) -> IntArray:
-    """Check pairs of two different groups, none in more pairs than it has circuits."""
-    found = _arrays.integers(name, pairs, -1, 2, at_most=groups - 1)  # type: ignore[arg-type]
+def _group_pairs(matching: Sequence[Sequence[int]], groups: int, circuits: int) -> IntArray:
+    """Pairs of two different groups, none in more pairs than it has circuits."""
+    found = _arrays.integers("matching", matching, -1, 2, at_most=groups - 1)  # type: ignore[arg-type]
     if np.any(found[:, 0] == found[:, 1]):
-        raise ValueError(f"{name} must join two different groups, got {found.tolist()}")
-    used = np.bincount(found.ravel(), minlength=groups)
-    if circuits is not None and used.max() > circuits:
-        raise ValueError(f"{name} must leave every group at most {circuits} circuits, got {found.tolist()}")
+        raise ValueError(f"matching must join two different groups, got {found.tolist()}")
+    if np.bincount(found.ravel(), minlength=groups).max() > circuits:
+        raise ValueError(f"matching must leave every group at most {circuits} circuits, got {found.tolist()}")
     return found

@@ -107,9 +107,8 @@ def test_without_demand_or_fibres_there_are_no_circuits():
 
 def test_what_the_caller_gave_is_not_changed():
     demand = LINK_CAPACITY * (1 - np.eye(4))
-    found = schedule_circuits(c_through(1, 4, 4), demand, 1.0, 0.0)
+    schedule_circuits(c_through(1, 4, 4), demand, 1.0, 0.0)
     assert demand.sum() == 12 * LINK_CAPACITY
-    assert not found.carried.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,6 @@ def test_what_the_caller_gave_is_not_changed():
         ({"demand": -np.ones((4, 4))}, "demand must be a number >= 0"),
         ({"hold_time": 0}, "hold_time must be"),
         ({"reconfiguration_time": -1}, "reconfiguration_time must be"),
-        ({"epochs": 0}, "epochs must be"),
     ],
 )
 def test_bad_arguments_are_named(changed, error):
