@@ -7,15 +7,14 @@ that do other work are pre-empted one by one where servers are missing.
 """
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import real, record, require_int, require_rng, whole
+from relparallel._checks import real, record, require_int, whole
 from relparallel.metrics import Estimate
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
@@ -30,8 +29,7 @@ BUCKETS = ("work", "recovery", "selection", "preemption", "stall")
 ACTIVE, IDLE, SPARE, AUTOMATIC, MANUAL, QUEUED = 0, 2, 4, 6, 8, 10  # good ones here, bad ones one further
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FleetStudy:
+class FleetStudy(NamedTuple):
     """Replications of a job on a fleet."""
 
     failures: NDArray[np.int64]  # of each replication
@@ -80,9 +78,8 @@ class Fleet:
     misdiagnosed: float = real(at_least=0, at_most=1, default=0.0)  # and that it is another of the job's
 
     def __post_init__(self) -> None:
-        require_int(
-            working_pool=self.working_pool, at_least=self.servers + self.standbys, at_most=MOST_SERVERS
-        )
+        fewest = self.servers + self.standbys
+        require_int(working_pool=self.working_pool, at_least=fewest, at_most=MOST_SERVERS)
 
     @property
     def repair_works(self) -> float:
@@ -110,8 +107,7 @@ class Fleet:
 
         Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
         """
-        require_int(replications=replications, at_least=2, at_most=10**6)
-        require_rng(rng=rng)
+        require_int(replications=replications, at_least=2)
         parts = map_chunks(self._run, spawn_streams(rng, replications), executor)
         spent = pd.DataFrame(np.array([part[1] for part in parts]), columns=list(BUCKETS))
         return FleetStudy(failures=np.array([part[0] for part in parts]), buckets=spent)
@@ -122,11 +118,17 @@ class Fleet:
         repairs = (1 / self.automatic_repair, 1 / self.manual_repair)
         outcomes = (self.to_manual, self.automatic_fails, self.manual_fails)
         failures = _run_fleet(
-            rng, self.servers, self.standbys, self._places(rng), self.work,
+            rng,
+            self.servers,
+            self.standbys,
+            self._places(rng),
+            self.work,
             np.array([1.0, 1 + self.bad_factor]) * self.failure_rate,
             np.array([self.recovery, self.selection, self.preemption]),
-            np.array([*repairs, *outcomes]), np.array([self.diagnosed, self.misdiagnosed]), spent,
-        )  # fmt: skip
+            np.array([*repairs, *outcomes]),
+            np.array([self.diagnosed, self.misdiagnosed]),
+            spent,
+        )
         return failures, spent
 
     def _places(self, rng: np.random.Generator) -> NDArray[np.int64]:
