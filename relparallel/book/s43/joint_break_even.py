@@ -1,14 +1,13 @@
 """From which failure rate on the fastest strategy is not the best one."""
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from relparallel._checks import Result, require_choice, require_instance
+from relparallel._checks import require_choice
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import JointSearch, Site
 from relparallel.parallel import Strategy
@@ -18,8 +17,7 @@ LEAST: Final = 1e-6  # of the given rates, where the numeric root is looked for
 MOST: Final = 1e4
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BreakEven(Result):
+class BreakEven(NamedTuple):
     """Where the fastest strategy loses its lead.
 
     The fastest strategy that keeps its state through a failure and the one that overtakes it first; failures
@@ -39,28 +37,17 @@ class BreakEven(Result):
 def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven:
     """Failure rate of a node from which the fastest elastic strategy is not the best one.
 
-    Parameters
-    ----------
-    plan : JointPlan
-        Of `joint`, with a policy that drops replicas, a shrinking batch and failures of single nodes only.
-        Strategies that fill the cluster are compared, those whose state survives the loss of a replica.
-    checkpoint : str, optional
-        Which checkpoints; those of the plan where omitted.
+    root and closed form.
 
-    Returns
-    -------
-    BreakEven
-        The rate twice: root and closed form.
+    ``plan`` is of `joint`, with a policy that drops replicas, a shrinking batch and failures of single nodes
+    only, and ``checkpoint`` names its checkpoints where others than its own are meant. Strategies that fill
+    the cluster are compared, those whose state survives the loss of a replica.
 
-    Notes
-    -----
     Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r, r the repair as it
-    counts outside pauses, see `goodput`; the fastest A is overtaken first by the B with the smallest lam. The
-    time of pauses and checkpoints cancels. Numeric: the factor of all rates at which the score of A is the
-    best score of all others, by Brent's method on `JointSearch`.
+    counts outside pauses, see `goodput`; the fastest A is overtaken first by the B with the smallest lam.
+    The time of pauses and checkpoints cancels. Numeric: the factor of all rates at which the score of A is
+    the best score of all others, by Brent's method on `JointSearch`.
 
-    Examples
-    --------
     >>> from relparallel.hardware import cluster
     >>> from relparallel.optimize import joint
     >>> from relparallel.workload import transformer
@@ -70,7 +57,7 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
     (8, 4, True)
     """
-    search: JointSearch = require_instance(JointPlan, plan=plan).search
+    search: JointSearch = plan.search
     policy = next((name for name, recovery in search.recoveries.items() if recovery.drops), None)
     if policy is None:
         raise ValueError(f"plan must have a policy that drops replicas, got {', '.join(search.recoveries)}")
@@ -90,10 +77,11 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
         """Score of the fastest over the best of all others, minus 1, at a multiple of all rates."""
         asked = search.at(math.exp(log_scale))
         mine = asked.choice(place, first, policy, name)
-        best = asked.best(
-            lambda one, row: one is asked.sites[place] and row != first and bool(np.isfinite(units[row])),
-            (policy,), (name,),
-        )  # fmt: skip
+
+        def rival(one: Site, row: int) -> bool:
+            return one is asked.sites[place] and row != first and bool(np.isfinite(units[row]))
+
+        best = asked.best(rival, (policy,), (name,))
         return 1.0 if best is None or mine is None else mine.score / best.score - 1
 
     if math.isfinite(closed[other]):
@@ -101,11 +89,9 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
         rate = site.failures.node_rate * math.exp(root)
     else:
         other, rate = first, math.inf
-    return BreakEven(
-        fastest=site.fastest.grid[first], other=site.fastest.grid[other], rate=rate,
-        closed_rate=float(closed[other]), nodes=int(units[first]), other_nodes=int(units[other]),
-        speedup=float(site.fastest.time[other] / site.fastest.time[first]),
-    )  # fmt: skip
+    grid, speedup = site.fastest.grid, float(site.fastest.time[other] / site.fastest.time[first])
+    closed_rate, replicas = float(closed[other]), (int(units[first]), int(units[other]))
+    return BreakEven(grid[first], grid[other], rate, closed_rate, *replicas, speedup)
 
 
 def _units(site: Site) -> NDArray[np.float64]:
