@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.parallel.group_links import groups_of
@@ -26,9 +25,12 @@ def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) 
     counted = part.parts is not None
     width = len(part.gpus) if counted else cluster.gpus_per_part(part.level)
     groups = {
-        "tensor groups": placement.tensor_groups, "stages": placement.stages, "replicas": placement.replicas,
-        "expert groups": groups_of(placement, "expert"), "shard groups": placement.shard_groups,
-    }  # fmt: skip
+        "tensor groups": placement.tensor_groups,
+        "stages": placement.stages,
+        "replicas": placement.replicas,
+        "expert groups": groups_of(placement, "expert"),
+        "shard groups": placement.shard_groups,
+    }
     return {"ranks": width} | {
         name: int(
             np.isin(found, part.gpus).any(axis=1).sum() if counted else groups_per_part(found, width).max()
@@ -40,33 +42,17 @@ def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) 
 def consequences(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0
 ) -> pd.DataFrame:
-    """List what one failure of each class does to a job.
+    """What one failure of each class does to a job, one row for each class and kind of part.
 
-    Parameters
-    ----------
-    model, checkpointing, recovery, spares : FailureModel, Checkpointing, Recovery, int
-        As for `goodput`.
+    How many parts and failures per day, what is behind one part, nodes missing until repaired, whether state
+    is lost, whether the job goes back; then mean work done twice [s], time stopped [s], and the share of the
+    throughput afterwards, with all else up. Arguments are those of `goodput`.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each class and kind of part: how many parts and failures per day, what is behind one
-        part, nodes missing until repaired, whether state is lost, whether the job goes back; then mean work
-        done twice [s], time stopped [s], and the share of the throughput afterwards, with all else up.
-
-    Notes
-    -----
     Work done twice: a failure finds the job a truncated exponential time 1/L - P/(e^{L P} - 1) after the
     point that it goes back to, points of the level read being P apart and failures that go back striking at
-    rate L: exact for one level without delay. Stopped: detection, then restart and reading, or the pause.
-    O(classes).
+    rate L: exact for one level without delay (Daly 2006 for the time since the last checkpoint). Stopped:
+    detection, then restart and reading, or the pause. O(classes).
 
-    References
-    ----------
-    Daly 2006 for the time since the last checkpoint.
-
-    Examples
-    --------
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.training import failure_model, remote
     >>> model = failure_model(Cluster(nodes=2048), Strategy(tensor=8, pipeline=16, data=128))
@@ -75,17 +61,15 @@ def consequences(
     >>> int(table.loc["Faulty GPU", "replicas"]), float(table.loc["Faulty GPU", "stopped / s"])
     (1, 30.0)
     """
-    require_int(spares=spares, at_least=0, at_most=10**6)
     model = under(model, recovery)
     job = rows(model, checkpointing, recovery, spares)
     place = model.placement
     assert place is not None  # its rows would have refused
     domains = [domain for domain in model.domains if domain.rate > 0]
-    known: dict[Any, dict[str, int]] = {}  # one for each level, and for each set of GPUs
     parts = [d.component for d in domains]
-    places = [part.level if part.parts is None else part.gpus for part in parts]
-    for key, part in zip(places, parts, strict=True):
-        known[key] = known.get(key) or groups_behind(place, model.cluster, part)
+    places: list[Any] = [part.level if part.parts is None else part.gpus for part in parts]
+    one_each = dict(zip(places, parts, strict=True))  # for each level, and for each set of GPUs
+    known = {key: groups_behind(place, model.cluster, part) for key, part in one_each.items()}
     behind = [known[key] for key in places]
     gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
     reading = gone * job.survive  # probability that a failure reads a level: the first that survives, [i, l]
