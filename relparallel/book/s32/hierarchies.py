@@ -4,91 +4,63 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import average, fcluster
+from scipy.spatial.distance import squareform
 
-from relparallel._checks import require_int, require_number, require_real
-from relparallel.parallel.collectives import (
-    Round,
-    checked,
-)
+from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.levels import require_levels
 
 
 def level_rounds_time(
     rounds: Iterable[Round], levels: Sequence[tuple[int, float, float]], *, element_bytes: float = 1
 ) -> float:
-    """Price rounds on any number of levels of links.
+    """Seconds of rounds of messages on any number of levels of links.
 
-    Parameters
-    ----------
-    rounds, element_bytes : iterable of Round, float
-        Messages, round by round; ranks are numbered level by level, the innermost fastest. Bytes of one
-        element, above 0.
-    levels : sequence of (ranks, latency, bandwidth)
-        From the innermost: how many units of the level below one of the level joins; latency [s] and
-        bandwidth [bytes/s] of one rank to ranks that no inner level joins to it.
+    A round lasts until the rank that sends most on any level is done. Ranks are numbered level by level, the
+    innermost fastest. ``levels`` are (ranks, latency, bandwidth) from the innermost: how many units of the
+    level below one of the level joins; latency [s] and bandwidth [bytes/s] of one rank to ranks that no
+    inner level joins to it.
 
-    Returns
-    -------
-    float
-        Seconds: a round lasts until the rank that sends most on any level is done.
-
-    Examples
-    --------
     >>> from relparallel.parallel import ring_all_reduce
     >>> level_rounds_time(ring_all_reduce(4, 400), [(2, 0.0, 1e3), (2, 1.0, 1e2)])
     12.0
     """
     known = require_levels(levels)
-    require_number(element_bytes=element_bytes, above=0)
     width = np.cumprod([ranks for ranks, _, _ in known])
     seconds = 0.0
     for step in checked(rounds):
         level = np.sum([step.source // w != step.destination // w for w in width], axis=0)
         if level.max(initial=0) >= len(known):
             raise ValueError(f"rounds must have ranks below {width[-1]}, which the levels join")
-        seconds += max(
-            (a + np.bincount(step.source[on], weights=step.elements[on]).max() * element_bytes / b
-             for i, (_, a, b) in enumerate(known) for on in [level == i] if on.any()), default=0.0,
-        )  # fmt: skip
+        spent = [0.0]
+        for i, (_, latency, bandwidth) in enumerate(known):
+            if (on := level == i).any():
+                most = np.bincount(step.source[on], weights=step.elements[on]).max()
+                spent.append(latency + most * element_bytes / bandwidth)
+        seconds += max(spent)
     return float(seconds)
 
 
 def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.int64]:
-    """Find groups of machines, such as racks, by the latencies between them.
+    """Groups of machines, such as racks, by the latencies between them: the number of each machine's group.
 
-    Parameters
-    ----------
-    probes : array_like [machines, machines]
-        Measured latencies [s]; the diagonal is not read, both directions of a pair count.
-    groups : int, optional
-        How many groups; where omitted, as many as stand before the largest ratio of two merging distances.
+    ``probes`` [machines, machines] are measured latencies [s]; the diagonal is not read, both directions of
+    a pair count. Average linkage merges the closest groups first, down to ``groups``, or to as many as stand
+    before the largest ratio of two merging distances. Noise below half of the step between two levels of
+    distance cannot part a rack or join two. Luo et al., "PLink: discovering and exploiting datacenter
+    network locality", MLSys 2020, section 3.
 
-    Returns
-    -------
-    numpy.ndarray of int [machines]
-        Number of each machine's group, in the order of first members. Average linkage merges the closest
-        groups first, O(machines^2 log machines). Noise below half of the step between two levels of distance
-        cannot part a rack or join two. Luo et al., "PLink: discovering and exploiting datacenter network
-        locality", MLSys 2020, section 3.
-
-    Examples
-    --------
     >>> discover_groups([[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1.2], [5, 5, 1, 0]]).tolist()
     [0, 0, 1, 1]
     """
-    from scipy.cluster.hierarchy import average, fcluster
-    from scipy.spatial.distance import squareform
-
-    measured = np.asarray(require_real(probes=probes, at_least=0))
-    n = len(measured) if measured.ndim == 2 else 0
-    if n < 2 or measured.shape != (n, n):
-        raise ValueError(f"probes must be [machines, machines], at least two, got shape {measured.shape}")
+    measured = np.asarray(probes, dtype=float)
+    n = len(measured)
     both = (measured + measured.T) / 2
     np.fill_diagonal(both, 0.0)
     tree = average(squareform(both, checks=False))
     if groups is None:
         height = np.maximum(tree[:, 2], np.finfo(float).tiny)
         groups = n - 1 - int(np.argmax(height[1:] / height[:-1])) if n > 2 else 2
-    label = fcluster(tree, require_int(groups=groups, at_least=1, at_most=n), criterion="maxclust")
+    label = fcluster(tree, groups, criterion="maxclust")
     _, first, number = np.unique(label, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[number], dtype=np.int64)

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import require_choice, require_int, require_number
 from relparallel.published import facts
 from relparallel.units import GB, MICROSECOND
 
@@ -25,71 +24,48 @@ _TREE_SHARE: Final = {  # of a tree's bandwidth, for 64, 128, ... bytes; 1 beyon
 
 
 def nccl_times(
-    size: float, ranks: int, nodes: int, channels: int, channel_bandwidth: float, architecture: str,
+    size: float,
+    ranks: int,
+    nodes: int,
+    channels: int,
+    channel_bandwidth: float,
+    architecture: str,
     link: str = "nvlink",
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Latency, bandwidth and time of an all-reduce as NCCL's tuner has them, what it would run first.
 
-    Parameters
-    ----------
-    size : float
-        Bytes of the vector, at least 1.
-    ranks, nodes : int
-        n of at least 2, and N nodes with equally many each.
-    channels : int
-        Rings or trees in parallel.
-    channel_bandwidth : float
-        Of each [bytes/s]: inside a node for up to two nodes, else between them.
-    architecture : {"volta", "ampere", "hopper", "blackwell"}
-        Of the GPUs.
-    link : {"nvlink", "pci"}
-        Between the GPUs of a node.
+    ``size`` bytes, n ``ranks`` on N ``nodes`` with equally many each, ``channels`` rings or trees in
+    parallel, each of ``channel_bandwidth`` [bytes/s] inside a node for up to two nodes, else between them;
+    GPUs of a node are joined by ``link`` "nvlink" or "pci". Columns ``latency`` [s], ``bandwidth`` [bytes/s
+    of the vector] and ``time`` [s], latency and size/bandwidth; rows by algorithm and protocol ("ll" sends a
+    flag with every 4 bytes, "ll128" with every 120), ascending in time.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``latency`` [s], ``bandwidth`` [bytes/s of the vector] and ``time`` [s], latency and
-        size/bandwidth; rows by algorithm and protocol ("ll" sends a flag with every 4 bytes, "ll128" with
-        every 120), ascending in time.
-
-    Notes
-    -----
     Latency of a ring: base + 2 (n - N) max(inside, overhead) + 2 (N - 1) net, without overhead on one node;
-    of a tree: base + 2 ((n/N - 1) inside + floor(log2 N) net). Bandwidth of a ring: n/(2 (n - 1)) of the bus,
-    for LL of min(limit, bus/2), for LL128 of min(0.92 bus, channels limit); of a tree: half of min(0.92 bus,
-    channels limit), for LL the 3.8th part, for LL128 7/9 on one node and 120/128 on several. In ``time`` a
-    tree has a measured share of it by size; "ring", "simple" between nodes has 1.9 times the latency before
-    Ampere and 1.4 since, from 64 bytes for each channel and rank on. NVIDIA, NCCL 2.30.7,
+    of a tree: base + 2 ((n/N - 1) inside + floor(log2 N) net). Bandwidth of a ring: n/(2 (n - 1)) of the
+    bus, for LL of min(limit, bus/2), for LL128 of min(0.92 bus, channels limit); of a tree: half of min(0.92
+    bus, channels limit), for LL the 3.8th part, for LL128 7/9 on one node and 120/128 on several. In
+    ``time`` a tree has a measured share of it by size; "ring", "simple" between nodes has 1.9 times the
+    latency before Ampere and 1.4 since, from 64 bytes for each channel and rank on. NVIDIA, NCCL 2.30.7,
     ``src/graph/tuning.cc``; the shares of trees from release 2.20.
 
-    Examples
-    --------
     >>> found = nccl_times(1e9, 16, 2, channels=12, channel_bandwidth=20e9, architecture="ampere")
     >>> found.index[0], round(float(1e6 * found.loc[("ring", "simple"), "latency"]), 3)
     (('ring', 'simple'), 131.6)
     """
-    require_number(size=size, at_least=1)
-    n, many = require_int(ranks=ranks, at_least=2), require_int(nodes=nodes, at_least=1)
+    n, many, kind = ranks, nodes, ARCHITECTURES.index(architecture)
     if n % many:
         raise ValueError(f"nodes must divide ranks = {ranks}, got {nodes}")
-    require_choice(("nvlink", "pci"), link=link)
-    kind = ARCHITECTURES.index(require_choice(ARCHITECTURES, architecture=architecture))
-    bus = require_int(channels=channels, at_least=1) * require_number(
-        channel_bandwidth=channel_bandwidth, above=0
-    )
+    bus = channels * channel_bandwidth / GB
     rows = {}
     for protocol in PROTOCOLS:
-        ring, tree = (_latency(a, protocol, n, many, link) for a in ("ring", "tree"))
+        ring, tree = (
+            (_latency(a, protocol, n, many, link), _bandwidth(a, protocol, n, many, channels, bus, kind))
+            for a in ("ring", "tree")
+        )
         plateau = protocol == "simple" and many > 1 and size / (channels * n) >= 64
-        rows["ring", protocol] = (
-            ring, _bandwidth("ring", protocol, n, many, channels, bus / GB, kind),
-            (1.4 if kind else 1.9) if plateau else 1.0, 1.0,
-        )  # fmt: skip
+        rows["ring", protocol] = (*ring, (1.4 if kind else 1.9) if plateau else 1.0, 1.0)
         shares, step = _TREE_SHARE[protocol].split(), max(int(size) >> 6, 1).bit_length() - 1
-        rows["tree", protocol] = (
-            tree, _bandwidth("tree", protocol, n, many, channels, bus / GB, kind),
-            1.0, float(shares[step]) if step < len(shares) else 1.0,
-        )  # fmt: skip
+        rows["tree", protocol] = (*tree, 1.0, float(shares[step]) if step < len(shares) else 1.0)
     found = pd.DataFrame(rows, index=["latency", "bandwidth", "plateau", "share"]).T
     found["time"] = found["latency"] * found["plateau"] + size / (found["bandwidth"] * found["share"])
     return found[["latency", "bandwidth", "time"]].sort_values("time")
