@@ -124,7 +124,6 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     import numpy as np
 
     import relparallel as rp
-    from relparallel.book import s22
 
     evaluate, rng = rp.reliability.evaluate, np.random.default_rng
     grid, torus, fabric = nx.grid_2d_graph(4, 4), rp.topology.torus((4, 4, 4)), rp.topology.fat_tree(4)

@@ -105,6 +105,20 @@ class Rows:
         order = order[self.slowdown[order] > 1]
         return slowest_decides(np.exp(-(self.rate * self.repair)[order]), self.slowdown[order])
 
+    def slow_variance(self) -> float:
+        """Relative variance of the speed with slow parts; each kind as an on-off process.
+
+        On for (e^u - 1) r / u on average, off for r / u: 2 p0^2 p1^2 (on + off) drop^2 with p0 = e^-u.
+        """
+        slow = (self.slowdown > 1) & (self.rate * self.repair > 0)
+        if not slow.any():
+            return 0.0
+        repair = self.repair[slow]
+        busy = self.rate[slow] * repair
+        none, drop = np.exp(-busy), 1 - 1 / self.slowdown[slow]
+        cycle = none * repair / busy
+        return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
+
 
 def under(model: FailureModel, recovery: Recovery) -> FailureModel:
     """What fails, by whether spare trays stand in for it until it is repaired."""

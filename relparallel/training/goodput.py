@@ -357,21 +357,7 @@ class _Job:
         parts += found.back.variance_rate / found.back.share**2 / f.running
         rate, pause = job.rate[self.rows.pausing], job.detection[self.rows.pausing] + job.pause
         parts += float(rate @ pause**2) * f.recovery / (f.scheduled * f.availability)
-        return float(f.share**2 * (parts + self._slow_variance()))
-
-    def _slow_variance(self) -> float:
-        """Relative variance of the speed with slow parts; each kind as an on-off process.
-
-        On for (e^u - 1) r / u on average, off for r / u: 2 p0^2 p1^2 (on + off) drop^2 with p0 = e^-u.
-        """
-        slow = (self.rows.slowdown > 1) & (self.rows.rate * self.rows.repair > 0)
-        if not slow.any():
-            return 0.0
-        repair = self.rows.repair[slow]
-        busy = self.rows.rate[slow] * repair
-        none, drop = np.exp(-busy), 1 - 1 / self.rows.slowdown[slow]
-        cycle = none * repair / busy
-        return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
+        return float(f.share**2 * (parts + job.slow_variance()))
 
     def third_rate(self, found: _Evaluated) -> float:
         """Third cumulant of the productive share over a run, times its length squared; going back only."""
