@@ -61,7 +61,7 @@ def test_the_ledger_loses_no_row():
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda claim: f"{claim.ids[0]} {claim.quantity}")
 def test_every_claim_has_a_published_row(claim):
-    """Each id of its decorator, alone or as a pattern, is in ``data/published/*.csv``."""
+    """Each id of its entry, alone or as a pattern, is in ``data/published/*.csv``."""
     where = f"{claim.function.__module__}, entry {' '.join(claim.ids)}"
     for pattern in claim.ids:
         found = [fact for fact in facts().values() if fnmatchcase(fact.id, pattern)]

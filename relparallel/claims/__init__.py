@@ -1,8 +1,8 @@
 """Every number of the ledger that the models compute again, one module for each topic.
 
-`registry` holds the decorators; the other modules hold claims only, 1–5 lines each.
+`registry` reads their tables: one entry for each pattern of rows, a function from inputs to a value.
 """
 
-from relparallel.claims.registry import compute, find_claim, reproduces
+from relparallel.claims.registry import compute, find_claim
 
-__all__ = ["compute", "find_claim", "reproduces"]
+__all__ = ["compute", "find_claim"]

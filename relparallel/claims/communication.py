@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
 from relparallel.book import s36
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 
 
 def _normal(*shape: int) -> np.ndarray:
@@ -27,7 +27,70 @@ def _milliseconds(kind: str, name: str, ranks: int, numbers: int, alpha: float, 
     return 1e3 * parallel.rounds_time(rounds, ranks, links, element_bytes=1)
 
 
-_ROWS: Final[Rows] = {
+def broken_variance_bounds(cases: int) -> int:
+    """Vectors of many sizes and shapes whose exact variance exceeds the bound."""
+    sizes = np.geomspace(10, 1e6, cases).astype(int)
+    draws = [np.random.default_rng(n).standard_t(2, n) for n in sizes]
+    return sum(
+        s36.qsgd(s).variance(v) > (1 + 1e-12) * min(v.size / s**2, v.size**0.5 / s) * (v @ v)
+        for v in draws
+        for s in (1, 4, 64)
+    )
+
+
+def sparse_bits(n: int, s: int, draws: int) -> float:
+    """Mean length of the code of normal vectors."""
+    rng = np.random.default_rng(1)
+    return float(np.mean([s36.qsgd(s).encode(rng.normal(size=n), rng).bits for _ in range(draws)]))
+
+
+def sign_error(n: int) -> float:
+    """Squared error over squared norm, at evenly spaced quantiles of the normal distribution."""
+    v = ndtri((np.arange(n) + 0.5) / n)
+    return s36.one_bit().variance(v) / float(v @ v)
+
+
+def momentum_difference(beta: float, steps: int, d: int, k: int) -> float:
+    """Weights of dense momentum against those of compressed momentum, corrected by the residual."""
+    gradients = iter(_normal(steps, d))
+    memory: Any = None
+    method = s36.ErrorFeedback(s36.top_k(k / d), momentum=beta)
+    dense = sparse = velocity = np.zeros(d)
+    for gradient in gradients:
+        velocity = beta * velocity + gradient
+        message, memory = method.send(gradient, memory)
+        dense, sparse = dense - 0.1 * velocity, sparse - 0.1 * message.decode()
+        worst = np.abs(dense - (sparse - 0.1 * memory.residual)).max()
+    return float(worst)
+
+
+def broken_contractions(cases: int, d: int) -> int:
+    """Random vectors whose error exceeds the bound."""
+    shares = np.linspace(0.02, 1, cases)
+    vectors = np.random.default_rng(1).standard_t(2, (cases, d))
+    return sum(
+        s36.top_k(p).variance(v) > (1 - s36.top_k(p).contraction(d)) * (v @ v) * (1 + 1e-12)
+        for p, v in zip(shares, vectors, strict=True)
+    )
+
+
+def straggler_rate(P: int, s: int, slow: float) -> float:
+    """Of the waiting recursion where one worker is always slow."""
+    times = np.ones((20_000, P))
+    times[:, 0] = slow
+    return s36.asynchronous_run(times, s).throughput
+
+
+def step_length_error(rate: float, smallest: float, largest: float) -> float:
+    """Length of an update over rate and weights, for gradients of both scales."""
+    w, g = _normal(2, 50)
+    rule = s36.UpdateRule(trust=1.0)
+    slopes = [rule.directed(_constant(scale * g)) for scale in (smallest, largest)]
+    updates = [com.delayed_descent(slope, w, [rate], 0)[1] - w for slope in slopes]
+    return float(max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates))
+
+
+ROWS: Final[Rows] = {
     # Exact variance over the squared norm.
     "qsgd_var_ones": lambda n, s: s36.qsgd(s).variance(np.ones(n)) / n,
     "qsgd_dense": (
@@ -74,75 +137,11 @@ _ROWS: Final[Rows] = {
     ),
     "goyal_lr": lambda batch, images, epochs: s36.batch.large_batch_rates(batch, images, epochs).max(),
     "goyal_iters": lambda batch, images, epochs: s36.batch.large_batch_rates(batch, images, epochs).size,
+    "qsgd_var_bound": broken_variance_bounds,
+    "qsgd_bits_sparse": sparse_bits,
+    "onebit_err": sign_error,
+    "dgc_momentum_identity": momentum_difference,
+    "memsgd_contraction": broken_contractions,
+    "ssp_persistent": straggler_rate,
+    "lars_invariance": step_length_error,
 }
-enter(_ROWS)
-
-
-@reproduces("qsgd_var_bound")
-def broken_variance_bounds(cases: int) -> int:
-    """Vectors of many sizes and shapes whose exact variance exceeds the bound."""
-    sizes = np.geomspace(10, 1e6, cases).astype(int)
-    draws = [np.random.default_rng(n).standard_t(2, n) for n in sizes]
-    return sum(
-        s36.qsgd(s).variance(v) > (1 + 1e-12) * min(v.size / s**2, v.size**0.5 / s) * (v @ v)
-        for v in draws
-        for s in (1, 4, 64)
-    )
-
-
-@reproduces("qsgd_bits_sparse")
-def sparse_bits(n: int, s: int, draws: int) -> float:
-    """Mean length of the code of normal vectors."""
-    rng = np.random.default_rng(1)
-    return float(np.mean([s36.qsgd(s).encode(rng.normal(size=n), rng).bits for _ in range(draws)]))
-
-
-@reproduces("onebit_err")
-def sign_error(n: int) -> float:
-    """Squared error over squared norm, at evenly spaced quantiles of the normal distribution."""
-    v = ndtri((np.arange(n) + 0.5) / n)
-    return s36.one_bit().variance(v) / float(v @ v)
-
-
-@reproduces("dgc_momentum_identity")
-def momentum_difference(beta: float, steps: int, d: int, k: int) -> float:
-    """Weights of dense momentum against those of compressed momentum, corrected by the residual."""
-    gradients = iter(_normal(steps, d))
-    memory: Any = None
-    method = s36.ErrorFeedback(s36.top_k(k / d), momentum=beta)
-    dense = sparse = velocity = np.zeros(d)
-    for gradient in gradients:
-        velocity = beta * velocity + gradient
-        message, memory = method.send(gradient, memory)
-        dense, sparse = dense - 0.1 * velocity, sparse - 0.1 * message.decode()
-        worst = np.abs(dense - (sparse - 0.1 * memory.residual)).max()
-    return float(worst)
-
-
-@reproduces("memsgd_contraction")
-def broken_contractions(cases: int, d: int) -> int:
-    """Random vectors whose error exceeds the bound."""
-    shares = np.linspace(0.02, 1, cases)
-    vectors = np.random.default_rng(1).standard_t(2, (cases, d))
-    return sum(
-        s36.top_k(p).variance(v) > (1 - s36.top_k(p).contraction(d)) * (v @ v) * (1 + 1e-12)
-        for p, v in zip(shares, vectors, strict=True)
-    )
-
-
-@reproduces("ssp_persistent")
-def straggler_rate(P: int, s: int, slow: float) -> float:
-    """Of the waiting recursion where one worker is always slow."""
-    times = np.ones((20_000, P))
-    times[:, 0] = slow
-    return s36.asynchronous_run(times, s).throughput
-
-
-@reproduces("lars_invariance")
-def step_length_error(rate: float, smallest: float, largest: float) -> float:
-    """Length of an update over rate and weights, for gradients of both scales."""
-    w, g = _normal(2, 50)
-    rule = s36.UpdateRule(trust=1.0)
-    slopes = [rule.directed(_constant(scale * g)) for scale in (smallest, largest)]
-    updates = [com.delayed_descent(slope, w, [rate], 0)[1] - w for slope in slopes]
-    return float(max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates))

@@ -1,10 +1,10 @@
 """Published runs that fit or did not, and bytes per parameter, from `memory`."""
 
-from typing import Any
+from typing import Any, Final
 
 from relparallel import parallel, workload
 from relparallel.claims._rows import model_of, strategy_of
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows
 from relparallel.parallel.memory import StageMemory
 from relparallel.published import Fact, facts
 
@@ -24,7 +24,6 @@ def bloom_memory(fact: Fact) -> StageMemory:
     return parallel.memory(model, strategy, row["gbs"], software=software, precision=precision)
 
 
-@reproduces("MEGMEM-*")
 def megatron_bytes(d: int, precision: str) -> tuple[float, float]:
     """Bytes per parameter without sharding, and with the distributed optimiser, which is ZeRO stage 1."""
     model = workload.Transformer(layers=2, hidden=64, heads=4, vocabulary=512, sequence=16)
@@ -36,3 +35,8 @@ def megatron_bytes(d: int, precision: str) -> tuple[float, float]:
         float((need.parameters + need.gradients + need.optimizer)[0]) / model.parameters for need in needs
     )
     return plain, shared
+
+
+ROWS: Final[Rows] = {
+    "MEGMEM-*": megatron_bytes,
+}

@@ -6,7 +6,7 @@ from typing import Final
 from relparallel import hardware, units, workload
 from relparallel.book import s31
 from relparallel.claims._rows import model_of
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.workload.precision import NumberFormat
 
@@ -20,7 +20,84 @@ def _list(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-_ROWS: Final[Rows] = {
+def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float, float]:  # noqa: E741
+    """GFLOP of the products, forward and both passes."""
+    products = s31.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
+    forward = products["flops"][products["pass"] == "forward"].sum()
+    return float(forward) / units.GFLOP, float(products["flops"].sum()) / units.GFLOP
+
+
+def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:  # noqa: E741
+    """Percentages by class."""
+    layer = s31.encoder_layer(B, L, I, H, U)
+    share = 100 * layer.groupby("class")["flops"].sum() / layer["flops"].sum()
+    return tuple(float(share[kind]) for kind in workload.KINDS)
+
+
+_KERNELS = (
+    "three forward passes of the published algorithms on an ideal memory; the paper measured its kernels, "
+    "with masks, dropout and caches"
+)
+
+
+def flash_traffic() -> tuple[float, float, float, float]:
+    """GB and ms of 64 x 16 heads of 1024 tokens; backward counts as two forward passes."""
+    counts = (
+        s31.standard_attention_accesses(1024, 64),
+        s31.flash_attention_accesses(1024, 64, 51200),
+    )
+    moved = [3 * 64 * 16 * 2 * count for count in counts]
+    rate = hardware.accelerator("a100-40gb").memory_bandwidth
+    standard, tiled = (size / rate / units.MILLISECOND for size in moved)
+    return moved[0] / units.GB, moved[1] / units.GB, standard, tiled
+
+
+_WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
+
+
+def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
+    """Sum over the layers of the configuration that the row names."""
+    letter = re.match(r"configuration (\w)", fact.inputs_text)
+    assert letter, fact.inputs_text
+    graph = workload.layer_graph(
+        f"vgg-{_WEIGHT_LAYERS[letter[1]]}", image=image, classes=classes, element_bytes=1
+    )
+    return graph.totals["parameter_bytes"]
+
+
+def resnet_parameters(fact: Fact, classes: int) -> float:
+    """Sum over the layers of the depth whose blocks the row counts: three layers each, and two more."""
+    blocks = [int(count) for count in re.findall(r"\d+", fact.inputs_text.partition(";")[0])]
+    graph = workload.layer_graph(f"resnet-{3 * sum(blocks) + 2}", classes=classes, element_bytes=1)
+    return graph.totals["parameter_bytes"]
+
+
+def half_limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]:
+    """Smallest subnormal, smallest normal and largest number."""
+    half = NumberFormat(exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+    return half.smallest, half.smallest_normal, half.largest
+
+
+def half_underflow(
+    mean: float, deviation: float, first_scale: float, second_scale: float
+) -> tuple[float, float]:
+    """Shares that become zero at two loss scales."""
+    under, _ = workload.lost_gradients([first_scale, second_scale], mean, deviation)
+    return float(under[0]), float(under[1])
+
+
+def llama_parameters(
+    layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int, experts: int = 1, top_k: int = 1
+) -> float:
+    """Gated, with grouped queries, untied, without biases; the inputs read "14336 (SwiGLU)"."""
+    return workload.Transformer(
+        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=_first(ffn),
+        kv_heads=kv_heads, gated=True, experts=experts, active_experts=top_k, tied=False,
+        learned_positions=False, biases=False,
+    ).parameters  # fmt: skip
+
+
+ROWS: Final[Rows] = {
     # Heads do not change the count, and those printed for GPT-3 1.3B and 13B do not divide h.
     "MODEL-GPT2-* MODEL-GPT3-* | parameters": lambda fact: model_of(fact, heads=1).parameters,
     "MODEL-GPT3-flops MODEL-LLAMA3-flops": lambda model, tokens: (
@@ -62,90 +139,12 @@ _ROWS: Final[Rows] = {
         s31.flash_attention_accesses(N, d, M),
         s31.standard_attention_accesses(N, d),
     ),
+    "dmayn_flop": encoder_contractions,
+    "dmayn_shares": encoder_shares,
+    "flash_hbm": (flash_traffic, {"flash_hbm": _KERNELS}),
+    "MODEL-VGG* | parameters": vgg_parameters,
+    "MODEL-RESNET* | parameters": resnet_parameters,
+    "fp16_limits": half_limits,
+    "fp16_underflow": half_underflow,
+    "MODEL-LLAMA3-* MODEL-MIXTRAL-total | parameters": llama_parameters,
 }
-enter(_ROWS)
-
-
-@reproduces("dmayn_flop")
-def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float, float]:  # noqa: E741
-    """GFLOP of the products, forward and both passes."""
-    products = s31.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
-    forward = products["flops"][products["pass"] == "forward"].sum()
-    return float(forward) / units.GFLOP, float(products["flops"].sum()) / units.GFLOP
-
-
-@reproduces("dmayn_shares")
-def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:  # noqa: E741
-    """Percentages by class."""
-    layer = s31.encoder_layer(B, L, I, H, U)
-    share = 100 * layer.groupby("class")["flops"].sum() / layer["flops"].sum()
-    return tuple(float(share[kind]) for kind in workload.KINDS)
-
-
-_KERNELS = (
-    "three forward passes of the published algorithms on an ideal memory; the paper measured its kernels, "
-    "with masks, dropout and caches"
-)
-
-
-@reproduces("flash_hbm", discrepancies={"flash_hbm": _KERNELS})
-def flash_traffic() -> tuple[float, float, float, float]:
-    """GB and ms of 64 x 16 heads of 1024 tokens; backward counts as two forward passes."""
-    counts = (
-        s31.standard_attention_accesses(1024, 64),
-        s31.flash_attention_accesses(1024, 64, 51200),
-    )
-    moved = [3 * 64 * 16 * 2 * count for count in counts]
-    rate = hardware.accelerator("a100-40gb").memory_bandwidth
-    standard, tiled = (size / rate / units.MILLISECOND for size in moved)
-    return moved[0] / units.GB, moved[1] / units.GB, standard, tiled
-
-
-_WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
-
-
-@reproduces("MODEL-VGG*", quantity="parameters")
-def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
-    """Sum over the layers of the configuration that the row names."""
-    letter = re.match(r"configuration (\w)", fact.inputs_text)
-    assert letter, fact.inputs_text
-    graph = workload.layer_graph(
-        f"vgg-{_WEIGHT_LAYERS[letter[1]]}", image=image, classes=classes, element_bytes=1
-    )
-    return graph.totals["parameter_bytes"]
-
-
-@reproduces("MODEL-RESNET*", quantity="parameters")
-def resnet_parameters(fact: Fact, classes: int) -> float:
-    """Sum over the layers of the depth whose blocks the row counts: three layers each, and two more."""
-    blocks = [int(count) for count in re.findall(r"\d+", fact.inputs_text.partition(";")[0])]
-    graph = workload.layer_graph(f"resnet-{3 * sum(blocks) + 2}", classes=classes, element_bytes=1)
-    return graph.totals["parameter_bytes"]
-
-
-@reproduces("fp16_limits")
-def half_limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]:
-    """Smallest subnormal, smallest normal and largest number."""
-    half = NumberFormat(exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
-    return half.smallest, half.smallest_normal, half.largest
-
-
-@reproduces("fp16_underflow")
-def half_underflow(
-    mean: float, deviation: float, first_scale: float, second_scale: float
-) -> tuple[float, float]:
-    """Shares that become zero at two loss scales."""
-    under, _ = s31.lost_gradients([first_scale, second_scale], mean, deviation)
-    return float(under[0]), float(under[1])
-
-
-@reproduces("MODEL-LLAMA3-*", "MODEL-MIXTRAL-total", quantity="parameters")
-def llama_parameters(
-    layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int, experts: int = 1, top_k: int = 1
-) -> float:
-    """Gated, with grouped queries, untied, without biases; the inputs read "14336 (SwiGLU)"."""
-    return workload.Transformer(
-        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=_first(ffn),
-        kv_heads=kv_heads, gated=True, experts=experts, active_experts=top_k, tied=False,
-        learned_positions=False, biases=False,
-    ).parameters  # fmt: skip

@@ -11,7 +11,8 @@ from relparallel import reliability, topology
 from relparallel.book import s12
 from relparallel.book.s12.components import component_table
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
+from relparallel.published import component_table
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
 
@@ -42,39 +43,11 @@ def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> re
     return reliability.evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
 
 
-_ROWS: Final[Rows] = {
-    "NR-*-two-poly": lambda graph, source, target: reliability.polynomial(_graph(graph), (source, target)),
-    "NR-U-*": lambda graph, terminals, link_down: (
-        _connected(graph, terminals, 1.0, link_down=link_down).unreliability
-    ),
-    # Whole fabrics by closed forms: pods parted by switches, a pair of edge switches, leaves cut off.
-    "NR-ftsw-*": lambda k, core_up, aggregation_up: (
-        reliability.fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
-    ),
-    "NR-ftpair-* | *up-down*": lambda k, core_up, aggregation_up, core_link_up, edge_link_up: (
-        reliability.fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
-    ),
-    "NR-mob-*": lambda fact, k, core_up, aggregation_up, core_link_down: getattr(
-        reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down),
-        "unreliability" if "not all" in fact.quantity else "reliability",
-    ),
-    "NR-ls-16x8": lambda leaves, spines, spine_up, link_down: (
-        reliability.leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
-    ),
-    "NR-rap-*": lambda components, cost_limit, weight_limit: (
-        s12.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
-    ),
-}
-enter(_ROWS)
-
-
-@reproduces("NR-*-all-p*", "NR-*-two-p*", quantity="*-terminal unreliability*")
 def apart(graph: str, link_up: float, terminals: str = "", source: int = 0, target: int = 0) -> float:
     """Probability that some vertex is cut off, or that no path is left between two."""
     return _connected(graph, terminals or (source, target), link_up).unreliability
 
 
-@reproduces("NR-*-all-count", "NR-*-two-count")
 def connecting_subsets(graph: str, m: int, terminals: str = "", source: int = 0, target: int = 0) -> int:
     """Sum of the coefficients of the polynomial, in whole numbers; links that matter to none double it."""
     asked: Any = _TERMINALS.get(terminals, terminals) or (source, target)
@@ -82,7 +55,6 @@ def connecting_subsets(graph: str, m: int, terminals: str = "", source: int = 0,
     return sum(ways) >> (len(ways) - 1 - m)
 
 
-@reproduces("NR-*-all-poly")
 def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
     """Coefficients of the reliability polynomial; of a fabric's switches, links of hosts are no part."""
     network = _graph(graph).to_networkx()
@@ -91,7 +63,6 @@ def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
     return reliability.polynomial(network, "nodes")
 
 
-@reproduces("NR-zoo-*")
 def real_network(network: str, n: int, m: int, link_up: float) -> float:
     """All-terminal reliability of a network of the Topology Zoo, derived from its file."""
     table = derived("topology_zoo").set_index("network")
@@ -101,7 +72,6 @@ def real_network(network: str, n: int, m: int, link_up: float) -> float:
     return float(str(row["reliability"]))
 
 
-@reproduces("NR-ftpair-anypath")
 def pair_apart_any_path(
     k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
 ) -> float:
@@ -125,7 +95,6 @@ def _fat_tree_chances(
     }
 
 
-@reproduces("NR-bell9")
 def set_partitions(n: int) -> int:
     """Largest layer on a complete graph of one vertex more, swept from its end: every partition occurs."""
     edges = np.array(nx.complete_graph(n + 1).edges, dtype=np.int64)
@@ -133,3 +102,34 @@ def set_partitions(n: int) -> int:
     half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))
     programme = compile_sweep(edges, half, certain, np.ones(n + 1, dtype=bool))
     return run_sweep(programme, max_states=10**6).peak
+
+
+ROWS: Final[Rows] = {
+    "NR-*-two-poly": lambda graph, source, target: reliability.polynomial(_graph(graph), (source, target)),
+    "NR-U-*": lambda graph, terminals, link_down: (
+        _connected(graph, terminals, 1.0, link_down=link_down).unreliability
+    ),
+    # Whole fabrics by closed forms: pods parted by switches, a pair of edge switches, leaves cut off.
+    "NR-ftsw-*": lambda k, core_up, aggregation_up: (
+        reliability.fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
+    ),
+    "NR-ftpair-* | *up-down*": lambda k, core_up, aggregation_up, core_link_up, edge_link_up: (
+        reliability.fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
+    ),
+    "NR-mob-*": lambda fact, k, core_up, aggregation_up, core_link_down: getattr(
+        reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down),
+        "unreliability" if "not all" in fact.quantity else "reliability",
+    ),
+    "NR-ls-16x8": lambda leaves, spines, spine_up, link_down: (
+        reliability.leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
+    ),
+    "NR-rap-*": lambda components, cost_limit, weight_limit: (
+        s12.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
+    ),
+    "NR-*-all-p* NR-*-two-p* | *-terminal unreliability*": apart,
+    "NR-*-all-count NR-*-two-count": connecting_subsets,
+    "NR-*-all-poly": connecting_subsets_by_size,
+    "NR-zoo-*": real_network,
+    "NR-ftpair-anypath": pair_apart_any_path,
+    "NR-bell9": set_partitions,
+}

@@ -9,7 +9,7 @@ import numpy as np
 
 from relparallel import metrics, topology, units
 from relparallel.claims import _measures as of
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 
 Measure = Callable[[topology.Topology], Any]
@@ -185,19 +185,13 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
     },
 }
 
-for _system, _quantities in _MEASURES.items():
-    for _quantity, _measure in _quantities.items():
-        reproduces("TOPO-*", system=_system, quantity=_quantity)(_claim(_measure))
 
-
-@reproduces("TOPO-*", system="dcell", quantity="servers")
 def dcell_servers(n: int, k: int) -> int:
     """Servers: of the built network, or by the recursion where it has millions."""
     planned = topology.describe("dcell", n=n, k=k).hosts
     return planned if planned > 10**6 else topology.dcell(n, k).num_hosts
 
 
-@reproduces("TOPO-*", system="mdcube", quantity="servers ?-D")
 def mdcube_servers(n: int, k: int, dims: int | str) -> int:
     """Servers of the largest grid that the uplinks of a container carry: one uplink more is refused."""
     lengths = _lengths(dims)
@@ -207,7 +201,6 @@ def mdcube_servers(n: int, k: int, dims: int | str) -> int:
     return topology.describe("mdcube", n=n, k=k, dims=lengths).hosts
 
 
-@reproduces("TOPO-*", system="torus*", quantity="link rate; bisection per direction")
 def torus_bisection_bandwidth(dims: str, link_rate: float) -> float:
     """GB/s through the cables that join the two halves of the first, longest, dimension."""
     t = topology.torus(_lengths(dims))
@@ -215,7 +208,6 @@ def torus_bisection_bandwidth(dims: str, link_rate: float) -> float:
     return int(t.multiplicity[half[:, 0] != half[:, 1]].sum()) * link_rate / units.GB
 
 
-@reproduces("TOPO-139", system="Alibaba HPN7")
 def hpn_leaf_capacity(segments: int, backup: int) -> tuple[float, float]:
     """Down and up [Tbit/s], with ports for the backup hosts; the sum fills a switch of 51.2 Tbit/s."""
     t = topology.hpn7(segments)
@@ -225,7 +217,6 @@ def hpn_leaf_capacity(segments: int, backup: int) -> tuple[float, float]:
     return (down + backup * card) / (1000 * units.GBIT), up / (1000 * units.GBIT)
 
 
-@reproduces("TOPO-140", system="Alibaba HPN7")
 def hpn_core_oversubscription(segments: int, switch: float) -> tuple[float, int]:
     """Capacity of an aggregation switch towards leaves, over what is left of the chip towards cores."""
     t = topology.hpn7(segments)
@@ -233,10 +224,6 @@ def hpn_core_oversubscription(segments: int, switch: float) -> tuple[float, int]
     return down / (switch - down), 1
 
 
-_ONE_GRAPH = "Single random graphs lie 3.5 % to 7.3 % above; the graph of the file is not known."
-
-
-@reproduces("TOPO-17?", system="jellyfish*", quantity="throughput*", discrepancies={"TOPO-176": _ONE_GRAPH})
 def jellyfish_longest_matching_of_some(n: int, r: int, fraction: float) -> float:
     """Mean over a few graphs, the more the fewer switches take part; one server at every switch."""
     rng, graphs = np.random.default_rng(1), max(1, round(0.8 / fraction))
@@ -249,7 +236,6 @@ def jellyfish_longest_matching_of_some(n: int, r: int, fraction: float) -> float
     return float(np.mean([float(each) for each in found]))
 
 
-@reproduces("TOPO-*", system="helios", quantity="*electrical*")
 def helios_bill(fact: Fact, pods: int, hosts_per_pod: int, electrical: float, optical: float) -> float:
     """Cost [USD], power [kW] or cables of the core, at the study's unit prices."""
     bill = topology.bill_of_materials(
@@ -257,3 +243,22 @@ def helios_bill(fact: Fact, pods: int, hosts_per_pod: int, electrical: float, op
     )
     kind = fact.quantity.partition(",")[0].split()[0]
     return {"cost": bill.cost, "power": bill.power / 1e3, "cables": bill.cables}[kind]
+
+
+ROWS: Final[Rows] = {
+    **{
+        f"TOPO-* | {quantity} | {system}": _claim(measure)
+        for system, quantities in _MEASURES.items()
+        for quantity, measure in quantities.items()
+    },
+    "TOPO-* | servers | dcell": dcell_servers,
+    "TOPO-* | servers ?-D | mdcube": mdcube_servers,
+    "TOPO-* | link rate; bisection per direction | torus*": torus_bisection_bandwidth,
+    "TOPO-139 | * | Alibaba HPN7": hpn_leaf_capacity,
+    "TOPO-140 | * | Alibaba HPN7": hpn_core_oversubscription,
+    "TOPO-17? | throughput* | jellyfish*": (
+        jellyfish_longest_matching_of_some,
+        {"TOPO-176": "Single random graphs lie 3.5 % to 7.3 % above; the graph of the file is not known."},
+    ),
+    "TOPO-* | *electrical* | helios": helios_bill,
+}

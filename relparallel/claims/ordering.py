@@ -1,12 +1,13 @@
 """Published checks of layouts: movements between them and their adjoints."""
 
+from typing import Final
+
 import numpy as np
 
 from relparallel.book import s37
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows
 
 
-@reproduces("hewett_adjoint")
 def adjoint_coherence() -> float:
     """Largest incoherence of broadcast, scatter, all-to-all and halo exchange on random tensors."""
     rng, mesh, dims = np.random.default_rng(20), {"w": 4}, {"x": 13, "y": 9}
@@ -25,3 +26,8 @@ def adjoint_coherence() -> float:
             worst, abs(flat[0] @ flat[1] - flat[2] @ flat[3]) / max(norm[0] * norm[1], norm[2] * norm[3])
         )
     return float(worst)
+
+
+ROWS: Final[Rows] = {
+    "hewett_adjoint": adjoint_coherence,
+}

@@ -3,7 +3,7 @@
 from typing import Final
 
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.units import MILLISECOND
 
@@ -22,11 +22,6 @@ _ORDER: Final = (
 )
 
 
-@reproduces(
-    *(f"tar_{kind}_*" for kind in _COLUMNS),
-    system="Tarnawski*",
-    discrepancies={"tar_pd_bert24_trn": _WRONG_SOURCES, "tar_latgreedy_bert3op": _ORDER},
-)
 def plan_of_graph(graph: str, fact: Fact) -> float:
     """Number of ideals, or time [ms] of the plan that the row speaks of; an optimum must be proven."""
     row = derived("partitions").set_index("graph").loc[graph]
@@ -37,8 +32,16 @@ def plan_of_graph(graph: str, fact: Fact) -> float:
     return value if column == "ideals" else value / MILLISECOND
 
 
-@reproduces("chain_ilp_*")
 def plan_of_chain(graph: str, fact: Fact) -> float:
     """Time [ms] of the proven plan by chains of ideals, with a stage on processors or without one."""
     row = derived("partitions").set_index("graph").loc[graph]
     return float(str(row["max_load" if "_cpu_" in fact.id else "no_cpu"])) / MILLISECOND
+
+
+ROWS: Final[Rows] = {
+    " ".join(f"tar_{kind}_*" for kind in _COLUMNS) + " | * | Tarnawski*": (
+        plan_of_graph,
+        {"tar_pd_bert24_trn": _WRONG_SOURCES, "tar_latgreedy_bert3op": _ORDER},
+    ),
+    "chain_ilp_*": plan_of_chain,
+}

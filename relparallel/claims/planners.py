@@ -9,7 +9,7 @@ from relparallel.book import s35
 from relparallel.book.s35.mesh_program import MeshProgram
 from relparallel.book.s35.pipelines import dapple_sum
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.units import MILLISECOND
 from relparallel.workload import LayerGraph
 
@@ -44,7 +44,52 @@ def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) 
 
 
 _WAYS: Final = ("none", "optimal", "all")
-_ROWS: Final[Rows] = {
+
+
+def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float:
+    """Of one stage on all workers: the whole model as one layer, planned."""
+    row = _derived("pipelines", profile=profile)
+    whole = LayerGraph(
+        names=(profile,), kinds=("model",), forward=np.array([row["work"]]), backward=np.zeros(1),
+        activation_bytes=np.zeros(1), parameter_bytes=np.array([row["parameter_bytes"]]),
+        edges=np.empty((0, 2), dtype=int), unit="s",
+    )  # fmt: skip
+    return float(row["work"]) / s35.pipedream(whole, [(workers, bandwidth)]).time
+
+
+def rule_is_optimal(profiles: int, networks: int) -> int:
+    """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
+    table = derived("gradients")
+    ends = table.pivot_table(index=["profile", "network"], columns="way", values="finish", sort=False)
+    names = ["alexnet", "vgg16", "resnet50", "resnet101", "gnmt"][:profiles]
+    chosen = ends.loc[(names, list(dict.fromkeys(table["network"]))[:networks]), :]
+    return int((chosen["greedy"] <= chosen["optimal"] * (1 + 1e-6)).sum())
+
+
+def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> float:
+    """Cost of the best strategies of an attention block that gathers nothing and is needed by all."""
+    program = MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
+    tokens = program.matrix(batch * sequence, hidden)
+    heads = [program.product(tokens, program.matrix(hidden, hidden)) for _ in range(3)]
+    program.whole(program.product(program.together(*heads), program.matrix(hidden, hidden)))
+    return s35.operator_plan(program.problem())[1]
+
+
+_SPLIT: Final = (
+    "layers split 64 ways over 25 Gbit/s: the runtime reached 0.57 of what its bandwidth would allow"
+)
+_STRAIGHT: Final = "48 layers fill no straight pipeline of 64 stages here; theirs replicates some"
+
+
+def alpa_run(gpus: int, method: str) -> float:
+    """TFLOP/s per GPU of the fastest strategy, times the one factor that is fitted to all runs of GPT."""
+    table = derived("alpa_runs")
+    factor = float((table["measured"] / table["predicted"]).median())
+    row = table[(table["gpus"] == gpus) & (table["method"] == method)].iloc[0]
+    return factor * float(row["predicted"])
+
+
+ROWS: Final[Rows] = {
     # Seconds of the slowest stage, and devices of each stage.
     "pd_* | optimal time per stage* | PipeDream SOSP19": lambda profile, levels: _derived(
         "pipelines", profile=profile, levels=levels
@@ -65,55 +110,8 @@ _ROWS: Final[Rows] = {
     "alpa_ilp_mlp*": lambda layers, batch, hidden, rows, columns, slow: s35.operator_plan(
         mlp_problem(layers, batch, hidden, (rows, columns), (1.0, slow))
     )[1],
+    "pd_dp_speedup_*": data_parallel_speedup,
+    "mgwfbp_greedy_opt": rule_is_optimal,
+    "alpa_ilp_attn_fwd": alpa_of_attention,
+    "alpa_e2e_gpt_*": (alpa_run, {"alpa_e2e_gpt_intra_64": _SPLIT, "alpa_e2e_gpt_inter_64": _STRAIGHT}),
 }
-enter(_ROWS)
-
-
-@reproduces("pd_dp_speedup_*")
-def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float:
-    """Of one stage on all workers: the whole model as one layer, planned."""
-    row = _derived("pipelines", profile=profile)
-    whole = LayerGraph(
-        names=(profile,), kinds=("model",), forward=np.array([row["work"]]), backward=np.zeros(1),
-        activation_bytes=np.zeros(1), parameter_bytes=np.array([row["parameter_bytes"]]),
-        edges=np.empty((0, 2), dtype=int), unit="s",
-    )  # fmt: skip
-    return float(row["work"]) / s35.pipedream(whole, [(workers, bandwidth)]).time
-
-
-@reproduces("mgwfbp_greedy_opt")
-def rule_is_optimal(profiles: int, networks: int) -> int:
-    """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
-    table = derived("gradients")
-    ends = table.pivot_table(index=["profile", "network"], columns="way", values="finish", sort=False)
-    names = ["alexnet", "vgg16", "resnet50", "resnet101", "gnmt"][:profiles]
-    chosen = ends.loc[(names, list(dict.fromkeys(table["network"]))[:networks]), :]
-    return int((chosen["greedy"] <= chosen["optimal"] * (1 + 1e-6)).sum())
-
-
-@reproduces("alpa_ilp_attn_fwd")
-def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> float:
-    """Cost of the best strategies of an attention block that gathers nothing and is needed by all."""
-    program = MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
-    tokens = program.matrix(batch * sequence, hidden)
-    heads = [program.product(tokens, program.matrix(hidden, hidden)) for _ in range(3)]
-    program.whole(program.product(program.together(*heads), program.matrix(hidden, hidden)))
-    return s35.operator_plan(program.problem())[1]
-
-
-_SPLIT: Final = (
-    "layers split 64 ways over 25 Gbit/s: the runtime reached 0.57 of what its bandwidth would allow"
-)
-_STRAIGHT: Final = "48 layers fill no straight pipeline of 64 stages here; theirs replicates some"
-
-
-@reproduces(
-    "alpa_e2e_gpt_*",
-    discrepancies={"alpa_e2e_gpt_intra_64": _SPLIT, "alpa_e2e_gpt_inter_64": _STRAIGHT},
-)
-def alpa_run(gpus: int, method: str) -> float:
-    """TFLOP/s per GPU of the fastest strategy, times the one factor that is fitted to all runs of GPT."""
-    table = derived("alpa_runs")
-    factor = float((table["measured"] / table["predicted"]).median())
-    row = table[(table["gpus"] == gpus) & (table["method"] == method)].iloc[0]
-    return factor * float(row["predicted"])

@@ -1,6 +1,10 @@
 """Claims: small functions that compute a number of the ledger again from its inputs.
 
-A claim names its parameters after the keys of a row's inputs; `compute` binds them. It never sees the
+Every module of this package has a table ``ROWS``: under patterns of row ids, separated by spaces, stands the
+function that computes these rows. ``" | "`` and a pattern of the quantity may follow the ids, and another of
+the system. A pair of function and mapping adds the rows that do not reproduce, with the reason.
+
+A function names its parameters after the keys of a row's inputs; `compute` binds them. It never sees the
 published value unless it asks for the row itself through a parameter called ``fact``.
 """
 
@@ -10,10 +14,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Final
 
-from relparallel._checks import require_instance
 from relparallel.published import Fact, Number
 
 Function = Callable[..., Any]
@@ -47,84 +49,27 @@ _MODULES: Final[Mapping[str, str]] = {
 }
 """Which modules compute the rows of a table, so that whoever asks for a row loads no others."""
 
-_CLAIMS: list[Claim] = []
 
-
-def reproduces(
-    *ids: str, system: str = "*", quantity: str = "*", discrepancies: Mapping[str, str] | None = None
-) -> Callable[[Function], Function]:
-    """Bind the decorated function to published rows.
-
-    Parameters
-    ----------
-    *ids : str
-        Patterns of row ids (``"ZERO-*"``).
-    system, quantity : str
-        Patterns that the row's system and quantity must match as well.
-    discrepancies : mapping of str to str, optional
-        Rows that do not reproduce, with the reason that the ledger shows.
-
-    Returns
-    -------
-    callable
-        The decorator; it returns the function unchanged.
-
-    Examples
-    --------
-    >>> @reproduces("no-such-row-*")
-    ... def hosts(k: int) -> float:
-    ...     return k**3 / 4
-    """
-    for pattern in ids:
-        require_instance(str, ids=pattern)
-    require_instance(str, system=system, quantity=quantity)
-
-    def bind(function: Function) -> Function:
-        known = dict(discrepancies or {})
-        _CLAIMS.append(
-            Claim(function=function, ids=ids, system=system, quantity=quantity, discrepancies=known)
-        )
-        return function
-
-    return bind
-
-
-def enter(rows: Rows) -> None:
-    """Bind functions to published rows, as `reproduces` does, one entry for each pattern of rows.
-
-    Parameters
-    ----------
-    rows : mapping of str to callable
-        Under patterns of row ids, separated by spaces; ``" | "`` and a pattern of the row's quantity may
-        follow, and another of its system. A pair adds the rows that do not reproduce, with the reason.
-
-    Examples
-    --------
-    >>> enter({"no-such-row-* | hosts": lambda k: k**3 / 4})
-    """
-    for key, entry in rows.items():
-        ids, quantity, system, *_ = [*key.split(" | "), "*", "*"]
-        function, known = entry if isinstance(entry, tuple) else (entry, None)
-        reproduces(*ids.split(), system=system, quantity=quantity, discrepancies=known)(function)
+@cache
+def claims(topic: str | None = None) -> tuple[Claim, ...]:
+    """All claims, or those that compute rows of one table."""
+    modules = " ".join(_MODULES.values()) if topic is None else _MODULES.get(topic, "")
+    return tuple(claim for name in sorted(set(modules.split())) for claim in _read(name))
 
 
 @cache
-def _load(topic: str | None = None) -> None:
-    """Import the modules of claims on one table, or every one."""
-    package = import_module(__package__ or "relparallel.claims")
-    if topic is None:
-        names = [module.name for module in iter_modules(package.__path__)]
-    else:
-        names = _MODULES.get(topic, "").split()
-    for name in names:
-        import_module(f"{package.__name__}.{name}")
+def _read(module: str) -> tuple[Claim, ...]:
+    """The claims of one module, from its ``ROWS``."""
+    rows: Rows = import_module(f"relparallel.claims.{module}").ROWS
+    return tuple(_claim(key, entry) for key, entry in rows.items())
 
 
-def claims(topic: str | None = None) -> tuple[Claim, ...]:
-    """All claims, or those that compute rows of one table, by module, whichever were loaded first."""
-    _load(topic)
-    own = [claim for claim in _CLAIMS if claim.function.__module__.startswith("relparallel.")]
-    return tuple(sorted(own, key=lambda claim: claim.function.__module__))
+def _claim(key: str, entry: Function | tuple[Function, Mapping[str, str]]) -> Claim:
+    ids, quantity, system, *_ = [*key.split(" | "), "*", "*"]
+    function, known = entry if isinstance(entry, tuple) else (entry, {})
+    return Claim(
+        function=function, ids=tuple(ids.split()), system=system, quantity=quantity, discrepancies=known
+    )
 
 
 def find_claim(fact: Fact) -> Claim | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from relparallel import parallel, topology, units
 from relparallel.book import s24, s32
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 
 _BUS = {
@@ -17,16 +17,6 @@ _BUS = {
 }  # fmt: skip
 
 
-_ROWS: Final[Rows] = {
-    # Shares of a server and of a worker, and the time.
-    "byteps_n*": lambda n, k: attrgetter("server_bytes", "worker_bytes", "time")(
-        s32.byteps_time(n, k, 1.0, 1.0)
-    ),
-}
-enter(_ROWS)
-
-
-@reproduces("blueconnect_*")
 def blueconnect(
     size: float, outer: int, outer_latency: float, outer_bandwidth: float, inner: int = 1,
     inner_latency: float = 0.0, inner_bandwidth: float = 1.0,
@@ -36,7 +26,6 @@ def blueconnect(
     return parallel.blueconnect_time(size, levels)
 
 
-@reproduces("nccl_*_lat", "nccl_*_bw", system="NCCL", quantity="predicted*")
 def nccl_tuner(
     algorithm: str, protocol: str, ranks: int, nodes: int, fact: Fact, channels: int = 1,
     channel_bandwidth: float = 1.0, architecture: str = "ampere",
@@ -47,7 +36,6 @@ def nccl_tuner(
     return float(found[column].to_dict()[algorithm, protocol] / unit)
 
 
-@reproduces("ncclt_busbw_*")
 def bus_factor(kinds: str, n: int) -> float:
     """Bytes that the busiest rank sends over the rounds, over those of the vector."""
     sent = {
@@ -57,7 +45,6 @@ def bus_factor(kinds: str, n: int) -> float:
     return sent.pop() if len(sent) == 1 else math.nan
 
 
-@reproduces("alpa_sched_clock")
 def alpa_clocks(meshes: int, batches: int) -> float:
     """Simulated with passes of one clock, by both schedules, and one clock to apply the gradients."""
     spans = {
@@ -67,9 +54,21 @@ def alpa_clocks(meshes: int, batches: int) -> float:
     return spans.pop() + 1 if len(spans) == 1 else math.nan
 
 
-@reproduces("ocs_match_*")
 def circuits(demand: str, directed: bool) -> float:
     """Demand that one epoch of circuits carries: Helios by an assignment, c-Through by a matching."""
     matrix = np.array([row.split() for row in demand.split("/")], dtype=float)
     t = topology.helios(len(matrix), 16, 0.5, 0.5) if directed else topology.c_through(1, len(matrix), 1)
     return float(s24.schedule_circuits(t, matrix, 1.0, 0.0, directed=directed).carried.sum())
+
+
+ROWS: Final[Rows] = {
+    # Shares of a server and of a worker, and the time.
+    "byteps_n*": lambda n, k: attrgetter("server_bytes", "worker_bytes", "time")(
+        s32.byteps_time(n, k, 1.0, 1.0)
+    ),
+    "blueconnect_*": blueconnect,
+    "nccl_*_lat nccl_*_bw | predicted* | NCCL": nccl_tuner,
+    "ncclt_busbw_*": bus_factor,
+    "alpa_sched_clock": alpa_clocks,
+    "ocs_match_*": circuits,
+}

@@ -6,7 +6,7 @@ import numpy as np
 
 from relparallel import parallel
 from relparallel.book import s34
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.parallel.timeline import Timeline
 from relparallel.published import Fact
 
@@ -33,7 +33,6 @@ def _longest_stage(timeline: Timeline) -> float:
     return float((end - begin).max())
 
 
-@reproduces("SCHED-*", system="zero-bubble zb.py heuristic")
 def zero_bubble_span(p: int, m: int, Tcomm: float, max_mem: str) -> float:
     """Longest span of a stage, by the schedule that keeps to the memory limit."""
     name, limit = ("zb_2p", 2 * p) if max_mem.startswith("2p") else ("zb_h1", p)
@@ -68,7 +67,9 @@ def _peak(name: str, p: int) -> float:
 
 
 _UNEVEN = "its cells take unequal times, which the table does not give; equal stages are too fast"
-_ROWS: Final[Rows] = {
+
+
+ROWS: Final[Rows] = {
     "gpipe_* | bubble fraction* | GPipe": lambda K, M: (
         parallel.simulate_schedule("gpipe", K, M).idle_fraction
     ),
@@ -83,5 +84,5 @@ _ROWS: Final[Rows] = {
     "SCHED-* | growth of peak activation memory* | zero-bubble README table": lambda p, fact: _growth(
         fact, p, _peak
     ),
+    "SCHED-* | * | zero-bubble zb.py heuristic": zero_bubble_span,
 }
-enter(_ROWS)

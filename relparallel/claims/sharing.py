@@ -1,25 +1,23 @@
 """Published numbers: jobs that share a cluster, models a GPU, operators a chip."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from relparallel import hardware
 from relparallel.book import s31, s38
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.units import MILLISECOND
 
 
-@reproduces("pollux_*_w6", system="Pollux simulator")
 def mean_completion(workload: str, policy: str) -> float:
     """Mean time of a replay, from ``data/derived/shared_clusters.csv``."""
     table = derived("shared_clusters").set_index(["workload", "policy"])
     return float(table["mean"][workload, policy])
 
 
-@reproduces("pollux_goodput_fn")
 def goodput(
     alpha_c: float, beta_c: float, alpha_n: float, beta_n: float, gamma: float, nodes: int, replicas: int,
     local: int, sqr: float, var: float, M0: int,
@@ -33,7 +31,6 @@ def goodput(
     return float(job.throughput(*split)), float(job.efficiency(replicas * local)), float(job.goodput(*split))
 
 
-@reproduces("gns_eff")
 def efficiency(phi: float, M0: int, M: int) -> float:
     """(noise + M0) / (noise + M)."""
     costs = dict.fromkeys(("compute", "compute_per_sample", "nodes", "nodes_per_replica"), 0.0)
@@ -41,7 +38,6 @@ def efficiency(phi: float, M0: int, M: int) -> float:
     return float(job.efficiency(M))
 
 
-@reproduces("adaptdl_goodput")
 def published_goodput(sets: int) -> float:
     """Largest relative difference from equations 4 to 8, written out with norm and variance."""
     draw, worst = np.random.default_rng(0), 0.0
@@ -68,7 +64,6 @@ def _interpolated(batches: str, milliseconds: str) -> list[float]:
     return list(np.interp(np.arange(1, int(at[-1]) + 1), at, measured) * MILLISECOND)
 
 
-@reproduces("nexus_toy_A")
 def duty_cycle(rate: float, objective: float, batches: str, latencies_ms: str) -> tuple[float, float]:
     """Duty cycle and worst latency of the rest of a session [ms]."""
     plan = s38.nexus({"A": _interpolated(batches, latencies_ms)}, {"A": objective}, {"A": rate})
@@ -76,7 +71,6 @@ def duty_cycle(rate: float, objective: float, batches: str, latencies_ms: str) -
     return float(row["duty"]) / MILLISECOND, float(row["worst"]) / MILLISECOND
 
 
-@reproduces("nexus_fig2")
 def shared_gpus(fact: Fact, rates: str, objectives_ms: str, batches: str) -> tuple[int, int]:
     """GPUs in use for A with B, and for A with C."""
     names = "ABC"
@@ -90,7 +84,6 @@ def shared_gpus(fact: Fact, rates: str, objectives_ms: str, batches: str) -> tup
     return found[0], found[1]
 
 
-@reproduces("pipeswitch_dp")
 def groupings(instances: int, most_layers: int) -> int:
     """Random models whose best grouping among all is as good as the plan."""
     draw, same = np.random.default_rng(0), 0
@@ -115,7 +108,6 @@ def _least_of_all(send: Any, compute: Any, per_send: float, per_group: float) ->
     return float(now.min())
 
 
-@reproduces("roofline_ridge")
 def ridges(v100_peak: float, v100_rate: float) -> tuple[float, float, float]:
     """Operations per byte from which a GPU computes at its peak."""
     newer = [hardware.accelerator(name) for name in ("a100-40gb", "h100-80gb")]
@@ -123,10 +115,22 @@ def ridges(v100_peak: float, v100_rate: float) -> tuple[float, float, float]:
     return v100_peak / v100_rate, first, second
 
 
-@reproduces("welder_gemm")
 def tiled_product(side: int, memory_bytes: float, element_bytes: float) -> tuple[float, float]:
     """Words of the best tile, and of a bound for any order of multiplications."""
     sizes = dict.fromkeys("mnk", side)
     gemm = s31.TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
     memory = memory_bytes / element_bytes
     return s31.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
+
+
+ROWS: Final[Rows] = {
+    "pollux_*_w6 | * | Pollux simulator": mean_completion,
+    "pollux_goodput_fn": goodput,
+    "gns_eff": efficiency,
+    "adaptdl_goodput": published_goodput,
+    "nexus_toy_A": duty_cycle,
+    "nexus_fig2": shared_gpus,
+    "pipeswitch_dp": groupings,
+    "roofline_ridge": ridges,
+    "welder_gemm": tiled_product,
+}

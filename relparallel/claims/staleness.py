@@ -2,14 +2,14 @@
 
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import minimize
 
 from relparallel import communication
 from relparallel.book import s40
-from relparallel.claims.registry import reproduces
+from relparallel.claims.registry import Rows
 from relparallel.communication.staleness import Taps, compensated_taps, spectral_radius
 from relparallel.published import Fact, facts
 
@@ -24,13 +24,11 @@ def _method(fact: Fact, decay: float | None = None) -> partial[Taps]:
     )  # fmt: skip
 
 
-@reproduces("pipemare_T1_*", "pipemare_disc_*")
 def delayed_threshold(fact: Fact) -> float:
     """Where a root of the companion matrix leaves the unit circle."""
     return communication.largest_stable_step(_method(fact))
 
 
-@reproduces("pipemare_T2_*")
 def corrected_threshold(fact: Fact) -> float:
     """The same with the correction, of the decay that the row writes as 0.135^(1/4)."""
     plain = facts()[fact.id.replace("T2", "disc")]
@@ -46,7 +44,6 @@ _GRID = (
 )
 
 
-@reproduces("kosson_hl_*", discrepancies={f"kosson_hl_{kind}": _GRID for kind in ("GD", "LWP", "LWP_SC")})
 def best_half_life(fact: Fact, lowest: float, curvatures: int) -> float:
     """Fewest updates that halve the worst error of all curvatures, over all steps and momenta."""
     kind, delay = fact.id.removeprefix("kosson_hl_"), 4
@@ -64,3 +61,10 @@ def best_half_life(fact: Fact, lowest: float, curvatures: int) -> float:
     grid = np.log(np.geomspace(1e-3, 1, 13))
     start = min(product(grid, grid), key=slowest)
     return float(np.log(0.5) / np.log(minimize(slowest, start, method="Nelder-Mead").fun))
+
+
+ROWS: Final[Rows] = {
+    "pipemare_T1_* pipemare_disc_*": delayed_threshold,
+    "pipemare_T2_*": corrected_threshold,
+    "kosson_hl_*": (best_half_life, {f"kosson_hl_{kind}": _GRID for kind in ("GD", "LWP", "LWP_SC")}),
+}

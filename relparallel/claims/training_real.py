@@ -11,11 +11,10 @@ import pandas as pd
 
 from relparallel import training, units
 from relparallel.claims._rows import derived
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact, data_folder
 
 
-@reproduces("SPOT-*")
 def spot_counts(fact: Fact) -> tuple[int, int, float]:
     """Preemptions, nodes lost and mean size of the cluster, to the digits of the row."""
     kind, zone, day = fact.system.removeprefix("AWS spot trace ").split()
@@ -25,14 +24,12 @@ def spot_counts(fact: Fact) -> tuple[int, int, float]:
     return int(preemptions), int(lost), size
 
 
-@reproduces("OPTM-007")
 def opt_restarts_per_hour(fact: Fact) -> float:
     """Restarts per instance-hour, from counts."""
     manual, automatic, instances, days, hours = (int(n) for n in re.findall(r"\d+", fact.inputs_text))
     return (manual + automatic) / (instances * days * hours)
 
 
-@reproduces("GLM-002")
 def glm_node_failures() -> int:
     """Node failures in the dated log."""
     path = data_folder() / "training_runs" / "glm-130b.csv"
@@ -60,7 +57,9 @@ def _derived(subject: str, quantity: str) -> float:
 
 
 _CAUSES: Final = ("hardware", "software", "undetermined", "network", "facilities", "human")
-_ROWS: Final[Rows] = {
+
+
+ROWS: Final[Rows] = {
     "LANL-001": lambda: tuple(int(_derived("lanl", each)) for each in ("records", "systems")),
     "LANL-002": lambda: tuple(_derived("lanl", f"share {cause}") for cause in _CAUSES),
     "LANL-003": lambda: (_derived("lanl", "repair mean min"), _derived("lanl", "repair median min")),
@@ -77,5 +76,7 @@ _ROWS: Final[Rows] = {
     "BLM-004": lambda iterations, iteration: iterations * iteration / units.HOUR,
     "BLM-006": lambda before, after: after / before - 1,  # longer iterations through one slow node
     "GLM-004": lambda before, after, step: (before * step / units.HOUR, after * step / units.HOUR),
+    "SPOT-*": spot_counts,
+    "OPTM-007": opt_restarts_per_hour,
+    "GLM-002": glm_node_failures,
 }
-enter(_ROWS)

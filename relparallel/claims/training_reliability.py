@@ -9,13 +9,47 @@ from relparallel import hardware, training, units
 from relparallel.book import s41, s42, s44, s47
 from relparallel.book.s41.fleet import Fleet
 from relparallel.book.s44.stragglers import expected_maximum
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.training import checkpointing, redundancy
 from relparallel.training.factors import outside_pauses
 from relparallel.training.lifetimes import fleet_failures
 
-_ROWS: Final[Rows] = {
+
+def llama3_rate_per_gpu_year(cause: str, gpus: int) -> float:
+    """Interruptions by one cause per GPU and year."""
+    (row,) = (row for row in hardware.llama3_interruptions().causes if row.cause == cause)
+    return units.YEAR * hardware.observed_rate(row.events, gpus, row.duration)
+
+
+def spread_of_effective_time(
+    fact: Fact,
+    nodes: int,
+    node_rate: float,
+    interval: float,
+    checkpoint: float,
+    restart: float,
+    horizon: float,
+) -> float:
+    """Mean or standard deviation of the ratio over a finite run."""
+    ratio = training.effective_training_time_ratio(1 / (nodes * node_rate), interval, checkpoint, restart)
+    return float(ratio.mean if fact.quantity.startswith("mean") else ratio.std(horizon))
+
+
+def all_or_nothing_and_elastic(node_up: float, nodes_per_replica: int, replicas: int) -> tuple[float, float]:
+    """Share of time with all nodes up, and elastic share."""
+    nodes, rate = nodes_per_replica * replicas, 1 / node_up - 1
+    whole = training.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
+    return float(whole), float(training.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
+
+
+def start_up(nodes: int) -> float:
+    """Start-up of a job, from the law of the five other sizes."""
+    known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
+    return float(training.start_up_law(known["nodes"], known["seconds"])(nodes))
+
+
+ROWS: Final[Rows] = {
     # Interruptions of Llama 3, from its table of causes and from counts.
     "L3-003": lambda: hardware.llama3_interruptions().events,
     "L3-030 L3-031": lambda time, events: 1 / (hardware.observed_rate(events, 1, time) * units.HOUR),
@@ -139,42 +173,8 @@ _ROWS: Final[Rows] = {
         ages="new",
         replications=200,
     ).mean(),
+    "L3-037 L3-038 L3-039": llama3_rate_per_gpu_year,
+    "SD-*": spread_of_effective_time,
+    "EL-004": all_or_nothing_and_elastic,
+    "START-*": start_up,
 }
-enter(_ROWS)
-
-
-@reproduces("L3-037", "L3-038", "L3-039")
-def llama3_rate_per_gpu_year(cause: str, gpus: int) -> float:
-    """Interruptions by one cause per GPU and year."""
-    (row,) = (row for row in hardware.llama3_interruptions().causes if row.cause == cause)
-    return units.YEAR * hardware.observed_rate(row.events, gpus, row.duration)
-
-
-@reproduces("SD-*")
-def spread_of_effective_time(
-    fact: Fact,
-    nodes: int,
-    node_rate: float,
-    interval: float,
-    checkpoint: float,
-    restart: float,
-    horizon: float,
-) -> float:
-    """Mean or standard deviation of the ratio over a finite run."""
-    ratio = training.effective_training_time_ratio(1 / (nodes * node_rate), interval, checkpoint, restart)
-    return float(ratio.mean if fact.quantity.startswith("mean") else ratio.std(horizon))
-
-
-@reproduces("EL-004")
-def all_or_nothing_and_elastic(node_up: float, nodes_per_replica: int, replicas: int) -> tuple[float, float]:
-    """Share of time with all nodes up, and elastic share."""
-    nodes, rate = nodes_per_replica * replicas, 1 / node_up - 1
-    whole = s42.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
-    return float(whole), float(s42.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
-
-
-@reproduces("START-*")
-def start_up(nodes: int) -> float:
-    """Start-up of a job, from the law of the five other sizes."""
-    known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
-    return float(s47.start_up_law(known["nodes"], known["seconds"])(nodes))

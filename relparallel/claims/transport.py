@@ -7,7 +7,7 @@ import numpy as np
 
 from relparallel.book import s23
 from relparallel.book.s23.ecn import Dcqcn
-from relparallel.claims.registry import Rows, enter, reproduces
+from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.units import GBIT, KB, MICROSECOND
 
@@ -48,38 +48,18 @@ def _hpcc(eta: float, N: int, share: float) -> Any:
     )
 
 
-_ROWS: Final[Rows] = {
-    # By the linear model of the paper's appendix, and by the slope that the authors' script has.
-    "dcqcn_pm_*": lambda fact: _dcqcn(fact).phase_margin(model="published"),
-    "timely_pm_*": lambda fact: _patched(fact).phase_margin(model="published"),
-    "dcqcn_convergence_*": lambda fact: _dcqcn(fact).convergence_bound(),
-    "dcqcn_pstar_exact_*": lambda fact: _dcqcn(fact).fixed_point().marking,
-    "dcqcn_qstar_exact_* dcqcn_pub_sim_q_*": lambda fact: _dcqcn(fact).fixed_point().queue / KB,
-    "dcqcn_critdelay_exact_*": lambda fact: _dcqcn(fact).critical_delay() / MICROSECOND,
-    "timely_patched_qstar_*": lambda fact: _patched(fact).fixed_point().queue / KB,
-    # The part of the headroom that grows with the cable.
-    "pfc_hr_gbe": lambda C, length: s23.pfc_headroom(C, length) - s23.pfc_headroom(C, 0.0),
-    "incast_rto200": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / GBIT * 1000,
-    "incast_rto1": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / C,
-}
-enter(_ROWS)
-
-
-@reproduces("dcqcn_validN_*")
 def dcqcn_first_off_the_ramp(fact: Fact) -> int:
     """Fewest flows without a valid fixed point."""
     flows = np.arange(1, 200)
     return int(flows[~_dcqcn(fact, flows=flows).fixed_point().valid][0])
 
 
-@reproduces("dcqcn_pub_stability")
 def dcqcn_stable(fact: Fact) -> tuple[int, ...]:
     """By the roots of the exact linearisation."""
     found = _dcqcn(fact, flows=np.array([2, 10]), feedback_delay=np.array([[85e-6], [4e-6]])).stable()
     return tuple(int(stable) for stable in found.ravel())
 
 
-@reproduces("dcqcn_cheb_nodes")
 def dcqcn_root_error(fact: Fact, nodes: int) -> float:
     """Against 40 nodes, at 25 settings."""
     flows, delays = np.arange(2.0, 11, 2), np.linspace(20e-6, 100e-6, 5)[:, None]
@@ -88,14 +68,12 @@ def dcqcn_root_error(fact: Fact, nodes: int) -> float:
     return float(np.max(np.abs(model.rightmost_root(nodes=nodes) - exact) / np.abs(exact)))
 
 
-@reproduces("timely_patched_conv_*")
 def timely_convergence(fact: Fact, N: int) -> float:
     """From the slowest root of differences between flows."""
     mode = _patched(fact).linear()[1]
     return -log(N / 0.1) / float(np.linalg.eigvals(mode.now[0]).real.max())
 
 
-@reproduces("timely_orig_fixedpoints")
 def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[int, int]:
     """Fair states that stand still; and, where rates fall at g = 0, directions in which all do."""
     model = s23.timely(flows=N, rate=C, feedback_delay=0.0, decrease=beta, smoothing=alpha)
@@ -117,7 +95,6 @@ def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[in
     return int(stands(fair)), sum(stands(falling + move) for move in moves)
 
 
-@reproduces("hpcc_fix")
 def hpcc_load(eta: float, N: int, share: float) -> float:
     """Of a run from a twentieth of the rate."""
     model = _hpcc(eta, N, share)
@@ -125,7 +102,6 @@ def hpcc_load(eta: float, N: int, share: float) -> float:
     return float(run.rates[-1, 0] * N / model.rate)
 
 
-@reproduces("hpcc_fair")
 def hpcc_contraction(eta: float, N: int, share: float) -> float:
     """Of the difference of two windows, by one step of a round trip at a full load."""
     p = _hpcc(eta, N, share).values()
@@ -136,10 +112,33 @@ def hpcc_contraction(eta: float, N: int, share: float) -> float:
     return 1 + float((change[0] - change[1])[0] / (window[0] - window[1])[0])
 
 
-@reproduces("irn_bdp")
 def irn_cap(C: float, RTT: float, MTU: float) -> tuple[float, float]:
     """Buffer that a window of one round trip fills, and its packets: a credit loop of that length."""
     packets = np.arange(1, 1000)
     loop = RTT - MTU / C  # beside the packet itself
     full = s23.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C
     return float(packets[full][0] * MTU), float(packets[full][0])
+
+
+ROWS: Final[Rows] = {
+    # By the linear model of the paper's appendix, and by the slope that the authors' script has.
+    "dcqcn_pm_*": lambda fact: _dcqcn(fact).phase_margin(model="published"),
+    "timely_pm_*": lambda fact: _patched(fact).phase_margin(model="published"),
+    "dcqcn_convergence_*": lambda fact: _dcqcn(fact).convergence_bound(),
+    "dcqcn_pstar_exact_*": lambda fact: _dcqcn(fact).fixed_point().marking,
+    "dcqcn_qstar_exact_* dcqcn_pub_sim_q_*": lambda fact: _dcqcn(fact).fixed_point().queue / KB,
+    "dcqcn_critdelay_exact_*": lambda fact: _dcqcn(fact).critical_delay() / MICROSECOND,
+    "timely_patched_qstar_*": lambda fact: _patched(fact).fixed_point().queue / KB,
+    # The part of the headroom that grows with the cable.
+    "pfc_hr_gbe": lambda C, length: s23.pfc_headroom(C, length) - s23.pfc_headroom(C, 0.0),
+    "incast_rto200": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / GBIT * 1000,
+    "incast_rto1": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / C,
+    "dcqcn_validN_*": dcqcn_first_off_the_ramp,
+    "dcqcn_pub_stability": dcqcn_stable,
+    "dcqcn_cheb_nodes": dcqcn_root_error,
+    "timely_patched_conv_*": timely_convergence,
+    "timely_orig_fixedpoints": timely_fixed_points,
+    "hpcc_fix": hpcc_load,
+    "hpcc_fair": hpcc_contraction,
+    "irn_bdp": irn_cap,
+}
