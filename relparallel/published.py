@@ -2,8 +2,9 @@
 
 A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping by
 `read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into a tuple of
-numbers, and its ``tolerance`` into a rule that `agrees` applies. A folder named by the environment variable
-``RELPARALLEL_DATA`` may hold more rows in ``facts/*.csv``; rows that the project ships come first.
+numbers; its ``tolerance`` stands beside the same in numbers, ``rtol``, ``atol`` or ``digits``, which `agrees`
+applies. A folder named by the environment variable ``RELPARALLEL_DATA`` may hold more rows in
+``facts/*.csv``; rows that the project ships come first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from relparallel import units
 from relparallel._checks import require_choice, require_instance
@@ -38,6 +39,7 @@ Number = int | float
 Role = Literal["check", "input", "quoted"]
 Origin = Literal["printed", "artefact", "formula", "second route", "unverified", "unstated"]
 PUBLISHED: Final = ("printed", "artefact")  # somebody else's number; all other origins are our computations
+_TOLERANCES: Final = {"rtol": float, "atol": float, "digits": int}
 
 
 def data_folder() -> Path:
@@ -78,6 +80,10 @@ class Fact:
         The source prints the value; its authors' code or data give it; the formula of the source gives it,
         evaluated here; or a second computation of ours does. *Unverified* stands in a source that nobody read
         for this table, *unstated* is what a table without the column says. Only the first two are published.
+    rtol, atol : float or None
+        What ``tolerance`` says in numbers: the largest relative error, or the largest in the row's unit.
+    digits : int or None
+        Or how many significant digits have to agree, 0 for every digit printed.
     """
 
     id: str
@@ -92,6 +98,9 @@ class Fact:
     confidence: str
     role: Role
     origin: Origin
+    rtol: float | None = None
+    atol: float | None = None
+    digits: int | None = None
 
     @cached_property
     def inputs(self) -> Mapping[str, Number | str | bool]:
@@ -262,9 +271,8 @@ def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
 
     Notes
     -----
-    A bare number is absolute in the row's unit; ``rel x``, ``x rel`` and percentages are relative; ``x/key``
-    is relative with ``key`` among the inputs; ``exact`` and ``0`` mean equality, for decimals to every digit
-    printed; ``n significant digits`` means equality after rounding.
+    By the row's ``rtol``, ``atol`` or ``digits``. With 0 digits integers are equal, and decimals to the last
+    digit printed; with n both are equal after rounding to n. A row without any of the three has no verdict.
 
     Examples
     --------
@@ -274,54 +282,32 @@ def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
     require_instance(Fact, fact=fact)
     if len(computed) != len(fact.values):
         raise ValueError(f"computed must hold {len(fact.values)} values for {fact.id}, got {len(computed)}")
-    kind, size = _tolerance(fact)
     verdicts = []
     for token, published, value in zip(fact.tokens, fact.values, computed, strict=True):
         if published is None and value is None:
             continue
         if not isinstance(published, int | float) or not isinstance(value, int | float):
             raise ValueError(f"computed must match {fact.value_text!r} of {fact.id}, got {value!r}")
-        verdicts.append(_compare(token, published, value, kind, size))
+        verdicts.append(_compare(fact, token, published, value))
     error = max((v.error for v in verdicts), default=0.0)
-    return Agreement(error=error, within=None if kind == "none" else all(v.within for v in verdicts))
+    stated = (fact.rtol, fact.atol, fact.digits) != (None, None, None)
+    return Agreement(error=error, within=all(v.within for v in verdicts) if stated else None)
 
 
-def _compare(token: str, published: Number, value: Number, kind: str, size: float) -> Agreement:
+def _compare(fact: Fact, token: str, published: Number, value: Number) -> Agreement:
     """Error and verdict for one number."""
     absolute = abs(value - published)
     relative = absolute / abs(published) if published else float(absolute > 0)
     slack = 1 + 1e-9  # of the comparison itself: a difference equal to the tolerance is inside it
-    if kind == "rel":
-        return Agreement(error=relative, within=relative <= size * slack)
-    if kind == "digits":
-        return Agreement(
-            error=relative, within=f"{value:.{int(size) - 1}e}" == f"{published:.{int(size) - 1}e}"
-        )
-    if kind == "exact":
+    if fact.rtol is not None:
+        return Agreement(error=relative, within=relative <= fact.rtol * slack)
+    if fact.digits:
+        style = f".{fact.digits - 1}e"
+        return Agreement(error=relative, within=format(value, style) == format(published, style))
+    if fact.digits == 0:
         printed = 0.0 if isinstance(published, int) else 0.5 * _last_place(token) * slack
         return Agreement(error=float(absolute), within=absolute <= printed)
-    return Agreement(error=float(absolute), within=absolute <= size * slack)
-
-
-def _tolerance(fact: Fact) -> tuple[str, float]:
-    """Kind (rel, abs, exact, digits, none) and size of the stated tolerance."""
-    text, number = fact.tolerance.strip(), r"(\d+(?:\.\d+)?(?:e-?\d+)?)"
-    for pattern, kind, scale in (
-        (rf"^rel {number}", "rel", 1.0),
-        (rf"^abs {number}", "abs", 1.0),
-        (rf"^{number} significant digits", "digits", 1.0),
-        (rf"^~?{number}\s*% abs", "abs", 0.01),
-        (rf"^~?{number}\s*%", "rel", 0.01),
-        (rf"^(?:exact \()?{number} rel", "rel", 1.0),
-        (rf"^{number}(?![\d.]|/|x| viol)", "abs", 1.0),
-    ):
-        if match := re.match(pattern, text):
-            size = float(match[1]) * scale
-            return ("exact", 0.0) if size == 0 else (kind, size)
-    if match := re.match(rf"^{number}/(\w+)", text):
-        base = fact.inputs.get(match[2])
-        return ("rel", float(match[1]) / base) if isinstance(base, int | float) else ("none", 0.0)
-    return ("exact", 0.0) if text.startswith("exact") else ("none", 0.0)
+    return Agreement(error=float(absolute), within=absolute <= (fact.atol or 0.0) * slack)
 
 
 def _last_place(token: str) -> float:
@@ -359,14 +345,16 @@ def _value(text: str) -> Number | str | bool:
 
 
 def _fact(topic: str, row: Mapping[str, str]) -> Fact:
-    # Tables outside the project carry no role and no origin: observations.
+    # Tables outside the project carry no role, no origin and no tolerance in numbers: observations.
     role: Role = require_choice(("check", "input", "quoted"), role=row.get("role") or "input")
     origin: Origin = require_choice(get_args(Origin), origin=row.get("origin") or "unstated")
     if origin in PUBLISHED and row["confidence"] != "confirmed":
         origin = "unverified"
     same = ("id", "system", "quantity", "unit", "tolerance", "source", "confidence")
+    given: dict[str, Any] = {name: row[name] for name in same}
+    given |= {name: kind(row[name]) for name, kind in _TOLERANCES.items() if row.get(name)}
     return Fact(topic=topic, inputs_text=row["inputs"], value_text=row["value"], role=role, origin=origin,
-                **{name: row[name] for name in same})  # fmt: skip
+                **given)  # fmt: skip
 
 
 def shipped_rows(table: str | Path) -> list[dict[str, str]]:

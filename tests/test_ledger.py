@@ -87,7 +87,7 @@ def fact(**changes) -> Fact:
         **{
             "id": "X-1", "topic": "t", "system": "s", "quantity": "q", "inputs_text": "k=4",
             "value_text": "64", "unit": "u", "tolerance": "exact", "source": "a paper",
-            "confidence": "confirmed", "role": "check", "origin": "printed",
+            "confidence": "confirmed", "role": "check", "origin": "printed", "digits": 0,
             **changes,
         }
     )  # fmt: skip

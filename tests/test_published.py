@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from tolerance_text import tolerance_columns
 
 from relparallel import published, units
 from relparallel.published import PUBLISHED, Fact, agrees, data_folder, facts, read_inputs, topics
@@ -13,6 +14,7 @@ def row(value="1.0", tolerance="exact", inputs="") -> Fact:
     return Fact(
         id="X-1", topic="t", system="s", quantity="q", inputs_text=inputs, value_text=value, unit="u",
         tolerance=tolerance, source="a paper", confidence="confirmed", role="check", origin="printed",
+        **tolerance_columns(tolerance, read_inputs(inputs)),
     )  # fmt: skip
 
 
@@ -139,6 +141,12 @@ def test_a_tolerance_admits_what_it_says_and_no_more(value, tolerance, inside, o
     fact = row(value, tolerance)
     assert agrees(fact, [inside]).within is True
     assert agrees(fact, [outside]).within is False
+
+
+def test_columns_of_a_tolerance_are_what_its_words_say():
+    for fact in facts().values():
+        columns = dict.fromkeys(("rtol", "atol", "digits")) | tolerance_columns(fact.tolerance, fact.inputs)
+        assert {name: getattr(fact, name) for name in columns} == columns, fact.id
 
 
 def test_a_tolerance_may_divide_by_an_input():
