@@ -86,8 +86,6 @@ def failure_frequency(
     link_mttr: Times | None = None,
     node_mtbf: Times = np.inf,
     node_mttr: Times | None = None,
-    *,
-    max_states: int = 2**24,
 ) -> RepairableNetwork:
     """How often the terminals lose each other, for how long, and how much every part adds to that.
 
@@ -106,7 +104,6 @@ def failure_frequency(
     life, repair = _times(topology, graph, (link_mtbf, node_mtbf), (link_mttr, node_mttr))
     m, often, down = len(topology.edges), 1.0 / (life + repair), repair / (life + repair)
     chances: dict[str, Any] = {"link_down": down[:m] if m else 0.0, "node_down": down[m:]}
-    chances["max_states"] = max_states
     try:
         found = evaluate(topology, terminals, **chances, method="exact")
     except NotExactError:  # a wide fabric may have a form, and classes of alike parts

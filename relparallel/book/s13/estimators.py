@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
@@ -11,22 +11,22 @@ import pandas as pd
 from scipy.special import ndtri
 
 from relparallel.reliability.bounding.cuts import TINY
-from relparallel.reliability.problem import LinkChance, NodeChance, Terminals
+from relparallel.reliability.problem import LinkChance, Terminals
 from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.estimation import SAMPLED, estimate
 from relparallel.topology import Topology
+
+_CONFIDENCE: Final = 0.95
 
 
 def estimator_table(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",
     link_up: LinkChance = 1.0,
-    node_up: NodeChance = 1.0,
     *,
     rng: np.random.Generator,
     methods: Sequence[Estimator] = SAMPLED,
     samples: int = 1000,
-    confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Accuracy against work of several estimators on one network, one row per method.
 
@@ -42,11 +42,11 @@ def estimator_table(
     rows = []
     for method in methods:
         found = estimate(
-            graph, terminals, link_up, node_up, method, rng=rng, samples=samples, confidence=confidence
+            graph, terminals, link_up, method=method, rng=rng, samples=samples, confidence=_CONFIDENCE
         )
         row = found.to_frame()
         row["work_per_sample"] = found.work / max(found.samples, 1)
-        quantile = float(ndtri((1 + confidence) / 2))
+        quantile = float(ndtri((1 + _CONFIDENCE) / 2))
         spread = (found.relative_error - found.bias_bound / max(found.value, TINY)) / quantile
         row["work_variance"] = spread**2 * found.work
         rows.append(row)

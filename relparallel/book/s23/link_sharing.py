@@ -35,7 +35,7 @@ class _Buffers(NamedTuple):
     toward: BoolArray  # [hosts, arcs] on a shortest path from some host
 
 
-def _buffers(topology: Topology | nx.Graph[Any], alive: BoolArray | None) -> _Buffers:
+def _buffers(topology: Topology | nx.Graph[Any], alive: BoolArray | None = None) -> _Buffers:
     """The arcs that shortest paths between hosts use, one destination at a time."""
     t = as_topology(topology, name="topology")
     if not 2 <= t.num_hosts <= _MOST_HOSTS:
@@ -103,9 +103,7 @@ def _turns(b: _Buffers) -> tuple[IntArray, IntArray]:
     return first[away], second[away]
 
 
-def pause_spread(
-    topology: Topology | nx.Graph[Any], target: Hashable, alive: BoolArray | None = None
-) -> NDArray[np.float64]:
+def pause_spread(topology: Topology | nx.Graph[Any], target: Hashable) -> NDArray[np.float64]:
     """How many innocent pairs of hosts a stuck receiver stops as pauses spread towards the senders.
 
     ``target`` takes nothing any more, while all others send to it. Entry k: share of ordered pairs of other
@@ -116,7 +114,7 @@ def pause_spread(
     >>> pause_spread(leaf_spine(leaves=4, spines=2, hosts_per_leaf=2), 0).round(3).tolist()
     [0.0, 0.0, 0.286, 0.857, 1.0]
     """
-    t, b = as_topology(topology, name="topology"), _buffers(topology, alive)
+    t, b = as_topology(topology, name="topology"), _buffers(topology)
     stuck = node_index(t, "target", target)
     if not t.endpoint[stuck]:
         raise ValueError(f"target must be a host of {t!r}, got {target!r}")

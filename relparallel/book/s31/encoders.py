@@ -7,6 +7,8 @@ from relparallel.workload._blocks import attention, embedding, feed_forward, lin
 from relparallel.workload.encoders import block_norms, encoder_layers, head_width
 from relparallel.workload.operators import Operator, OperatorTable
 
+_CLASSES = 1000  # of ImageNet
+
 
 def encoder_decoder(
     encoder: int,
@@ -56,35 +58,22 @@ def t5(
     *,
     head_size: int = 64,
     vocabulary: int = 32128,
-    source: int = 512,
-    target: int = 512,
     batch: int = 1,
 ) -> OperatorTable:
     """T5: an encoder and a decoder without biases, with a learned offset for each distance of two tokens.
 
-    `encoder_decoder` with ``layers`` layers in each stack, 32 offsets per head in either and one more norm
-    at the end of each. Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020, sections 2.1
-    and 3.7.
+    `encoder_decoder` with ``layers`` layers in each stack and 512 tokens, 32 offsets per head in either and
+    one more norm at the end of each. Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020,
+    sections 2.1 and 3.7.
 
     >>> t5(12, 768, 12, 3072).parameters
     222903552
     """
-    base = encoder_decoder(
-        layers,
-        layers,
-        hidden,
-        heads,
-        ffn,
-        vocabulary,
-        source=source,
-        target=target,
-        batch=batch,
-        head_size=head_size,
-        biases=False,
-    )
+    sizes = layers, layers, hidden, heads, ffn, vocabulary
+    base, length = encoder_decoder(*sizes, batch=batch, head_size=head_size, biases=False), 512
     extra = [
         operator
-        for label, length in (("encoder: ", source), ("decoder: ", target))
+        for label in ("encoder: ", "decoder: ")
         for operator in (
             pointwise(f"{label}offsets", "lookup", batch * heads * length, length, parameters=32 * heads),
             norm(f"{label}last norm", batch * length, hidden, shift=False),
@@ -101,7 +90,6 @@ def vision_transformer(
     ffn: int | None = None,
     patch: int = 16,
     image: int = 224,
-    classes: int = 1000,
     batch: int = 1,
 ) -> OperatorTable:
     """Vision Transformer: patches of an image as tokens, with one more token that is classified.
@@ -123,7 +111,7 @@ def vision_transformer(
         embedding("positions", batch * length, hidden, length),
         *encoder_layers(batch, length, layers, hidden, heads, ffn),
         norm("last norm", batch * length, hidden),
-        linear("classifier", batch, classes, hidden, bias=True),
+        linear("classifier", batch, _CLASSES, hidden, bias=True),
     ]
     return OperatorTable(name="ViT", operators=tuple(rows))
 
@@ -136,7 +124,6 @@ def swin(
     patch: int = 4,
     image: int = 224,
     head_size: int = 32,
-    classes: int = 1000,
     batch: int = 1,
 ) -> OperatorTable:
     """Swin Transformer: attention inside windows, at resolutions that halve while channels double.
@@ -162,7 +149,7 @@ def swin(
     for stage, (depth, side) in enumerate(zip(depths, sides, strict=True)):
         rows += _stage(stage, depth, batch, side, channels * 2**stage, window, head_size)
     rows += [norm("last norm", batch * sides[-1] ** 2, last)]
-    rows += [linear("classifier", batch, classes, last, bias=True)]
+    rows += [linear("classifier", batch, _CLASSES, last, bias=True)]
     return OperatorTable(name="Swin", operators=tuple(rows))
 
 

@@ -115,14 +115,14 @@ class TileSchedule(NamedTuple):
         """Words moved by all groups."""
         return sum(group.words for group in self.groups)
 
-    def steps(self, accelerator: Accelerator, element_bytes: float = 2.0, peak: str = "bf16") -> pd.DataFrame:
-        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group: bytes, FLOPs, seconds."""
-        rate, speed = accelerator.memory_bandwidth, accelerator.peak[peak]
+    def steps(self, accelerator: Accelerator) -> pd.DataFrame:
+        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group in bf16: bytes, FLOPs, seconds."""
+        rate, speed = accelerator.memory_bandwidth, accelerator.peak["bf16"]
         rows = []
         for number, group in enumerate(self.groups):
-            loaded, stored = (element_bytes * sum(part.values()) for part in (group.loads, group.stores))
+            loaded, stored = (2.0 * sum(part.values()) for part in (group.loads, group.stores))
             rows += [
-                (number, "Allocate", element_bytes * group.footprint, 0.0, 0.0),
+                (number, "Allocate", 2.0 * group.footprint, 0.0, 0.0),
                 (number, "LoadTiles", loaded, 0.0, loaded / rate),
                 (number, "ComputeTiles", 0.0, group.flops, group.flops / speed),
                 (number, "StoreTiles", stored, 0.0, stored / rate),

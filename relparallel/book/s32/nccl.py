@@ -30,15 +30,14 @@ def nccl_times(
     channels: int,
     channel_bandwidth: float,
     architecture: str,
-    link: str = "nvlink",
 ) -> pd.DataFrame:
     """Latency, bandwidth and time of an all-reduce as NCCL's tuner has them, what it would run first.
 
     ``size`` bytes, n ``ranks`` on N ``nodes`` with equally many each, ``channels`` rings or trees in
     parallel, each of ``channel_bandwidth`` [bytes/s] inside a node for up to two nodes, else between them;
-    GPUs of a node are joined by ``link`` "nvlink" or "pci". Columns ``latency`` [s], ``bandwidth`` [bytes/s
-    of the vector] and ``time`` [s], latency and size/bandwidth; rows by algorithm and protocol ("ll" sends a
-    flag with every 4 bytes, "ll128" with every 120), ascending in time.
+    GPUs of a node are joined by NVLink. Columns ``latency`` [s], ``bandwidth`` [bytes/s of the vector] and
+    ``time`` [s], latency and size/bandwidth; rows by algorithm and protocol ("ll" sends a flag with every 4
+    bytes, "ll128" with every 120), ascending in time.
 
     Latency of a ring: base + 2 (n - N) max(inside, overhead) + 2 (N - 1) net, without overhead on one node;
     of a tree: base + 2 ((n/N - 1) inside + floor(log2 N) net). Bandwidth of a ring: n/(2 (n - 1)) of the
@@ -59,7 +58,7 @@ def nccl_times(
     rows = {}
     for protocol in PROTOCOLS:
         ring, tree = (
-            (_latency(a, protocol, n, many, link), _bandwidth(a, protocol, n, many, channels, bus, kind))
+            (_latency(a, protocol, n, many), _bandwidth(a, protocol, n, many, channels, bus, kind))
             for a in ("ring", "tree")
         )
         plateau = protocol == "simple" and many > 1 and size / (channels * n) >= 64
@@ -71,9 +70,9 @@ def nccl_times(
     return found[["latency", "bandwidth", "time"]].sort_values("time")
 
 
-def _latency(algorithm: str, protocol: str, n: int, nodes: int, link: str) -> float:
+def _latency(algorithm: str, protocol: str, n: int, nodes: int) -> float:
     """Seconds of base, hops inside nodes and hops between them."""
-    names = f"baselat_{algorithm}", f"hwlat_{link}_{algorithm}", f"hwlat_net_{algorithm}"
+    names = f"baselat_{algorithm}", f"hwlat_nvlink_{algorithm}", f"hwlat_net_{algorithm}"
     base, inside, net = (float(_table(name)[PROTOCOLS.index(protocol)]) for name in names)
     if algorithm == "tree":
         return (base + 2 * ((n // nodes - 1) * inside + (nodes.bit_length() - 1) * net)) * MICROSECOND

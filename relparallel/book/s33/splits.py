@@ -12,16 +12,17 @@ from relparallel.parallel.group_links import groups_of
 from relparallel.plotting import PALETTE
 
 _SIDE = 8  # rows of layers and columns of a layer's width, in the picture of a model
+_FAILED = 0  # GPU
 _INNER = ("tensor", "context", "pipeline", "expert")
 
 
-def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4, failed: int = 0) -> Axes:
+def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4) -> Axes:
     """The GPUs of a job, drawn node by node, with the part of the model that each one holds.
 
     A square for each GPU: layers from top to bottom, the width of a layer from left to right, what it holds
     in blue, the share of the batch that it works on below. Arrows join groups that send activations or
-    tokens (blue) and replicas, which sum gradients (grey). The ``failed`` GPU is crossed out; a red frame:
-    stops with it.
+    tokens (blue) and replicas, which sum gradients (grey). The first GPU fails and is crossed out; a red
+    frame: stops with it.
 
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.plotting import figure
@@ -31,7 +32,7 @@ def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4, failed
     """
     gpus = placement.strategy.gpus
     place = np.array([(1.4 * (g % gpus_per_node), -2.0 * (g // gpus_per_node)) for g in range(gpus)])
-    stops, held, share = _stopped(placement, failed), _held(placement), _shares(placement)
+    stops, held, share = _stopped(placement), _held(placement), _shares(placement)
     for gpu, (x, y) in enumerate(place):
         extent = (x, x + 1, y, y + 1)
         ax.imshow(held[gpu], extent=extent, cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest", zorder=2)
@@ -44,7 +45,7 @@ def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4, failed
         for group in groups_of(placement, degree) if getattr(placement.strategy, degree) > 1 else ():
             for one, other in pairwise(group):
                 ax.add_patch(_arrow(place[one], place[other], PALETTE[color]))
-    x, y = place[failed] + 0.5
+    x, y = place[_FAILED] + 0.5
     ax.text(x, y, "×", color=PALETTE["vermilion"], fontsize=22, ha="center", va="center", zorder=5)
     low, high = place.min(axis=0), place.max(axis=0)
     ax.set(xlim=(low[0] - 0.1, high[0] + 1.1), ylim=(low[1] - 0.25, high[1] + 1.1), aspect="equal")
@@ -77,9 +78,9 @@ def _shares(placement: Placement) -> NDArray[np.float64]:
     return np.column_stack([begin, np.full(s.gpus, 1 / (s.data * s.context))])
 
 
-def _stopped(placement: Placement, failed: int) -> set[int]:
+def _stopped(placement: Placement) -> set[int]:
     """GPUs that cannot go on: the replica, the group of experts, all who share states with them."""
-    s, stops = placement.strategy, {failed}
+    s, stops = placement.strategy, {_FAILED}
     kinds = [placement.replicas, *([groups_of(placement, "expert")] if s.expert > 1 else [])]
     kinds += [placement.shard_groups] if s.zero_stage == 3 else []
     for groups in kinds:

@@ -103,13 +103,13 @@ def operator_plan(problem: OperatorProblem) -> tuple[tuple[int, ...], float]:
 
 
 def anneal_plan(
-    problem: OperatorProblem, rng: np.random.Generator, *, steps: int = 20_000, coldness: float = 20.0
+    problem: OperatorProblem, rng: np.random.Generator, *, steps: int = 20_000
 ) -> tuple[tuple[int, ...], float]:
     """The best strategies that a Markov chain visits, and their cost; it does not look at memory.
 
     Each of ``steps`` proposes another strategy for one operator, and takes one that costs d more with
-    probability ``exp(-coldness d / c)``, c being the cost of the first choice: Jia, Zaharia and Aiken,
-    "Beyond Data and Model Parallelism for Deep Neural Networks" (FlexFlow), MLSys 2019, section 6.
+    probability ``exp(-20 d / c)``, c being the cost of the first choice: Jia, Zaharia and Aiken, "Beyond
+    Data and Model Parallelism for Deep Neural Networks" (FlexFlow), MLSys 2019, section 6.
 
     >>> apart = np.array([[0.0, 9.0], [9.0, 0.0]])
     >>> two = OperatorProblem(nodes=(np.array([0.0, 2.0]), np.array([3.0, 0.0])), edges={(0, 1): apart})
@@ -122,7 +122,7 @@ def anneal_plan(
         near[v].append((u, pair.T))
     choice = [int(costs.argmin()) for costs in problem.nodes]
     now = best = problem.cost(choice)
-    kept, scale = tuple(choice), coldness / (now or 1.0)
+    kept, scale = tuple(choice), 20.0 / (now or 1.0)
     chosen, chance = rng.integers(len(choice), size=steps).tolist(), rng.random((steps, 2))
     for v, (which, luck) in zip(chosen, chance.tolist(), strict=True):
         other = int(which * problem.nodes[v].size)

@@ -55,15 +55,12 @@ class PartitionProblem(Layered):
         )
 
 
-def read_partition_problem(
-    path: str | os.PathLike[str], *, time_unit: float = MILLISECOND
-) -> PartitionProblem:
+def read_partition_problem(path: str | os.PathLike[str]) -> PartitionProblem:
     """Read an input of dnn-partitioning, operators ordered by id, each without a colour in one of its own.
 
-    ``time_unit`` are the seconds of one unit of the file's times, which does not tell; ms in its graphs of
-    layers. The published files charge a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer
-    graphs of the throughput inputs a thousandth of it; the published objectives are of the files as they
-    stand.
+    The file does not tell the unit of its times; it is ms in its graphs of layers. The published files charge
+    a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs of the throughput inputs a
+    thousandth of it; the published objectives are of the files as they stand.
 
     >>> import tempfile
     >>> node = {"supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 2, "isBackwardNode": 0, "size": 8}
@@ -80,7 +77,7 @@ def read_partition_problem(
         raise ValueError(f"{path}: two nodes have the same id")
     transfer = np.zeros(len(nodes))
     for edge in edges:
-        np.maximum.at(transfer, number[edge["sourceId"]], time_unit * edge["cost"])
+        np.maximum.at(transfer, number[edge["sourceId"]], MILLISECOND * edge["cost"])
     free = 1 + max((node.get("colorClass", -1) for node in nodes), default=0)
     columns = {key: np.array([node[key] for node in nodes]) for key in _NODE}
     names = [str(node.get("name", node["id"])) for node in nodes]
@@ -89,8 +86,8 @@ def read_partition_problem(
             f"{name} ({node['id']})" if names.count(name) > 1 else name
             for name, node in zip(names, nodes, strict=True)
         ),
-        accelerator_time=time_unit * columns["fpgaLatency"],
-        cpu_time=time_unit * columns["cpuLatency"],
+        accelerator_time=MILLISECOND * columns["fpgaLatency"],
+        cpu_time=MILLISECOND * columns["cpuLatency"],
         transfer_time=transfer,
         memory_bytes=columns["size"],
         colour=np.array([node.get("colorClass", free + place) for place, node in enumerate(nodes)]),

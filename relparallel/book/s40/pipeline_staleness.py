@@ -21,17 +21,14 @@ def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
     return (2.0 * np.arange(stages)[::-1] + 1) / micro_batches
 
 
-def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
+def correction_decay(gap: ArrayLike) -> Any:
     """Decay of the average change of the weights that PipeMare corrects the discrepancy with.
 
-    remainder**(1/gap) for a ``gap`` of f - b updates between the weights of forward and backward pass, after
-    which the average still holds the share ``remainder`` of a change; 0.135 is exp(-2). Yang et al., MLSys
-    2021, technique 2.
-
-    >>> round(correction_decay(10 - 6), 4)
-    0.6062
+    0.135**(1/gap) for a ``gap`` of f - b updates between the weights of forward and backward pass, after
+    which the average still holds the share 0.135 of a change, about exp(-2). Yang et al., MLSys 2021,
+    technique 2.
     """
-    return bare(remainder ** (1 / np.asarray(require_real(gap=gap, above=0))))
+    return bare(0.135 ** (1 / np.asarray(require_real(gap=gap, above=0))))
 
 
 def rescheduled_rate(

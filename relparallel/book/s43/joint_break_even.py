@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from relparallel._checks import require_choice
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import JointSearch, Site
 from relparallel.parallel import Strategy
@@ -34,14 +33,13 @@ class BreakEven(NamedTuple):
     speedup: float
 
 
-def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven:
+def break_even_rate(plan: JointPlan) -> BreakEven:
     """Failure rate of a node from which the fastest elastic strategy is not the best one.
 
     root and closed form.
 
     ``plan`` is of `joint`, with a policy that drops replicas, a shrinking batch and failures of single nodes
-    only, and ``checkpoint`` names its checkpoints where others than its own are meant. Strategies that fill
-    the cluster are compared, those whose state survives the loss of a replica.
+    only. Strategies that fill the cluster are compared, those whose state survives the loss of a replica.
 
     Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r, r the repair as it
     counts outside pauses, see `goodput`; the fastest A is overtaken first by the B with the smallest lam.
@@ -61,8 +59,6 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     policy = next((name for name, recovery in search.recoveries.items() if recovery.drops), None)
     if policy is None:
         raise ValueError(f"plan must have a policy that drops replicas, got {', '.join(search.recoveries)}")
-    name = plan.checkpoint if checkpoint is None else checkpoint
-    require_choice(tuple(search.checkpoints), checkpoint=name)
     site = min(search.sites, key=lambda one: one.spares)
     units = _units(site)
     if np.isinf(units).all():
@@ -76,12 +72,12 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     def lead(log_scale: float) -> float:
         """Score of the fastest over the best of all others, minus 1, at a multiple of all rates."""
         asked = search.at(math.exp(log_scale))
-        mine = asked.choice(place, first, policy, name)
+        mine = asked.choice(place, first, policy, plan.checkpoint)
 
         def rival(one: Site, row: int) -> bool:
             return one is asked.sites[place] and row != first and bool(np.isfinite(units[row]))
 
-        best = asked.best(rival, (policy,), (name,))
+        best = asked.best(rival, (policy,), (plan.checkpoint,))
         return 1.0 if best is None or mine is None else mine.score / best.score - 1
 
     if math.isfinite(closed[other]):

@@ -65,16 +65,14 @@ def slice_availability(
     return float(scipy.stats.binom.sf(slices - 1, cubes // cubes_per_slice, up**cubes_per_slice))
 
 
-def rewired(
-    model: FailureModel, time: float, *, spares: int = 1, fixed: tuple[str, ...] = ("nic",)
-) -> FailureModel:
+def rewired(model: FailureModel, time: float, *, spares: int = 1) -> FailureModel:
     """The failures of a job whose optical switches put a spare in place of a lost network part.
 
-    After ``time`` [s] circuits lead over one of ``spares`` S of each class of counted parts, but the
-    ``fixed`` ones: no circuit replaces a card. The mean time for which a lost part does harm takes the place
-    of its repair r: t + E[(K - S)+]/L, at most r, with K parts in repair, Poisson with mean L r (Little,
-    Operations Research 9(3), 1961). Exact for t = 0, else an upper bound. Zu et al., NSDI 2024, section 4,
-    for re-wiring after failures.
+    After ``time`` [s] circuits lead over one of ``spares`` S of each class of counted parts but cards
+    ("nic"): no circuit replaces a card. The mean time for which a lost part does harm takes the place of its
+    repair r: t + E[(K - S)+]/L, at most r, with K parts in repair, Poisson with mean L r (Little, Operations
+    Research 9(3), 1961). Exact for t = 0, else an upper bound. Zu et al., NSDI 2024, section 4, for
+    re-wiring after failures.
 
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.training import failure_model, redundant_fabric
@@ -87,7 +85,7 @@ def rewired(
     require_real(time=time, at_least=0)
 
     def harmful(entry: ComponentClass) -> ComponentClass:
-        if entry.parts is None or entry.name in fixed:
+        if entry.parts is None or entry.name == "nic":
             return entry
         if entry.repair is None:
             raise ValueError(f"model must have a repair time for every part, got None for {entry.name!r}")
