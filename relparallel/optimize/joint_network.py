@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.evaluate import Pricing, _totals
+from relparallel.parallel.evaluate import Pricing, totals
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.topology.costs import fittings, unit_prices
@@ -82,7 +82,7 @@ class Wiring:
     def _times(self, choices: NDArray[Any], vectors: list[Vector]) -> NDArray[np.float64]:
         """Step of one strategy, for each vector of factors by which its groups are slower than usual."""
         rows = np.repeat(self.costs.rows(choices), len(vectors))
-        return np.asarray(_totals(self.costs.slowed(rows, vectors)))
+        return np.asarray(totals(self.costs.slowed(rows, vectors)))
 
 
 def _over(one: float, other: float) -> float:

@@ -17,7 +17,7 @@ from relparallel.parallel import Placement, StrategyGrid
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FRAGMENTATION
 from relparallel.parallel._records import choice_record
-from relparallel.parallel.evaluate import CHUNK, Pricing, _totals, pricing
+from relparallel.parallel.evaluate import CHUNK, Pricing, pricing, totals
 from relparallel.parallel.feasibility import WIDTH, broken_rules
 from relparallel.parallel.grid import (
     _INNER,
@@ -304,7 +304,7 @@ def _priced(
         rows = costs.rows(choices[start : start + CHUNK])
         memory = costs.peak(rows)
         fits = np.flatnonzero(memory <= costs.available)
-        kept.append((start + fits, _totals(costs.parts(rows[fits])), memory[fits]))
+        kept.append((start + fits, totals(costs.parts(rows[fits])), memory[fits]))
     places, time, memory = (np.concatenate(column) for column in zip(*kept, strict=True))
     return places, time, memory
 

@@ -242,12 +242,12 @@ def _evaluated(
     fits = memory[kept] <= costs.available
     reason[kept[~fits]] = _MEMORY
     timed = np.ones_like(fits) if complete else fits
-    time[kept[timed]] = _totals(costs.parts(rows[timed]))
+    time[kept[timed]] = totals(costs.parts(rows[timed]))
     return time, memory, reason
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _totals(parts: Any) -> Any:
+def totals(parts: Any) -> Any:
     """Sum of every row, rounded once: what an addition loses is carried along."""
     out = np.empty(parts.shape[0])
     for i in range(parts.shape[0]):

