@@ -82,7 +82,7 @@ def half_underflow(
     mean: float, deviation: float, first_scale: float, second_scale: float
 ) -> tuple[float, float]:
     """Shares that become zero at two loss scales."""
-    under, _ = workload.lost_gradients([first_scale, second_scale], mean, deviation)
+    under, _ = s31.lost_gradients([first_scale, second_scale], mean, deviation)
     return float(under[0]), float(under[1])
 
 

@@ -12,7 +12,6 @@ from relparallel.book import s12
 from relparallel.book.s12.components import component_table
 from relparallel.claims._rows import derived
 from relparallel.claims.registry import Rows
-from relparallel.published import component_table
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
 

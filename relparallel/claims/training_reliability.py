@@ -39,14 +39,14 @@ def spread_of_effective_time(
 def all_or_nothing_and_elastic(node_up: float, nodes_per_replica: int, replicas: int) -> tuple[float, float]:
     """Share of time with all nodes up, and elastic share."""
     nodes, rate = nodes_per_replica * replicas, 1 / node_up - 1
-    whole = training.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
-    return float(whole), float(training.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
+    whole = s42.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
+    return float(whole), float(s42.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
 
 
 def start_up(nodes: int) -> float:
     """Start-up of a job, from the law of the five other sizes."""
     known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
-    return float(training.start_up_law(known["nodes"], known["seconds"])(nodes))
+    return float(s47.start_up_law(known["nodes"], known["seconds"])(nodes))
 
 
 ROWS: Final[Rows] = {
