@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_int, require_real
 from relparallel.training._arguments import require_time
 from relparallel.training._random_failures import unit_clean
 from relparallel.training._rows import STANDING, Rows, rows, shape_of, through_spare_trays, under
@@ -128,7 +128,7 @@ def goodput(
     (0.916, 'Faulty GPU')
     """
     model = under(model, recovery)
-    seconds = _seconds(step_time)
+    seconds: Any = getattr(step_time, "total", step_time)  # a number needs nothing that prices steps
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
@@ -158,16 +158,6 @@ def goodput(
         importance=class_importance(names, job.rows.rate, stops, elasticity, buckets["productive"]),
         interval=job.rows.interval, method=method, tokens_per_step=tokens_per_step,
     )  # fmt: skip
-
-
-def _seconds(step_time: StepTime | float) -> float:
-    """Time of a step; a number needs nothing of what computes step times."""
-    if isinstance(step_time, float | int):
-        return step_time
-    from relparallel.parallel.step_time import StepTime
-
-    require_instance((StepTime, float, int), step_time=step_time)
-    return step_time.total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
