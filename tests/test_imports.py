@@ -16,7 +16,7 @@ USES = {
     "import relparallel as rp; rp.topology.fat_tree(4)": {"networkx", "scipy", *TABLES, *COMPILER},
     "import relparallel as rp; rp.workload.transformer": {"networkx", "scipy", *TABLES, *COMPILER},
     "import relparallel as rp; rp.parallel.step_time": {"networkx", *TABLES, *SCIPY},
-    "import relparallel as rp; rp.training.goodput": {"networkx", *TABLES, *SCIPY},
+    "import relparallel as rp; rp.training.goodput": {"networkx", *TABLES, *SCIPY, *COMPILER},
     "import relparallel as rp; rp.metrics.hop_statistics": {"networkx", *TABLES, *SCIPY},
     "from relparallel.reliability import fat_tree_pair": {"networkx", *TABLES, *SCIPY, *COMPILER},
     GRID + "evaluate(nx.grid_2d_graph(3, 3), [(0, 0), (2, 2)], 0.9, method='exact')": TABLES | SCIPY,
