@@ -35,8 +35,8 @@ INSIDE = [path for path in MODULES if path.parent != PACKAGE or path.stem not in
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000. Whoever needs
 # more edits this table in the same commit and says why; whoever needs fewer lowers it.
-MOST_TOKENS = {"library": 325_800, "book": 106_600, "evidence": 50_800, "reproduce": 17_800}
-MOST_PUBLIC_NAMES = 219
+MOST_TOKENS = {"library": 324_500, "book": 96_000, "evidence": 27_600, "reproduce": 17_800}
+MOST_PUBLIC_NAMES = 190  # of library and evidence, without the designs, a catalogue that is offered whole
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LIBRARY = {name for row in FLOORS[:-2] for name in row if not name.startswith("_")}
 MOST_OF_ONE_NOTEBOOK = 48  # names of the library that one notebook alone uses: to be moved into its chapter
@@ -231,10 +231,11 @@ def public() -> dict[str, object]:
 
 
 PUBLIC = public()
+DESIGNS = {f"topology.{name}" for name in relparallel.topology.names()}
 
 
 def test_public_names_can_be_counted():
-    assert len(PUBLIC) <= MOST_PUBLIC_NAMES, "offer less, or raise MOST_PUBLIC_NAMES and say why"
+    assert len(PUBLIC.keys() - DESIGNS) <= MOST_PUBLIC_NAMES, "offer less, or raise the most and say why"
 
 
 @cache
@@ -276,8 +277,7 @@ def test_a_name_of_the_library_has_two_users():
         for name, who in users().items()
         if len(who - evidence) < 2 and not any(not one.isdigit() for one in who - evidence)
     }
-    designs = {f"topology.{name}" for name in relparallel.topology.names()}  # a catalogue is offered whole
-    assert len(alone.keys() - designs) <= MOST_OF_ONE_NOTEBOOK, sorted(alone.keys() - designs)
+    assert len(alone.keys() - DESIGNS) <= MOST_OF_ONE_NOTEBOOK, sorted(alone.keys() - DESIGNS)
 
 
 FUNCTIONS = {

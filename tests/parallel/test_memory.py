@@ -144,11 +144,3 @@ def test_bad_arguments_of_micro_batches_in_flight_are_refused(name, bad):
     good = {"schedule": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1}
     with pytest.raises((TypeError, ValueError), match=name):
         micro_batches_in_flight(**good | {name: bad})
-
-
-@pytest.mark.parametrize("name", ["model", "strategy", "micro_batches"])
-def test_bad_arguments_of_stage_activation_bytes_are_refused(name):
-    model = Transformer(layers=4, hidden=8, heads=2, vocabulary=10, sequence=4)
-    good = {"model": model, "strategy": Strategy(), "micro_batches": 1}
-    with pytest.raises((TypeError, ValueError), match=name):
-        stage_activation_bytes(**good | {name: None})
