@@ -1,8 +1,6 @@
 """Valid calls of repaired parts, common causes and performability; see `valid_calls`."""
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 from scipy.sparse import csr_array
 from valid_workload import Arguments
@@ -10,11 +8,6 @@ from valid_workload import Arguments
 import relparallel as rp
 
 R = rp.reliability
-
-
-@cache
-def part() -> Any:
-    return R.RepairedParts(name="spine", count=3, mtbf=1e6, mttr=1e4, needed=2)
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {

@@ -61,18 +61,6 @@ def job() -> Any:
     return rp.training.Job(nodes=64, nodes_per_replica=16, node_rate=4e-8, **times)
 
 
-def circuits() -> Arguments:
-    tree = rp.topology.c_through(2, 2, 2)
-    return {
-        "topology": tree,
-        "demand": 1e9 - 1e9 * np.eye(4),
-        "hold_time": 0.5,
-        "reconfiguration_time": 0.1,
-        "epochs": 2,
-        "directed": True,
-    }
-
-
 FOLDER = tempfile.mkdtemp()  # of the files that are written and read
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 

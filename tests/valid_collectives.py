@@ -15,18 +15,6 @@ def links() -> Any:
     )
 
 
-def placement() -> Any:
-    return rp.parallel.Placement(strategy=rp.parallel.Strategy(tensor=8, data=4))
-
-
-def placed() -> Arguments:
-    network = rp.topology.rail_only(4)
-    alive = np.ones(network.num_nodes + len(network.edges), dtype=bool)
-    return {
-        "placement": placement(), "network": network, "degree": "data", "pattern": "ring", "alive": alive,
-    }  # fmt: skip
-
-
 def priced(kind: str = "all_reduce") -> Arguments:
     return {"kind": kind, "size": 1e6, "ranks": 16, "ranks_per_node": 8, "links": links()}
 

@@ -4,25 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
-import pandas as pd
 from valid_workload import Arguments
-
-import relparallel as rp
-from relparallel.book import s12
-
-
-def parts() -> pd.DataFrame:
-    return s12.component_table("fyffe").query("subsystem <= 2").assign(power=1.0)
 
 
 def priced() -> "nx.Graph[Any]":
     graph = nx.complete_graph(4)
     nx.set_edge_attributes(graph, 2.0, "cost")
     return graph
-
-
-def fabrics() -> dict[str, Any]:
-    return {"small": rp.topology.leaf_spine(2, 1, 2)}
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {

@@ -1,7 +1,6 @@
 """Valid calls of what chooses strategy, recovery, checkpoints and spares together; see `valid_calls`."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from valid_workload import Arguments, model
@@ -18,11 +17,6 @@ def question() -> Any:
         "limits": {"schedule": "1f1b"}, "network": None, "network_rates": None, "write_off": 1e8,
         "orders": (("tensor", "context", "pipeline", "data"),),
     }  # fmt: skip
-
-
-@cache
-def plan() -> Any:
-    return rp.optimize.joint(**question())
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {

@@ -1,7 +1,6 @@
 """One valid call of everything that layer graphs offer; see `valid_calls`."""
 
 import atexit
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -30,20 +29,6 @@ def graph() -> Any:
         names=("node1", "node2"), kinds=("conv", "dense"), forward=[1.0, 2.0], backward=[2.0, 4.0],
         parameter_bytes=[8, 16], activation_bytes=[4, 4], edges=[(0, 1)], unit="s", batch=2, title="two",
     )  # fmt: skip
-
-
-def profile() -> str:
-    """Path of a profile."""
-    with open(f"{FOLDER}/graph.txt", "w") as file:
-        file.write(PROFILE)
-    return f"{FOLDER}/graph.txt"
-
-
-def problem() -> str:
-    """Path of a placement problem."""
-    with open(f"{FOLDER}/graph.json", "w") as file:
-        json.dump(PROBLEM, file)
-    return f"{FOLDER}/graph.json"
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {

@@ -7,11 +7,6 @@ from typing import Any
 from valid_workload import Arguments, model
 
 import relparallel as rp
-from relparallel.book import s44
-
-
-def parts() -> Any:
-    return (s44.RepairableParts(name="leaf", count=4, rate=1e-6, repair=1e4, slowdown=1.5),)
 
 
 def split() -> Any:

@@ -41,11 +41,6 @@ def results() -> str:
     )
 
 
-def trace() -> str:
-    head = "dp_rank,stage,step,optype,start_ts,duration,seq_id"
-    return log("trace.csv", head, "0,0,0,forward-compute,0,1,0", "0,0,1,forward-compute,5,1,0")
-
-
 def config() -> str:
     sizes = {"n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 32}
     return written("config.json", {"model_type": "gpt2", **sizes})

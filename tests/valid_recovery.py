@@ -4,21 +4,6 @@ from collections.abc import Callable
 
 from valid_workload import Arguments
 
-from relparallel.training import JobShape, Recovery
-
-
-def shape() -> JobShape:
-    return JobShape(nodes=64, replicas=4, stages=16, tensor=8, nodes_per_replica=16)
-
-
-def elastic() -> Recovery:
-    return Recovery("elastic", 86400.0)
-
-
-def regroup() -> Recovery:
-    return Recovery("regroup", 86400.0)
-
-
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.JobShape": lambda: {
         "nodes": 64, "gpus_per_node": 8, "replicas": 4, "stages": 16, "tensor": 8, "nodes_per_replica": 16,

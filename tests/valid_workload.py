@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import relparallel as rp
-from relparallel.book import s31
 
 Arguments = dict[str, Any]
 
@@ -17,14 +16,6 @@ def fields(instance: Any) -> Arguments:
 
 def model() -> Any:
     return rp.workload.Transformer(layers=4, hidden=64, heads=8, vocabulary=1000, sequence=32)
-
-
-def mixed() -> Any:
-    return s31.rlhf(model(), model(), prompt=8, response=8, sequences=4)
-
-
-def recurrent() -> Arguments:
-    return {"inputs": 10, "hidden": 20, "layers": 2, "steps": 5, "batch": 3, "vocabulary": 100}
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
