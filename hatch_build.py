@@ -1,6 +1,7 @@
 """What a package index shows: README.md, whose pictures and links lead to the address of the project.
 
-An index hosts no files of the repository. Without ``Source`` in ``[project.urls]``, their words stand alone.
+An index hosts no files of the repository. Without ``Source`` in ``[project.urls]``, their words
+stand alone.
 """
 
 import re

@@ -17,13 +17,14 @@ Twelve verbs answer most questions. What they are asked about is built in the pa
     check           a published number beside the one computed here
 
 ``help(rp.step_time)`` tells more of each. Packages, from the lowest floor to the highest: `units`,
-`published`, `hardware`, `sweep`, `chain`, `plotting`; `topology`, `workload`; `metrics`, `parallel`;
-`reliability`, `communication`; `training`; `optimize`; `drawing`, `gantt`, `atlas`, `planning`. On this
-library stand the `book`, systems of the literature with a package ``sNN`` for notebook NN, and what checks
-and runs both: `claims`, `ledger`, `derive`, `reproduce`. Each loads when it is first used.
+`published`, `hardware`, `sweep`, `chain`, `plotting`; `topology`, `workload`; `metrics`,
+`parallel`; `reliability`, `communication`; `training`; `optimize`; `drawing`, `gantt`, `atlas`,
+`planning`. On this library stand the `book`, systems of the literature with a package ``sNN`` for
+notebook NN, and what checks and runs both: `claims`, `ledger`, `derive`, `reproduce`. Each loads
+when it is first used.
 
-Quantities are SI (s, bytes, bytes/s, FLOP/s). Bad input is refused with a ValueError or a TypeError that
-names the argument, its value and what is allowed; the functions do not repeat this.
+Quantities are SI (s, bytes, bytes/s, FLOP/s). Bad input is refused with a ValueError or a TypeError
+that names the argument, its value and what is allowed; the functions do not repeat this.
 """
 
 import sys

@@ -56,11 +56,13 @@ _PLAN_EXAMPLES = """examples:
 _COMMANDS = {
     "ledger": (
         "compute every claim beside the number it is held against",
-        "Compute every claim, print it beside what it is held against, and fail if one is out of tolerance.",
+        "Compute every claim, print it beside what it is held against, and fail if one is out of "
+        "tolerance.",
     ),
     "scoreboard": (
         "how far predictions of measured runs are off",
-        "Print the errors of predicted step times and memory by source: in the fit, left out, and blind.",
+        "Print the errors of predicted step times and memory by source: in the fit, left out, and "
+        "blind.",
     ),
     "derive": (
         "results on data that are too large to ship",
@@ -68,20 +70,26 @@ _COMMANDS = {
     ),
     "warm": (
         "compile what the main functions need",
-        "Compile the kernels of the main functions and keep them; may be stopped and called again any time.",
+        "Compile the kernels of the main functions and keep them; may be stopped and called again "
+        "any time.",
     ),
     "site": (
         "the collection as static pages",
         "Write every notebook, every claim and every public name as pages that need no network.",
     ),
-    "models": ("models that have a name", "List the published models: sizes, parameters, sequence."),
+    "models": (
+        "models that have a name",
+        "List the published models: sizes, parameters, sequence.",
+    ),
     "clusters": (
         "clusters and accelerators that have a name",
-        "List the published clusters, and the accelerators that a file of your own cluster may name.",
+        "List the published clusters, and the accelerators that a file of your own cluster may "
+        "name.",
     ),
     "software": (
         "training software that has a name",
-        "List the generations of software, and the accelerators on which runs of each were measured.",
+        "List the generations of software, and the accelerators on which runs of each were "
+        "measured.",
     ),
     "notebook": (
         "begin a notebook of your own",
@@ -96,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         from relparallel._checks import meant
 
-        close = meant([name for name in options.parser._option_string_actions if len(name) > 2], unknown[0])
+        close = meant(
+            [name for name in options.parser._option_string_actions if len(name) > 2], unknown[0]
+        )
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{close}")
     refused = NotebookError if options.command in ("figures", "notebook") else (ValueError, OSError)
     try:
@@ -113,11 +123,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RuntimeError as error:  # of numba, where package and home are both read-only
         if "cannot cache function" not in str(error):
             raise
-        return _said(options, "compiled code finds no folder to stay in; let NUMBA_CACHE_DIR name one", 2)
+        return _said(
+            options, "compiled code finds no folder to stay in; let NUMBA_CACHE_DIR name one", 2
+        )
     except ModuleNotFoundError as error:  # of a plain installation
         return _said(options, f"{error.name} is missing: pip install 'relparallel[notebooks]'", 2)
     except KeyboardInterrupt:
-        print("\ninterrupted; what was finished is kept and the next run goes on from there", file=sys.stderr)
+        print(
+            "\ninterrupted; what was finished is kept and the next run goes on from there",
+            file=sys.stderr,
+        )
         return 130
 
 
@@ -143,33 +158,50 @@ def _parser() -> argparse.ArgumentParser:
     _add_figures_options(figures)
     figures.set_defaults(run=_figures, parser=figures)
     plan = commands.add_parser(
-        "plan", help="the best strategies of a model on a cluster", description=_PLAN, epilog=_PLAN_EXAMPLES,
+        "plan",
+        help="the best strategies of a model on a cluster",
+        description=_PLAN,
+        epilog=_PLAN_EXAMPLES,
         formatter_class=plain,
-    )  # fmt: skip
+    )
     _add_plan_options(plan)
     plan.set_defaults(run=_plan, parser=plan)
     for name, (short, long) in _COMMANDS.items():
         command = commands.add_parser(name, help=short, description=long)
         command.set_defaults(run=globals().get(f"_{name}", _listed), parser=command)
         if name in ("ledger", "scoreboard"):
-            command.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
+            command.add_argument(
+                "--csv", metavar="FILE", type=Path, help="also write the rows to FILE"
+            )
         if name == "site":
             command.add_argument("--output-dir", type=Path, default=Path("site"), metavar="DIR")
-            command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
+            command.add_argument(
+                "--root", type=Path, metavar="DIR", help="the checkout, as for figures"
+            )
         if name == "notebook":
-            command.add_argument("name", metavar="NAME", help="number and words, such as 44_my_question")
-            command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
+            command.add_argument(
+                "name", metavar="NAME", help="number and words, such as 44_my_question"
+            )
+            command.add_argument(
+                "--root", type=Path, metavar="DIR", help="the checkout, as for figures"
+            )
     return parser
 
 
 def _add_figures_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="a notebook's number (42), name or path; default all")
+    add(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="a notebook's number (42), name or path; default all",
+    )
     add(
         "--jobs",
         type=int,
         metavar="N",
-        help="notebooks at a time; default the processors, at most 8, or the threads of the cluster",
+        help="notebooks at a time; default the processors, at most 8, or the threads of the "
+        "cluster",
     )
     add(
         "--executor",
@@ -178,7 +210,11 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         "needs the extra distributed, and the same files and versions on every worker",
     )
     add("--force", action="store_true", help="run also what is up to date")
-    add("--stale", action="store_true", help="run only what is out of date by the records in the notebooks")
+    add(
+        "--stale",
+        action="store_true",
+        help="run only what is out of date by the records in the notebooks",
+    )
     add("--dry-run", action="store_true", help="run nothing; tell what is out of date, and why")
     add("--quick", action="store_true", help="short for -p quick=True; needs --output-dir")
     add(
@@ -188,7 +224,8 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_assignment,
         metavar="NAME=VALUE",
-        help="a value in place of a default of the parameters cell, of the same type; needs --output-dir",
+        help="a value in place of a default of the parameters cell, of the same type; needs "
+        "--output-dir",
     )
     add(
         "--output-dir",
@@ -196,14 +233,25 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write DIR/NAME.ipynb and DIR/figures/, not the repository",
     )
-    add("--root", type=Path, metavar="DIR", help="the checkout; default the one that holds this package")
+    add(
+        "--root",
+        type=Path,
+        metavar="DIR",
+        help="the checkout; default the one that holds this package",
+    )
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL")
     add("clusters", nargs="+", metavar="CLUSTER")
-    add("--gpus", type=int, nargs="+", metavar="N", help="GPUs of each cluster that is given by name")
+    add(
+        "--gpus",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="GPUs of each cluster that is given by name",
+    )
     add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
     add(
         "--sequence",
@@ -211,31 +259,101 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens of a sequence; default as published, of a file at most 8192",
     )
-    add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each cluster")
+    add(
+        "--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each cluster"
+    )
     add("--strategies", type=int, metavar="N", default=5, help="rows for each cluster; default 5")
-    add("--network", metavar="NAME", help="whose parts fail too: a file, or a name such as rail-optimised")
-    add("--software", metavar="NAME", help="default the newest that was measured on the accelerator")
-    add("--precision", metavar="FORMAT", help="of products with weights: bf16 (default), fp8 or fp4")
-    add("--measured", type=Path, metavar="FILE", help="choose among these strategies only: a CSV file with "
-        "the columns strategy and tokens/s")  # fmt: skip
-    add("--failures", metavar="FILE", type=Path, help="own failure log, a CSV file with one row per failure")
-    add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
-    add("--dialect", metavar="NAME", help="of the log: csv (default), slurm, nvrx, nvrx-cycles or xid")
-    add("--clock", metavar="UNIT", help="of a csv log: iso (default), s, min, h, d or a format")
-    add("--overlaps", metavar="HOW", help="of failures of one node in the log: refuse, merge or keep")
-    add("--delimiter", metavar="SIGN", help="between the fields of a csv or slurm log")
-    add("--repair", type=float, metavar="SECONDS", help="of every failure of the log without an end")
-    add("--states", nargs="+", metavar="NAME", help="of a slurm or xid log: what counts as a failure")
-    add("--jobs", nargs="+", metavar="NAME", help="of a slurm log: jobs that count; default all")
-    add("--levels", nargs="+", type=_pair, default=[], metavar="CAUSE=LEVEL",
-        help="what fails with a cause of the log: gpu, node (default), switch, rack or job")  # fmt: skip
-    add("--ignore", nargs="+", default=[], metavar="NAME", help="fields of config.json and columns of the "
-        "log that change nothing")  # fmt: skip
-    add("--why-not", metavar="STRATEGY", help="why this strategy is not the best, such as 'TP8 PP16 DP128'")
-    add("--wide", action="store_true", help="all strategies beside each other, however wide the terminal")
-    add("--save", type=Path, action="append", default=[], metavar="FILE",
-        help="the table as .csv, .json or .tex, or drawn as .svg, .pdf or .png")  # fmt: skip
+    add(
+        "--network",
+        metavar="NAME",
+        help="whose parts fail too: a file, or a name such as rail-optimised",
+    )
+    add(
+        "--software", metavar="NAME", help="default the newest that was measured on the accelerator"
+    )
+    add(
+        "--precision", metavar="FORMAT", help="of products with weights: bf16 (default), fp8 or fp4"
+    )
+    add(
+        "--measured",
+        type=Path,
+        metavar="FILE",
+        help="choose among these strategies only: a CSV file with "
+        "the columns strategy and tokens/s",
+    )
+    add(
+        "--failures",
+        metavar="FILE",
+        type=Path,
+        help="own failure log, a CSV file with one row per failure",
+    )
+    _add_log_options(parser)
+    add(
+        "--ignore",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="fields of config.json and columns of the log that change nothing",
+    )
+    _add_answer_options(parser)
+
+
+def _add_answer_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--why-not",
+        metavar="STRATEGY",
+        help="why this strategy is not the best, such as 'TP8 PP16 DP128'",
+    )
+    add(
+        "--wide",
+        action="store_true",
+        help="all strategies beside each other, however wide the terminal",
+    )
+    add(
+        "--save",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the table as .csv, .json or .tex, or drawn as .svg, .pdf or .png",
+    )
     add("--trace", type=Path, metavar="FILE", help="one step, for chrome://tracing or Perfetto")
+
+
+def _add_log_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
+    add(
+        "--dialect",
+        metavar="NAME",
+        help="of the log: csv (default), slurm, nvrx, nvrx-cycles or xid",
+    )
+    add("--clock", metavar="UNIT", help="of a csv log: iso (default), s, min, h, d or a format")
+    add(
+        "--overlaps",
+        metavar="HOW",
+        help="of failures of one node in the log: refuse, merge or keep",
+    )
+    add("--delimiter", metavar="SIGN", help="between the fields of a csv or slurm log")
+    add(
+        "--repair", type=float, metavar="SECONDS", help="of every failure of the log without an end"
+    )
+    add(
+        "--states",
+        nargs="+",
+        metavar="NAME",
+        help="of a slurm or xid log: what counts as a failure",
+    )
+    add("--jobs", nargs="+", metavar="NAME", help="of a slurm log: jobs that count; default all")
+    add(
+        "--levels",
+        nargs="+",
+        type=_pair,
+        default=[],
+        metavar="CAUSE=LEVEL",
+        help="what fails with a cause of the log: gpu, node (default), switch, rack or job",
+    )
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -273,11 +391,17 @@ def _plan(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         given[name] = value[0] if value and len(value) == 1 else value
     if options.why_not is not None:
-        rp.parallel.read_strategy(options.why_not, clusters_of(options.clusters, given["gpus"])[0].gpus)
+        rp.parallel.read_strategy(
+            options.why_not, clusters_of(options.clusters, given["gpus"])[0].gpus
+        )
     found = rp.planning.plan(
-        options.model, options.clusters, global_batch=options.batch, strategies=options.strategies,
-        rates=_own_rates(options), **given,
-    )  # fmt: skip
+        options.model,
+        options.clusters,
+        global_batch=options.batch,
+        strategies=options.strategies,
+        rates=_own_rates(options),
+        **given,
+    )
     print(found.to_text(10**4) if options.wide else found)
     if options.why_not is not None:
         print(f"\n{found.why_not(options.why_not)}")
@@ -301,14 +425,18 @@ _LOG = ("dialect", "clock", "overlaps", "delimiter", "repair", "states", "jobs")
 def _own_rates(options: argparse.Namespace) -> object:
     """What fails, from a failure log; the table of a published run where none is given."""
     if options.failures is None:
-        if named := [f"--{name}" for name in ("watched", "levels", *_LOG) if getattr(options, name)]:
+        if named := [
+            f"--{name}" for name in ("watched", "levels", *_LOG) if getattr(options, name)
+        ]:
             raise ValueError(f"{', '.join(named)} tell of a log: name it with --failures")
         return "llama3"
     if options.watched is None:
         raise ValueError("--watched must say how many nodes the failure log covers, got none")
     dialect = options.dialect or "csv"
     if dialect != "csv" and options.clock:
-        raise ValueError(f"--clock tells of a csv log: leave it out for {dialect}, got {options.clock!r}")
+        raise ValueError(
+            f"--clock tells of a csv log: leave it out for {dialect}, got {options.clock!r}"
+        )
     given = {"clock": "iso", "ignore": options.ignore} if dialect == "csv" else {}
     given |= {name: value for name in _LOG if (value := getattr(options, name)) is not None}
     given |= {"levels": dict(options.levels)} if options.levels else {}

@@ -1,8 +1,8 @@
 """Argument checks: every refusal names the argument, the value and what is allowed.
 
-Each function takes the arguments to check as keywords, so the name in the message is the name in the
-caller's signature, and returns the checked value (a tuple of them when several are given); arrays are checked
-element by element and come back as float64 (or int64) arrays::
+Each function takes the arguments to check as keywords, so the name in the message is the name in
+the caller's signature, and returns the checked value (a tuple of them when several are given);
+arrays are checked element by element and come back as float64 (or int64) arrays::
 
     stages = require_int(stages=stages, at_least=1)
 
@@ -14,9 +14,9 @@ What users build is a `record`: a frozen keyword-only dataclass whose fields car
         cost: float = real(at_least=0)
         kind: str = choice(("local", "remote"), default="local")
 
-A field with ``default=None`` also takes None. A ``__post_init__`` of the class runs after these checks, for
-what concerns several fields. Results, which only functions build, are frozen dataclasses with the base
-`Result`: they say in a line what was found, and show it as a table.
+A field with ``default=None`` also takes None. A ``__post_init__`` of the class runs after these
+checks, for what concerns several fields. Results, which only functions build, are frozen
+dataclasses with the base `Result`: they say in a line what was found, and show it as a table.
 """
 
 from __future__ import annotations
@@ -49,9 +49,14 @@ def require_int(*, at_least: int | None = None, at_most: int | None = None, **na
 
 
 def require_real(
-    *, above: float | None = None, at_least: float | None = None, below: float | None = None,
-    at_most: float | None = None, infinite: bool = False, **named: Any,
-) -> Any:  # fmt: skip
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    infinite: bool = False,
+    **named: Any,
+) -> Any:
     """Return the named arguments as floats (arrays as float64 arrays) inside the given bounds.
 
     NaN is always refused; infinity only passes with ``infinite=True``.
@@ -85,9 +90,14 @@ def require_rng(**named: Any) -> Any:
 
 
 def require_number(
-    *, above: float | None = None, at_least: float | None = None, below: float | None = None,
-    at_most: float | None = None, infinite: bool = False, **named: Any,
-) -> Any:  # fmt: skip
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    infinite: bool = False,
+    **named: Any,
+) -> Any:
     """Return the named arguments as floats; arrays are refused."""
     return _each(named, _number, (above, at_least, below, at_most), infinite)
 
@@ -113,7 +123,9 @@ def require_indices(name: str, values: Any, below: int | None = None) -> NDArray
     return array
 
 
-def require_whole(*, at_least: float, at_most: float = 2.0**53, infinite: bool = False, **named: Any) -> Any:
+def require_whole(
+    *, at_least: float, at_most: float = 2.0**53, infinite: bool = False, **named: Any
+) -> Any:
     """Return the named arguments, numbers or arrays, as float64 arrays of whole numbers, at most 2**53."""
     checked = []
     for name, value in named.items():
@@ -139,7 +151,9 @@ def require_broadcast(**named: Any) -> None:
         np.broadcast_shapes(*shapes.values())
     except ValueError:
         given = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
-        raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None
+        raise ValueError(
+            f"{', '.join(shapes)} must have shapes that broadcast, got {given}"
+        ) from None
 
 
 def _each(named: dict[str, Any], check: Any, *allowed: Any) -> Any:
@@ -172,7 +186,9 @@ def meant(allowed: Collection[Any], value: Any) -> str:
 def _generator(name: str, value: Any) -> np.random.Generator:
     if isinstance(value, np.random.Generator):
         return value
-    raise TypeError(f"{name} must be Generator from numpy.random.default_rng(seed), got {_shown(value)}")
+    raise TypeError(
+        f"{name} must be Generator from numpy.random.default_rng(seed), got {_shown(value)}"
+    )
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -184,7 +200,9 @@ def _flag(name: str, value: Any) -> bool:
 def _instance(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        raise TypeError(f"{name} must be {' or '.join(k.__name__ for k in kinds)}, got {_shown(value)}")
+        raise TypeError(
+            f"{name} must be {' or '.join(k.__name__ for k in kinds)}, got {_shown(value)}"
+        )
     return value
 
 
@@ -203,7 +221,8 @@ def _integer(name: str, value: Any, at_least: int | None, at_most: int | None) -
     return number
 
 
-Bounds = tuple[float | None, float | None, float | None, float | None]  # above, at least, below, at most
+# above, at least, below, at most
+Bounds = tuple[float | None, float | None, float | None, float | None]
 
 _UNIT: Final[Bounds] = (None, 0.0, None, 1.0)
 _SIGNS: Final = (">", ">=", "<", "<=")
@@ -212,12 +231,14 @@ _COMPARE: Final = (np.greater, np.greater_equal, np.less, np.less_equal)
 
 def _real(name: str, value: Any, bounds: Bounds, infinite: bool, allowed: str | None = None) -> Any:
     """The value as a float or a float64 array; ``allowed`` says what the bounds are, None: the bounds."""
-    if type(value) is float and _inside(value, *bounds):  # most values: without the detour through an array
+    # most values: without the detour through an array
+    if type(value) is float and _inside(value, *bounds):
         return value
     given = [(sign, bound) for sign, bound in zip(_SIGNS, bounds, strict=True) if bound is not None]
     allowed = allowed or "a number" + " and".join(f" {sign} {bound:g}" for sign, bound in given)
     array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or array.size == 0 or np.ma.is_masked(value):  # a mask would be lost
+    # a mask would be lost
+    if array.dtype.kind not in "iuf" or array.size == 0 or np.ma.is_masked(value):
         raise TypeError(f"{name} must be {allowed}, got {_shown(value)}")
     array = array.astype(np.float64)
     good = ~np.isnan(array) if infinite else np.isfinite(array)
@@ -237,14 +258,20 @@ def _number(name: str, value: Any, bounds: Bounds, infinite: bool) -> float:
 
 
 def _inside(
-    value: float, above: float | None, at_least: float | None, below: float | None, at_most: float | None
+    value: float,
+    above: float | None,
+    at_least: float | None,
+    below: float | None,
+    at_most: float | None,
 ) -> bool:
     """Whether a number is finite and keeps the bounds."""
     return (
         -math.inf < value < math.inf
-        and (above is None or value > above) and (at_least is None or value >= at_least)
-        and (below is None or value < below) and (at_most is None or value <= at_most)
-    )  # fmt: skip
+        and (above is None or value > above)
+        and (at_least is None or value >= at_least)
+        and (below is None or value < below)
+        and (at_most is None or value <= at_most)
+    )
 
 
 def _range(at_least: int | None, at_most: int | None) -> str:
@@ -298,9 +325,10 @@ def each(kind: type | tuple[type, ...], *, default: Any = dataclasses.MISSING) -
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True,
+    frozen_default=True,
+    kw_only_default=True,
     field_specifiers=(whole, real, reals, choice, flag, instance, each),
-)  # fmt: skip
+)
 def record(cls: Any = None, /, *, eq: bool = True, slots: bool = True) -> Any:
     """Make a frozen keyword-only dataclass that checks the fields that carry a range.
 
@@ -348,8 +376,9 @@ def _told(self: Any) -> str:
 class Result:
     """What a function found, as a line, a table, and LaTeX; a base for frozen dataclasses.
 
-    The line names the fields, arrays by their size and range; `_said` may say it in words, with unit,
-    interval and method. The table has a row for each field, unless a result has a table of its own.
+    The line names the fields, arrays by their size and range; `_said` may say it in words, with
+    unit, interval and method. The table has a row for each field, unless a result has a table of
+    its own.
     """
 
     __slots__ = ()
@@ -366,7 +395,9 @@ class Result:
         import pandas as pd
 
         rows = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}  # type: ignore[arg-type]
-        plain = {name: value if np.isscalar(value) else _brief(value) for name, value in rows.items()}
+        plain = {
+            name: value if np.isscalar(value) else _brief(value) for name, value in rows.items()
+        }
         return pd.Series(plain, dtype=object).to_frame("value")
 
     def to_latex(self) -> str:
@@ -390,7 +421,9 @@ def _brief(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, np.ndarray) and value.size > 4 and value.dtype.kind in "iuf":
         return f"<{value.size} numbers from {value.min():.6g} to {value.max():.6g}>"
-    text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
+    text = " ".join(
+        repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split()
+    )
     if len(text) <= 60 and "array(" not in text and " at 0x" not in text:
         return text
     if isinstance(value, str):

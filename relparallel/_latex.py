@@ -13,12 +13,31 @@ _TOKENS: Final = re.compile(
     re.S,
 )
 _SPECIAL: Final = {
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--", "…": r"\dots{}", "“": "``", "”": "''",
-    "×": r"\(\times\)", "·": r"\(\cdot\)", "→": r"\(\to\)", "µ": r"\(\mu\)", "±": r"\(\pm\)",
-    "≥": r"\(\ge\)", "≤": r"\(\le\)", "√": r"\(\surd\)", "°": r"\(^\circ\)", "−": r"\(-\)", "⁻": r"\(^-\)",
-    "ö": r'\"o', "λ": r"\(\lambda\)", **{digit: rf"\(^{k}\)" for k, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-}  # fmt: skip
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "–": "--",
+    "…": r"\dots{}",
+    "“": "``",
+    "”": "''",
+    "×": r"\(\times\)",
+    "·": r"\(\cdot\)",
+    "→": r"\(\to\)",
+    "µ": r"\(\mu\)",
+    "±": r"\(\pm\)",
+    "≥": r"\(\ge\)",
+    "≤": r"\(\le\)",
+    "√": r"\(\surd\)",
+    "°": r"\(^\circ\)",
+    "−": r"\(-\)",
+    "⁻": r"\(^-\)",
+    "ö": r"\"o",
+    "λ": r"\(\lambda\)",
+    **{digit: rf"\(^{k}\)" for k, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+}
 _WIDE: Final = 26  # characters from which a column shares the room that the others leave
 _CHARACTER: Final = 0.0085  # of the line, that a character takes
 
@@ -84,14 +103,18 @@ def latex_table(shown: str) -> str:
         head, body = " ".join(column[: parser.heads]), column[parser.heads :]
         most = max(map(len, body))
         long.append(most if most >= _WIDE else 0)
-        widths.append(0.0 if long[-1] else _CHARACTER * max(most, *map(len, head.split() or [""]), 1) + 0.004)
+        widths.append(
+            0.0 if long[-1] else _CHARACTER * max(most, *map(len, head.split() or [""]), 1) + 0.004
+        )
         numeric = all(re.fullmatch(r"[-+−\d.,e%× ]*", cell) for cell in body)
         sides.append("left" if numeric else "right")
     line = max(1 - 0.012 * len(widths), 0.2)
     least = min(0.1 * sum(map(bool, long)), line / 2)  # what long texts get even among many numbers
     narrow = min(1.0, (line - least) / sum(widths)) if sum(widths) else 1.0
     room = line - narrow * sum(widths)
-    widths = [narrow * width or room * most / sum(long) for width, most in zip(widths, long, strict=True)]
+    widths = [
+        narrow * width or room * most / sum(long) for width, most in zip(widths, long, strict=True)
+    ]
     kinds = "".join(
         rf">{{\ragged{side}\arraybackslash}}p{{{width:.3f}\linewidth}}"
         for side, width in zip(sides, widths, strict=True)
@@ -104,7 +127,9 @@ def latex_table(shown: str) -> str:
         *lines[parser.heads :],
         r"\bottomrule",
     ]
-    return "\n".join([rf"{{\scriptsize\begin{{longtable}}{{{kinds}}}", *lines, r"\end{longtable}}", ""])
+    return "\n".join(
+        [rf"{{\scriptsize\begin{{longtable}}{{{kinds}}}", *lines, r"\end{longtable}}", ""]
+    )
 
 
 def terminal_width() -> int:
@@ -117,11 +142,15 @@ def folded(said: str, width: int | None = None, indent: str = "") -> str:
     return fill(said, width or terminal_width(), initial_indent=indent, subsequent_indent=indent)
 
 
-def text_table(heads: Iterable[object], rows: Iterable[Sequence[object]], width: int | None = None) -> str:
+def text_table(
+    heads: Iterable[object], rows: Iterable[Sequence[object]], width: int | None = None
+) -> str:
     """Rows under their heads inside a width, that of the terminal where omitted; long cells go on below."""
     from rich import box, console, table, text
 
-    cells = [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    cells = [
+        [f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
+    ]
     grid = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for place, head in enumerate(heads):
         numeric = all(re.fullmatch(r"[-+\d.,e]*", row[place]) for row in cells)

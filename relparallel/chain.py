@@ -1,8 +1,9 @@
 """Consecutive groups of a chain on devices, for any cost of a group: one dynamic programme, many planners.
 
-A group that ends the chain so far takes its value v to ``max(v + add, floor)``. With ``add`` 0 the floor is
-the time of a stage, and the value that of the slowest one: planners of pipelines. With no floor the costs add
-up. With both, groups follow each other and none begins before it is ready: messages of merged gradients.
+A group that ends the chain so far takes its value v to ``max(v + add, floor)``. With ``add`` 0 the
+floor is the time of a stage, and the value that of the slowest one: planners of pipelines. With no
+floor the costs add up. With both, groups follow each other and none begins before it is ready:
+messages of merged gradients.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,10 @@ class Chains:
             raise ValueError(f"devices must be a number that some chain uses, got {left}")
         found: list[Group] = []
         while stop > start:
-            begin, used = int(self.last_start[left, start, stop]), int(self.last_devices[left, start, stop])
+            begin, used = (
+                int(self.last_start[left, start, stop]),
+                int(self.last_devices[left, start, stop]),
+            )
             found.append((begin, stop, used))
             stop, left = begin, left - used
         return tuple(found[::-1])
@@ -64,15 +68,16 @@ def best_chains(
     items : int
         Number of items of the chain.
     cost : callable
-        From (stop, used, k) to ``add`` and ``floor`` of the groups of items i to stop - 1, each i below stop,
-        on k devices, ``used`` devices being in use with them; infinite where there is no such group. Where
-        k = used, the group is the first.
+        From (stop, used, k) to ``add`` and ``floor`` of the groups of items i to stop - 1, each i
+        below stop, on k devices, ``used`` devices being in use with them; infinite where there is
+        no such group. Where k = used, the group is the first.
     devices : int
         Devices of a chain, all in use; 0 where groups take none.
     most : int, optional
         Devices of a group, at most; by default as many as there are.
     every_start : bool
-        Whether chains may begin at any item, for a higher level of which each group is such a chain.
+        Whether chains may begin at any item, for a higher level of which each group is such a
+        chain.
 
     Returns
     -------
@@ -81,9 +86,9 @@ def best_chains(
 
     Notes
     -----
-    ``F(m, j) = min over i < j, k <= m of max(F(m - k, i) + add, floor)``, exact because a smaller value
-    before never makes a larger one after. O(n^2 m^2), and n times that for every start. Narayanan et al.,
-    "PipeDream", SOSP 2019, section 3.1.
+    ``F(m, j) = min over i < j, k <= m of max(F(m - k, i) + add, floor)``, exact because a smaller
+    value before never makes a larger one after. O(n^2 m^2), and n times that for every start.
+    Narayanan et al., "PipeDream", SOSP 2019, section 3.1.
 
     Examples
     --------

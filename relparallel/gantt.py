@@ -13,9 +13,12 @@ from relparallel.plotting import PALETTE
 __all__ = ["draw_timeline", "label_kinds"]
 
 _COLORS: Final = {
-    "forward": "blue", "backward": "orange", "backward_input": "orange", "backward_weight": "green",
+    "forward": "blue",
+    "backward": "orange",
+    "backward_input": "orange",
+    "backward_weight": "green",
     "extra": "grey",
-}  # fmt: skip
+}
 _OTHERS: Final = ("purple", "vermilion", "sky", "yellow")  # kinds of other timelines, by appearance
 _LOWER: Final = {"backward_weight": 0.62, "extra": 0.62}  # heights, for readers who see no colours
 _NAMES: Final = {"backward_input": "backward, inputs", "backward_weight": "backward, weights"}
@@ -26,18 +29,21 @@ _LUMINANCE: Final = (0.299, 0.587, 0.114)
 Color = tuple[float, float, float]
 
 
-def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height: float = 0.86) -> None:
+def draw_timeline(
+    timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height: float = 0.86
+) -> None:
     """Draw the tasks of a timeline as boxes, the first resource on top.
 
     Parameters
     ----------
     timeline : Timeline
-        What to draw: a colour per kind, lighter for later parts. Backward passes of the weights and extra
-        tasks are lower than the others.
+        What to draw: a colour per kind, lighter for later parts. Backward passes of the weights and
+        extra tasks are lower than the others.
     ax : Axes
         Where to draw.
     label_up_to : int
-        Boxes carry the number of their item (from 1) when there are at most this many items; at least 0.
+        Boxes carry the number of their item (from 1) when there are at most this many items; at
+        least 0.
     height : float
         Height of a box in rows, in (0, 1].
 
@@ -64,14 +70,19 @@ def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height
             wide = mine[:, 1] >= thin
             edges = "white" if wide.all() else ["white" if apart else color for apart in wide]
             ax.broken_barh(
-                [(x, w) for x, w in mine], (row - tall / 2, tall),
-                facecolor=color, edgecolor=edges, linewidth=0.5,
-            )  # fmt: skip
+                [(x, w) for x, w in mine],
+                (row - tall / 2, tall),
+                facecolor=color,
+                edgecolor=edges,
+                linewidth=0.5,
+            )
         for task in np.flatnonzero(chosen) if labelled else ():
             x = timeline.start[task] + timeline.duration[task] / 2
             _number(ax, x, timeline.resource[task], int(timeline.item[task]) + 1, color)
     ax.set(
-        ylim=(timeline.resources - 0.5, -0.5), xlim=(0, timeline.makespan), yticks=range(timeline.resources)
+        ylim=(timeline.resources - 0.5, -0.5),
+        xlim=(0, timeline.makespan),
+        yticks=range(timeline.resources),
     )
     ax.grid(visible=False)
 
@@ -99,9 +110,16 @@ def label_kinds(timeline: Timeline, ax: Axes) -> None:
     for kind, color in reversed(_kind_colors(timeline).items()):  # from the right edge
         name = _NAMES.get(kind, kind)
         ax.annotate(
-            name, (1, 1), xytext=(-before, 3), xycoords="axes fraction", textcoords="offset points",
-            color=color, ha="right", va="bottom", fontsize=7,
-        )  # fmt: skip
+            name,
+            (1, 1),
+            xytext=(-before, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=color,
+            ha="right",
+            va="bottom",
+            fontsize=7,
+        )
         before += 4 * len(name) + 8
 
 
@@ -126,8 +144,15 @@ def _groups(timeline: Timeline) -> list[tuple[str, Color, np.ndarray]]:
 
 def _number(ax: Axes, x: float, y: float, number: int, background: Color) -> None:
     """Write a number that stands out from its background."""
-    dark = sum(weight * channel for weight, channel in zip(_LUMINANCE, background, strict=True)) < 0.5
+    dark = (
+        sum(weight * channel for weight, channel in zip(_LUMINANCE, background, strict=True)) < 0.5
+    )
     ax.text(
-        x, y, str(number), color="white" if dark else PALETTE["black"],
-        ha="center", va="center", fontsize=6,
-    )  # fmt: skip
+        x,
+        y,
+        str(number),
+        color="white" if dark else PALETTE["black"],
+        ha="center",
+        va="center",
+        fontsize=6,
+    )

@@ -1,10 +1,11 @@
 """The ledger: every claim of the project beside the number it is held against, and where that comes from.
 
-`ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced* inside its
-stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no model computes it.
-Its origin says whose number it is: only *printed* and *artefact* (authors' code or data) are published.
-Published numbers are computed when they are asked for. Both sides of a theorem are read from
-``data/derived/theorems.csv``, which the tests of a checkout verify: an installed package shows them only.
+`ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced*
+inside its stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no
+model computes it. Its origin says whose number it is: only *printed* and *artefact* (authors' code
+or data) are published. Published numbers are computed when they are asked for. Both sides of a
+theorem are read from ``data/derived/theorems.csv``, which the tests of a checkout verify: an
+installed package shows them only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +25,18 @@ from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_
 __all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]
 
 COLUMNS: Final = (
-    "id", "system", "topic", "role", "origin", "value", "computed", "error", "tolerance", "status", "reason",
-)  # fmt: skip
+    "id",
+    "system",
+    "topic",
+    "role",
+    "origin",
+    "value",
+    "computed",
+    "error",
+    "tolerance",
+    "status",
+    "reason",
+)
 STATUSES: Final = ("reproduced", "discrepancy", "failed", "open")
 ORIGINS: Final = (*get_args(Origin), "theorem")
 _UNCOMPUTED: Final = {
@@ -48,10 +59,11 @@ def check(row: str | Fact | Theorem) -> Row:
     Returns
     -------
     dict
-        One entry for each of `COLUMNS`: ``value`` is the row's (``origin`` says whose), ``computed`` is ours,
-        ``status`` compares them by the row's own tolerance. Of a theorem, whose ``role`` and ``origin`` say
-        so, two independent computations agree to a relative 1e-12, and the reason is the statement. Both
-        are read from a table of this package, which its tests hold to what they compute.
+        One entry for each of `COLUMNS`: ``value`` is the row's (``origin`` says whose),
+        ``computed`` is ours, ``status`` compares them by the row's own tolerance. Of a theorem,
+        whose ``role`` and ``origin`` say so, two independent computations agree to a relative
+        1e-12, and the reason is the statement. Both are read from a table of this package, which
+        its tests hold to what they compute.
 
     Notes
     -----
@@ -111,7 +123,12 @@ def _verdict(claim: Claim, fact: Fact) -> Row:
     else:
         status = "reproduced" if agreement.within else "failed"
         reason = "" if agreement.within else "outside its tolerance, or the tolerance is no number"
-    return {"computed": _text(computed), "error": agreement.error, "status": status, "reason": reason}
+    return {
+        "computed": _text(computed),
+        "error": agreement.error,
+        "status": status,
+        "reason": reason,
+    }
 
 
 @cache
@@ -157,7 +174,8 @@ def ledger(topic: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns `COLUMNS`; ``error`` is relative for relative tolerances, else absolute in the row's unit.
+        Columns `COLUMNS`; ``error`` is relative for relative tolerances, else absolute in the row's
+        unit.
 
     Notes
     -----
@@ -206,14 +224,14 @@ def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of ``data/systems.csv``; ``reproduced``, the number of ledger rows in that status whose
-        system is this one or one of its ``names`` (patterns in any case, separated by semicolons); and how
-        many of them come from each origin.
+        The columns of ``data/systems.csv``; ``reproduced``, the number of ledger rows in that
+        status whose system is this one or one of its ``names`` (patterns in any case, separated by
+        semicolons); and how many of them come from each origin.
 
     Notes
     -----
-    A system is *working* when its model does all that ``what_working_means`` says, *partial* when some of it,
-    and *open* when there is no model yet.
+    A system is *working* when its model does all that ``what_working_means`` says, *partial* when
+    some of it, and *open* when there is no model yet.
 
     Examples
     --------
@@ -228,7 +246,9 @@ def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
         done.loc[[belongs(row, system, names) for row in done["system"]], "origin"].value_counts()
         for system, names in zip(table["system"], table["names"], strict=True)
     ]
-    counts = pd.DataFrame(own).reindex(columns=list(ORIGINS)).fillna(0).astype(int).set_axis(table.index)
+    counts = (
+        pd.DataFrame(own).reindex(columns=list(ORIGINS)).fillna(0).astype(int).set_axis(table.index)
+    )
     return table.assign(reproduced=counts.sum(axis=1)).join(counts)
 
 
@@ -259,10 +279,13 @@ def in_words(frame: pd.DataFrame) -> str:
     done = frame[(frame["status"] == "reproduced") & frame["role"].isin(["check", "theorem"])]
     count = done["origin"].value_counts().reindex(list(ORIGINS), fill_value=0)
     return (
-        f"Reproduced: {count[list(PUBLISHED)].sum()} published numbers ({count['printed']} printed in their "
-        f"source, {count['artefact']} from its authors' code or data), {count['formula']} values of "
+        f"Reproduced: {count[list(PUBLISHED)].sum()} published numbers ({count['printed']} printed "
+        "in their "
+        f"source, {count['artefact']} from its authors' code or data), {count['formula']} values "
+        "of "
         f"published formulas, {count['second route']} second computations of ours, "
-        f"{count['theorem']} theorems; {count['unverified']} numbers that nobody read in their source, "
+        f"{count['theorem']} theorems; {count['unverified']} numbers that nobody read in their "
+        "source, "
         f"{count['unstated']} of unstated origin."
     )
 
@@ -271,19 +294,31 @@ def _lines(frame: pd.DataFrame, room: int) -> Iterator[str]:
     """A terminal table: one line a row, fewer columns where it is narrow; below it why a row is off."""
     widths = {"id": 26, "value": 14, "computed": 14, "error": 8, "status": 11}
     if room >= 140:
-        widths = {"id": 28, "system": 24, "origin": 12, "value": 18, "computed": 18, "error": 8,
-                  "tolerance": 12, "status": 11}  # fmt: skip
+        widths = {
+            "id": 28,
+            "system": 24,
+            "origin": 12,
+            "value": 18,
+            "computed": 18,
+            "error": 8,
+            "tolerance": 12,
+            "status": 11,
+        }
     yield " ".join(name.ljust(width) for name, width in widths.items())
     for row in frame.to_dict("records"):
         shown = {**row, "error": "" if pd.isna(row["error"]) else f"{row['error']:.1e}"}
-        yield " ".join(_cut(shown[name], width).ljust(width) for name, width in widths.items()).rstrip()
+        yield " ".join(
+            _cut(shown[name], width).ljust(width) for name, width in widths.items()
+        ).rstrip()
         if row["status"] in ("discrepancy", "failed"):
             yield folded(row["reason"], indent="    ")
 
 
 def _text(values: Sequence[Number | None]) -> str:
     """Computed values as text: integers whole, floats to 12 significant digits."""
-    return "; ".join("" if v is None else str(v) if isinstance(v, int) else f"{v:.12g}" for v in values)
+    return "; ".join(
+        "" if v is None else str(v) if isinstance(v, int) else f"{v:.12g}" for v in values
+    )
 
 
 def _cut(value: object, width: int) -> str:

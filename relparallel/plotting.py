@@ -1,7 +1,8 @@
 """How every figure of the collection looks and is stored: one palette, two widths, direct labels, same bytes.
 
-`figure` makes a sized figure, `label_line` names a curve at its end, `save` writes figures and tables, the
-same bytes on every run. Colours are those of Okabe and Ito, which all kinds of colour vision tell apart.
+`figure` makes a sized figure, `label_line` names a curve at its end, `save` writes figures and
+tables, the same bytes on every run. Colours are those of Okabe and Ito, which all kinds of colour
+vision tell apart.
 """
 
 import os
@@ -38,8 +39,10 @@ PALETTE: Final[dict[str, str]] = {
 }
 """Colours by name (Okabe and Ito 2008), safe for readers with any kind of colour vision."""
 
-WIDTHS: Final[dict[str, float]] = {"single": 3.35, "double": 7.0}  # inches: one and two columns of a paper
-_SIGNIFICANT: Final = 7  # digits of plotted data: last bits that differ between machines never reach a file
+# inches: one and two columns of a paper
+WIDTHS: Final[dict[str, float]] = {"single": 3.35, "double": 7.0}
+# digits of plotted data: last bits that differ between machines never reach a file
+_SIGNIFICANT: Final = 7
 
 
 def _style() -> None:
@@ -147,7 +150,13 @@ def label_line(
 
 
 def mark(
-    ax: Axes, x: float, y: float, text: str, *, offset: tuple[float, float] = (6, 6), color: str = "#222222"
+    ax: Axes,
+    x: float,
+    y: float,
+    text: str,
+    *,
+    offset: tuple[float, float] = (6, 6),
+    color: str = "#222222",
 ) -> Annotation:
     """Mark a point that a reader should see (a cross-over, an optimum) with a dot and a word.
 
@@ -177,13 +186,22 @@ def mark(
     return _note(ax, x, y, text, offset, color)
 
 
-def _note(ax: Axes, x: float, y: float, text: str, offset: tuple[float, float], color: Any) -> Annotation:
+def _note(
+    ax: Axes, x: float, y: float, text: str, offset: tuple[float, float], color: Any
+) -> Annotation:
     """Text at a distance from a point, on the side to which it is shifted."""
     side = "left" if offset[0] >= 0 else "right"
     return ax.annotate(
-        text, (x, y), xytext=offset, textcoords="offset points", color=color, va="center", ha=side,
-        fontsize=7.5, annotation_clip=False,
-    )  # fmt: skip
+        text,
+        (x, y),
+        xytext=offset,
+        textcoords="offset points",
+        color=color,
+        va="center",
+        ha=side,
+        fontsize=7.5,
+        annotation_clip=False,
+    )
 
 
 def bars(table: pd.Series, what: str, ax: Axes | None = None, *, most: int = 20) -> Axes:
@@ -210,8 +228,8 @@ def save(thing: Figure | pd.DataFrame, name: str) -> None:
     Parameters
     ----------
     thing : Figure or DataFrame
-        A finished figure, whose plotted data are rounded to seven significant digits first, or a table, which
-        becomes ``tables/NAME.tex`` with six digits.
+        A finished figure, whose plotted data are rounded to seven significant digits first, or a
+        table, which becomes ``tables/NAME.tex`` with six digits.
     name : str
         File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
 
@@ -263,7 +281,9 @@ def _rounded(values: Any) -> np.ndarray:
     """Round to `_SIGNIFICANT` significant digits."""
     array = np.asarray(values, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        magnitude = np.where((array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array))))
+        magnitude = np.where(
+            (array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array)))
+        )
     magnitude = np.maximum(magnitude, -290)  # keeps the scale finite
     scale = 10.0 ** (_SIGNIFICANT - 1 - magnitude)
     return np.where(np.isfinite(array), np.round(array * scale) / scale, array)

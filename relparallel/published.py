@@ -1,10 +1,10 @@
 """Published numbers: every row with its unit, tolerance, source and origin, ready to be computed again.
 
-A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping by
-`read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into a tuple of
-numbers; its ``tolerance`` stands beside the same in numbers, ``rtol``, ``atol`` or ``digits``, which `agrees`
-applies. A folder named by the environment variable ``RELPARALLEL_DATA`` may hold more rows in
-``facts/*.csv``; rows that the project ships come first.
+A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping
+by `read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into
+a tuple of numbers; its ``tolerance`` stands beside the same in numbers, ``rtol``, ``atol`` or
+``digits``, which `agrees` applies. A folder named by the environment variable ``RELPARALLEL_DATA``
+may hold more rows in ``facts/*.csv``; rows that the project ships come first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ __all__ = [
 Number = int | float
 Role = Literal["check", "input", "quoted"]
 Origin = Literal["printed", "artefact", "formula", "second route", "unverified", "unstated"]
-PUBLISHED: Final = ("printed", "artefact")  # somebody else's number; all other origins are our computations
+# somebody else's number; all other origins are our computations
+PUBLISHED: Final = ("printed", "artefact")
 _TOLERANCES: Final = {"rtol": float, "atol": float, "digits": int}
 
 
@@ -77,11 +78,13 @@ class Fact:
     role : {"check", "input", "quoted"}
         A model computes it; models start from it; or it is a headline whose inputs are not public.
     origin : {"printed", "artefact", "formula", "second route", "unverified", "unstated"}
-        The source prints the value; its authors' code or data give it; the formula of the source gives it,
-        evaluated here; or a second computation of ours does. *Unverified* stands in a source that nobody read
-        for this table, *unstated* is what a table without the column says. Only the first two are published.
+        The source prints the value; its authors' code or data give it; the formula of the source
+        gives it, evaluated here; or a second computation of ours does. *Unverified* stands in a
+        source that nobody read for this table, *unstated* is what a table without the column says.
+        Only the first two are published.
     rtol, atol : float or None
-        What ``tolerance`` says in numbers: the largest relative error, or the largest in the row's unit.
+        What ``tolerance`` says in numbers: the largest relative error, or the largest in the row's
+        unit.
     digits : int or None
         Or how many significant digits have to agree, 0 for every digit printed.
     """
@@ -135,7 +138,8 @@ class Agreement:
     Attributes
     ----------
     error : float
-        Largest relative error for relative tolerances, largest absolute error (row's unit) otherwise.
+        Largest relative error for relative tolerances, largest absolute error (row's unit)
+        otherwise.
     within : bool or None
         None when the tolerance is no number (a bound, a headline, a run time).
     """
@@ -145,15 +149,41 @@ class Agreement:
 
 
 _UNITS: Final[Mapping[str, float]] = {
-    "s": 1.0, "ms": units.MILLISECOND, "us": units.MICROSECOND, "min": units.MINUTE, "h": units.HOUR,
-    "d": units.DAY, "days": units.DAY, "years": units.YEAR,
-    "/s": 1.0, "/h": 1 / units.HOUR, "/d": 1 / units.DAY, "/node-day": 1 / units.DAY,
-    "B": 1.0, "KB": units.KB, "MB": units.MB, "GB": units.GB, "TB": units.TB,
-    "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "TiB": units.TIB,
-    "GB/s": units.GB, "MB/s": units.MB, "Gb/s": units.GBIT, "Gbit/s": units.GBIT,
-    "TFLOP/s": units.TFLOP, "%": 0.01,
-    "nodes": 1, "GPUs": 1, "hosts": 1, "replicas": 1, "stages": 1, "micro-batches": 1, "spares": 1,
-}  # fmt: skip
+    "s": 1.0,
+    "ms": units.MILLISECOND,
+    "us": units.MICROSECOND,
+    "min": units.MINUTE,
+    "h": units.HOUR,
+    "d": units.DAY,
+    "days": units.DAY,
+    "years": units.YEAR,
+    "/s": 1.0,
+    "/h": 1 / units.HOUR,
+    "/d": 1 / units.DAY,
+    "/node-day": 1 / units.DAY,
+    "B": 1.0,
+    "KB": units.KB,
+    "MB": units.MB,
+    "GB": units.GB,
+    "TB": units.TB,
+    "KiB": units.KIB,
+    "MiB": units.MIB,
+    "GiB": units.GIB,
+    "TiB": units.TIB,
+    "GB/s": units.GB,
+    "MB/s": units.MB,
+    "Gb/s": units.GBIT,
+    "Gbit/s": units.GBIT,
+    "TFLOP/s": units.TFLOP,
+    "%": 0.01,
+    "nodes": 1,
+    "GPUs": 1,
+    "hosts": 1,
+    "replicas": 1,
+    "stages": 1,
+    "micro-batches": 1,
+    "spares": 1,
+}
 
 
 def read_inputs(text: str) -> dict[str, Number | str | bool]:
@@ -167,8 +197,8 @@ def read_inputs(text: str) -> dict[str, Number | str | bool]:
     Returns
     -------
     dict
-        Integers, floats and booleans where the text is one; a number followed by a known unit in SI;
-        other values as text.
+        Integers, floats and booleans where the text is one; a number followed by a known unit in
+        SI; other values as text.
 
     Examples
     --------
@@ -235,7 +265,9 @@ def facts(topic: str | None = None) -> dict[str, Fact]:
     if topic is None:
         return dict(_all_facts())
     require_choice(topics(), topic=topic)
-    return {fact.id: fact for path in reversed(_tables()) if path.stem == topic for fact in _rows(path)}
+    return {
+        fact.id: fact for path in reversed(_tables()) if path.stem == topic for fact in _rows(path)
+    }
 
 
 def topics() -> tuple[str, ...]:
@@ -271,8 +303,9 @@ def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
 
     Notes
     -----
-    By the row's ``rtol``, ``atol`` or ``digits``. With 0 digits integers are equal, and decimals to the last
-    digit printed; with n both are equal after rounding to n. A row without any of the three has no verdict.
+    By the row's ``rtol``, ``atol`` or ``digits``. With 0 digits integers are equal, and decimals to
+    the last digit printed; with n both are equal after rounding to n. A row without any of the
+    three has no verdict.
 
     Examples
     --------
@@ -281,7 +314,9 @@ def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
     """
     require_instance(Fact, fact=fact)
     if len(computed) != len(fact.values):
-        raise ValueError(f"computed must hold {len(fact.values)} values for {fact.id}, got {len(computed)}")
+        raise ValueError(
+            f"computed must hold {len(fact.values)} values for {fact.id}, got {len(computed)}"
+        )
     verdicts = []
     for token, published, value in zip(fact.tokens, fact.values, computed, strict=True):
         if published is None and value is None:
@@ -338,7 +373,9 @@ def _value(text: str) -> Number | str | bool:
         return bare
     if match := re.fullmatch(r"(\d+)/(\d+)", text):
         return int(match[1]) / int(match[2])
-    if (match := re.fullmatch(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(\D\S*)", text)) and match[2] in _UNITS:
+    if (match := re.fullmatch(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(\D\S*)", text)) and match[
+        2
+    ] in _UNITS:
         number, factor = _number(match[1]), _UNITS[match[2]]
         return number * factor if isinstance(number, int | float) else text
     return text
@@ -353,8 +390,14 @@ def _fact(topic: str, row: Mapping[str, str]) -> Fact:
     same = ("id", "system", "quantity", "unit", "tolerance", "source", "confidence")
     given: dict[str, Any] = {name: row[name] for name in same}
     given |= {name: kind(row[name]) for name, kind in _TOLERANCES.items() if row.get(name)}
-    return Fact(topic=topic, inputs_text=row["inputs"], value_text=row["value"], role=role, origin=origin,
-                **given)  # fmt: skip
+    return Fact(
+        topic=topic,
+        inputs_text=row["inputs"],
+        value_text=row["value"],
+        role=role,
+        origin=origin,
+        **given,
+    )
 
 
 def shipped_rows(table: str | Path) -> list[dict[str, str]]:

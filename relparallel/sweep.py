@@ -1,9 +1,10 @@
 """Sweeps in chunks: the same answer in this process, in a pool, or on a cluster of machines.
 
-A sweep is cut into chunks whose number does not depend on the workers, and every chunk gets a random stream
-of its own, so an executor changes where the work is done and nothing else. Any `concurrent.futures.Executor`
-will do: a process pool, or a dask cluster by ``distributed.Client("tcp://HOST:8786").get_executor()``, which
-does the chunks of a worker that dies again on another.
+A sweep is cut into chunks whose number does not depend on the workers, and every chunk gets a
+random stream of its own, so an executor changes where the work is done and nothing else. Any
+`concurrent.futures.Executor` will do: a process pool, or a dask cluster by
+``distributed.Client("tcp://HOST:8786").get_executor()``, which does the chunks of a worker that
+dies again on another.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,8 +43,8 @@ def map_chunks(
 ) -> list[Part]:
     """Apply a function to every chunk, here or by an executor; results in the order of the chunks.
 
-    A process pool has to pickle the function: use one of a module, or `functools.partial`. What a chunk
-    raises is raised here, and chunks that have not begun are dropped.
+    A process pool has to pickle the function: use one of a module, or `functools.partial`. What a
+    chunk raises is raised here, and chunks that have not begun are dropped.
     """
     if not callable(function):
         raise TypeError(f"function must be callable, got {function!r}")
@@ -52,7 +53,8 @@ def map_chunks(
     require_instance((Executor, type(None)), executor=executor)
     if executor is None:
         return [function(chunk) for chunk in chunks]
-    futures = [executor.submit(function, chunk) for chunk in chunks]  # one message each: none is too large
+    # one message each: none is too large
+    futures = [executor.submit(function, chunk) for chunk in chunks]
     try:
         return [future.result() for future in futures]
     finally:

@@ -23,9 +23,11 @@ from relparallel.workload import Transformer
 GPT = Transformer(layers=12, hidden=4096, heads=16, vocabulary=51200, sequence=1024)
 BATCH = 12
 PLAIN = {
-    "schedule": ("1f1b", "interleaved_1f1b"), "micro_batch": (1, 2), "recompute": ("none", "full"),
+    "schedule": ("1f1b", "interleaved_1f1b"),
+    "micro_batch": (1, 2),
+    "recompute": ("none", "full"),
     "zero_stage": (0, 1),
-}  # fmt: skip
+}
 SELENE = cluster("a100-80gb-selene", gpus=8)
 SIZES = [(4, 2, 1), (6, 2, 1), (8, 1, 1), (6, 2, 2), (8, 2, 2), (12, 1, 3)]
 BOUND = 1e-12
@@ -50,7 +52,13 @@ def table(size, held):
 
 def unit_hits(placement, machine, more=()):
     """What one failure per second of every kind of part hits under a placement, and how its job lies."""
-    kinds = [("node", "stop"), ("job", "stop"), ("gpu", "stop"), ("rack", "stop"), ("gpu", "corrupt")]
+    kinds = [
+        ("node", "stop"),
+        ("job", "stop"),
+        ("gpu", "stop"),
+        ("rack", "stop"),
+        ("gpu", "corrupt"),
+    ]
     classes = tuple(ComponentClass(name=f"{a} {b}", level=a, rate=1.0, effect=b) for a, b in kinds)
     domains = FailureModel(classes=classes + more, cluster=machine, placement=placement).domains
     try:
@@ -81,21 +89,31 @@ def drawn(rng, racks=False):
         classes.append(ComponentClass(name="data", level="gpu", rate=rate * 0.1, effect="corrupt"))
     save = rng.uniform(1, 200)
     kinds = {
-        "storage": Checkpointing(levels=(CheckpointLevel(name="storage", cost=save, restart=4 * save),)),
-        "memory": Checkpointing(levels=(CheckpointLevel(name="memory", cost=save / 2, restart=9 * save),)),
+        "storage": Checkpointing(
+            levels=(CheckpointLevel(name="storage", cost=save, restart=4 * save),)
+        ),
+        "memory": Checkpointing(
+            levels=(CheckpointLevel(name="memory", cost=save / 2, restart=9 * save),)
+        ),
     }
     return {
-        "size": size, "rates": tuple(classes), "checkpoints": kinds, "repair": 10 ** rng.uniform(2, 6),
-        "restart": rng.uniform(0, 900), "pause": rng.uniform(0, 120),
+        "size": size,
+        "rates": tuple(classes),
+        "checkpoints": kinds,
+        "repair": 10 ** rng.uniform(2, 6),
+        "restart": rng.uniform(0, 900),
+        "pause": rng.uniform(0, 120),
         "spares": [s for s in (0, size[2], 2 * size[2]) if table(size, s)],
-    }  # fmt: skip
+    }
 
 
 def reported(instance):
     """Throughput and share of every row, policy, checkpoint and number of spares by `steady_state`."""
     known = {}
     for held in instance["spares"]:
-        machine = replace(hall(*instance["size"]), nodes=instance["size"][0] - held, accelerator=None)
+        machine = replace(
+            hall(*instance["size"]), nodes=instance["size"][0] - held, accelerator=None
+        )
         for strategy, time in table(instance["size"], held):
             placement = Placement(strategy=strategy)
             model = FailureModel(classes=instance["rates"], cluster=machine, placement=placement)
@@ -109,7 +127,9 @@ def steady_shares(model, instance, held, known):
     key = (held, shape, model.domains)
     if key not in known:
         ways = product(recoveries(instance), instance["checkpoints"].values())
-        every = [steady_state(model, kept, r, 0 if r.policy == "restart" else held) for r, kept in ways]
+        every = [
+            steady_state(model, kept, r, 0 if r.policy == "restart" else held) for r, kept in ways
+        ]
         known[key] = [found.share for found in every if found is not None]
     return known[key]
 
@@ -117,7 +137,9 @@ def steady_shares(model, instance, held, known):
 def balanced(flow):
     """Stationary distribution by linear algebra."""
     flow = flow - np.diag(flow.sum(axis=1))
-    return np.linalg.lstsq(np.vstack([flow.T, np.ones(len(flow))]), np.eye(len(flow) + 1)[-1], rcond=None)[0]
+    return np.linalg.lstsq(
+        np.vstack([flow.T, np.ones(len(flow))]), np.eye(len(flow) + 1)[-1], rcond=None
+    )[0]
 
 
 def shares(hit, shape, nodes, held, recovery, instance, known):
@@ -145,8 +167,8 @@ def shares(hit, shape, nodes, held, recovery, instance, known):
             np.fill_diagonal(flow, 0)
             return balanced(flow)
 
-        # Outside a pause only e^{-pause/repair} of the repairs that went on before it still do, and of the
-        # nodes those that were missing during it could not fail.
+        # Outside a pause only e^{-pause/repair} of the repairs that went on before it still do, and
+        # of the nodes those that were missing during it could not fail.
         able, gone = spread(1.0) @ up, np.exp(-pause / repair)
         gone_on = gone * able / (1 - (1 - able) * gone)
         left = [rate * n * (1 if goes_back else gone_on) for rate, n, goes_back in hit]

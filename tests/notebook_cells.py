@@ -15,8 +15,13 @@ def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> None:
     """Run all cells in quick mode; files of the names of the figures, without drawings, go to a folder."""
     monkeypatch.chdir(notebook.path.parent)
     monkeypatch.setenv("RELPARALLEL_FIGURES", str(folder))
-    monkeypatch.setattr(Figure, "savefig", lambda fig, path, **options: path.write_text(options["format"]))
-    namespace = {"__name__": "__main__", "display": lambda *values: [str(value) for value in values]}
+    monkeypatch.setattr(
+        Figure, "savefig", lambda fig, path, **options: path.write_text(options["format"])
+    )
+    namespace = {
+        "__name__": "__main__",
+        "display": lambda *values: [str(value) for value in values],
+    }
     code = [cell for cell in notebook.content["cells"] if cell["cell_type"] == "code"]
     with mpl.rc_context(), pd.option_context("display.max_rows", 60, "display.max_colwidth", 50):
         for count, cell in enumerate(code, 1):

@@ -5,11 +5,13 @@ from numba import njit
 
 
 @njit(cache=True)
-def simulate(rng, batches, failures, interval, spacing, cost, delay, read, detection, fixed, restart, out):
+def simulate(
+    rng, batches, failures, interval, spacing, cost, delay, read, detection, fixed, restart, out
+):
     """Fill out[b] = (work, checkpoints kept, detection, restart, time) of batches of that many failures.
 
-    read[j, k] is the cumulative chance, over causes and then levels, of cause j and reading level k;
-    spacing[k] is the number of segments between checkpoints of level k.
+    read[j, k] is the cumulative chance, over causes and then levels, of cause j and reading level
+    k; spacing[k] is the number of segments between checkpoints of level k.
     """
     levels, causes = len(cost), len(detection)
     place, reading, cause = 0, -1, 0  # position in segments; the level being read, -1 while running
@@ -75,10 +77,19 @@ def simulated(rng, checkpointing, causes, interval, every, batches=400, failures
 
     out = np.zeros((batches, 5))
     simulate(
-        rng, batches, failures, interval / mean, np.cumprod(np.array([1, *every])), scaled(levels, "cost"),
-        scaled(levels, "delay"), np.cumsum(read.ravel()), scaled(causes, "detection"),
-        scaled(causes, "restart"), scaled(levels, "restart"), out,
-    )  # fmt: skip
+        rng,
+        batches,
+        failures,
+        interval / mean,
+        np.cumprod(np.array([1, *every])),
+        scaled(levels, "cost"),
+        scaled(levels, "delay"),
+        np.cumsum(read.ravel()),
+        scaled(causes, "detection"),
+        scaled(causes, "restart"),
+        scaled(levels, "restart"),
+        out,
+    )
     return out * mean
 
 
@@ -93,11 +104,16 @@ def truncated(u):
 def renewal_cumulants(share, interval, checkpoint, restart):
     """Second and third cumulant of the work saved per time, of a cycle from one passed restart to the next.
 
-    In units of the mean time between failures. A cycle of length X = K period + remainder + recovery saves
-    Y = K interval, K geometric: with Z = Y - share X, E[Z^2]/E[X] and (E[Z^3] - 3 E[Z^2] E[Z X]/E[X])/E[X].
+    In units of the mean time between failures. A cycle of length X = K period + remainder +
+    recovery saves Y = K interval, K geometric: with Z = Y - share X, E[Z^2]/E[X] and (E[Z^3] - 3
+    E[Z^2] E[Z X]/E[X])/E[X].
     """
     x = interval + checkpoint
-    segments, gain, (_, left2, left3) = np.exp(-x) / np.expm1(-x) ** 2, interval - share * x, truncated(x)
+    segments, gain, (_, left2, left3) = (
+        np.exp(-x) / np.expm1(-x) ** 2,
+        interval - share * x,
+        truncated(x),
+    )
     tries, again, (mean, variance, third) = np.expm1(restart), np.exp(restart), truncated(restart)
     back2 = tries * variance + tries * again * mean**2
     back3 = tries * (third + 3 * again * mean * variance + again * (2 * again - 1) * mean**3)

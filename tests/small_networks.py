@@ -22,7 +22,9 @@ def arguments(name: str) -> dict[str, Any]:
     return defaults | closest(name, HOSTS) | random
 
 
-def with_every_design(chosen: Sequence[Topology | nx.Graph], largest: int = 130) -> list[Topology | nx.Graph]:
+def with_every_design(
+    chosen: Sequence[Topology | nx.Graph], largest: int = 130
+) -> list[Topology | nx.Graph]:
     """The chosen networks and one, of so many nodes at most, of each design that is not among them."""
     there = {t.meta.name for t in chosen if isinstance(t, Topology)}
     forms = {name: describe(name, **closest(name, HOSTS)) for name in names() if name not in there}

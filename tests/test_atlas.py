@@ -53,7 +53,9 @@ def test_the_rows_are_the_metrics_run_exactly(measured):
     hops, bill = rp.metrics.hop_statistics(t), T.bill_of_materials(t)
     assert card["hosts"].value == t.num_hosts
     assert card["links"].value == t.num_links
-    assert sum(row.value for row in card.rows if row.quantity.startswith("switches")) == t.num_switches
+    assert (
+        sum(row.value for row in card.rows if row.quantity.startswith("switches")) == t.num_switches
+    )
     assert (card["cost"].value, card["power"].value) == (bill.cost, bill.power)
     assert card["mean hops"].value == pytest.approx(hops.mean, rel=1e-12)
     assert card["diameter"].value == hops.diameter
@@ -68,12 +70,14 @@ def test_brackets_hold_what_is_measured_exactly(measured, halving):
     cut, exact = card["bisection"], halving
     assert exact.lower <= cut.lower <= cut.value <= cut.upper <= exact.upper
     flow, truth = card["all-to-all throughput"], rp.metrics.concurrent_flow(t)
-    single = np.diff(t.indptr)[t.hosts].max() == 1  # there the linear program leaves out the hosts' cables
+    # there the linear program leaves out the hosts' cables
+    single = np.diff(t.indptr)[t.hosts].max() == 1
     limited = min(truth.value, 1.0) if single else truth.value
     assert flow.lower * (1 - 1e-9) <= limited <= flow.upper * (1 + 1e-9)
     pairs = card["disjoint host paths, any pair"]
     fewest = min(
-        float(rp.metrics.edge_connectivity(t, t.labels[t.hosts[0]], t.labels[h])) for h in t.hosts[1:]
+        float(rp.metrics.edge_connectivity(t, t.labels[t.hosts[0]], t.labels[h]))
+        for h in t.hosts[1:]
     )
     assert pairs.lower <= fewest
 
@@ -81,7 +85,12 @@ def test_brackets_hold_what_is_measured_exactly(measured, halving):
 def test_without_work_the_bounds_still_hold(measured):
     t, exact = measured
     bound = rp.atlas.card(t, work=0)
-    for quantity in ("mean hops", "aggregate bottleneck throughput", "all-to-all throughput", "bisection"):
+    for quantity in (
+        "mean hops",
+        "aggregate bottleneck throughput",
+        "all-to-all throughput",
+        "bisection",
+    ):
         row, true = bound[quantity], exact[quantity]
         assert row.lower <= true.upper * (1 + 1e-9)
         assert true.lower <= row.upper * (1 + 1e-9)
@@ -99,13 +108,18 @@ def test_the_bracket_of_a_pair_holds_its_exact_unavailability(t):
     up = np.where(t.endpoint, server_up, switch_up)
     up[[first, last]] = 1.0
     graph = t.to_networkx()
-    graph.remove_nodes_from([t.labels[v] for v in t.hosts if not t.transit[v] and v not in (first, last)])
+    graph.remove_nodes_from(
+        [t.labels[v] for v in t.hosts if not t.transit[v] and v not in (first, last)]
+    )
     pair = (t.labels[first], t.labels[last])
     node_up = {t.labels[v]: float(up[v]) for v in range(t.num_nodes) if t.labels[v] in graph}
     for node, chance in node_up.items():
         graph.nodes[node]["up"] = chance
     exact = rp.reliability.evaluate(
-        T.as_topology(graph), terminals=pair, link_up=link_up, node_up=np.array(list(node_up.values()))
+        T.as_topology(graph),
+        terminals=pair,
+        link_up=link_up,
+        node_up=np.array(list(node_up.values())),
     )
     row = card["host-pair unavailability"]
     assert row.lower <= exact.unreliability * (1 + 1e-12)
@@ -208,7 +222,9 @@ def test_every_number_of_a_card_carries_how_it_is_known(measured):
 
 def test_every_design_of_a_thousand_hosts_has_the_symmetry_that_it_declares():
     """Orbits of hosts: racks are all different in random designs; DCell and FiConn only count backwards."""
-    found = {name: np.unique(T.orbits(t)[t.hosts]).size for name, t in rp.atlas.designs(1000).items()}
+    found = {
+        name: np.unique(T.orbits(t)[t.hosts]).size for name, t in rp.atlas.designs(1000).items()
+    }
     several = {"polarfly": 3, "hammingmesh": 4, "mdcube": 3, "dragonfly_plus": 7, "dragonfly": 68}
     unlike = {name: found.pop(name) for name in ("jellyfish", "xpander", "dcell", "ficonn")}
     assert found == dict.fromkeys(found, 1) | several
@@ -242,7 +258,9 @@ def test_published_clusters_stop_at_their_largest():
 
 
 def test_the_random_designs_are_wired_by_the_generator_given():
-    one, same, other = (rp.atlas.designs(1000, rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
+    one, same, other = (
+        rp.atlas.designs(1000, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
     assert one["jellyfish"] == same["jellyfish"]
     assert one["jellyfish"] != other["jellyfish"]
 

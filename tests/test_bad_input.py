@@ -40,7 +40,9 @@ BAD = {
 
 def offered() -> dict[str, object]:
     """Every function that the packages offer, and every class that checks its fields, by name."""
-    found = {f"{p}.{n}": getattr(getattr(rp, p), n) for p in PACKAGES for n in getattr(rp, p).__all__}
+    found = {
+        f"{p}.{n}": getattr(getattr(rp, p), n) for p in PACKAGES for n in getattr(rp, p).__all__
+    }
     return {name: value for name, value in found.items() if callable(value) and checked(value)}
 
 
@@ -69,7 +71,11 @@ def bad_kinds(name: str, argument: str, good: object) -> list[str]:
     parameter = inspect.signature(called(name)).parameters.get(argument)
     whole = isinstance(good, int) and not isinstance(good, bool)
     optional = good is None or (parameter is not None and parameter.default is None)
-    meaningless = {"none": optional, "fraction": not whole, "infinite": not isinstance(good, int | float)}
+    meaningless = {
+        "none": optional,
+        "fraction": not whole,
+        "infinite": not isinstance(good, int | float),
+    }
     meant = MEANINGFUL.get(name, {}).get(argument, set())
     return [kind for kind in BAD if kind not in meant and not meaningless.get(kind, False)]
 
@@ -127,7 +133,8 @@ def test_bad_values_are_refused_by_name_and_value(name):
 STRANGE = st.one_of(
     st.complex_numbers(),
     st.dictionaries(st.integers(min_value=100), st.floats(), min_size=1, max_size=2),
-    st.frozensets(st.floats(0.1, 0.9) | st.just(math.nan), min_size=1, max_size=2),  # 1.0 names node 1
+    # 1.0 names node 1
+    st.frozensets(st.floats(0.1, 0.9) | st.just(math.nan), min_size=1, max_size=2),
     st.lists(st.sampled_from([math.nan, None]), min_size=1, max_size=3),
     st.builds(np.array, st.sampled_from([[math.nan, 1.0], [[math.nan]], [None], ["text"], [1j]])),
 )
@@ -140,6 +147,8 @@ def test_strange_values_are_refused_and_never_crash(case, bad):
     name, argument = case
     assume(not (isinstance(bad, Mapping) and isinstance(CALLS[name]()[argument], Mapping)))
     # Of several networks, one may be the two levels of links, None.
-    assume(not (name.startswith("optimize.joint") and argument == "network" and isinstance(bad, list)))
+    assume(
+        not (name.startswith("optimize.joint") and argument == "network" and isinstance(bad, list))
+    )
     with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b"):
         called(name)(**CALLS[name]() | {argument: bad})

@@ -24,7 +24,8 @@ def shared(devices, count):
     if not devices:
         return [(0,) * count]
     return [
-        tuple(np.diff((0, *cuts, devices)).tolist()) for cuts in combinations(range(1, devices), count - 1)
+        tuple(np.diff((0, *cuts, devices)).tolist())
+        for cuts in combinations(range(1, devices), count - 1)
     ]
 
 
@@ -59,7 +60,9 @@ def test_no_division_is_better(devices, kind):
 def test_chains_from_every_start_are_those_of_the_rest_alone():
     times = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
     total = np.concatenate([[0.0], np.cumsum(times)])
-    every = best_chains(5, lambda j, u, k: (0.0, (total[j] - total[:j]) / k), devices=3, every_start=True)
+    every = best_chains(
+        5, lambda j, u, k: (0.0, (total[j] - total[:j]) / k), devices=3, every_start=True
+    )
     for start in range(5):
         rest = total[start:] - total[start]
         alone = best_chains(5 - start, lambda j, u, k, t=rest: (0.0, (t[j] - t[:j]) / k), devices=3)

@@ -83,7 +83,9 @@ def test_an_integer_outside_its_range_is_refused():
         require_int(k=9, at_least=2, at_most=8)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), -1.0, [0.5, float("nan")]])
+@pytest.mark.parametrize(
+    "bad", [float("nan"), float("inf"), -float("inf"), -1.0, [0.5, float("nan")]]
+)
 def test_a_number_that_is_not_finite_or_out_of_bounds_is_refused(bad):
     with pytest.raises(ValueError, match="mtbf must be a number > 0, got"):
         require_real(mtbf=bad, above=0)
@@ -117,5 +119,7 @@ def test_choices_flags_instances_and_generators():
         require_flag(exact=1)
     with pytest.raises(TypeError, match="name must be str, got 3"):
         require_instance(str, name=3)
-    with pytest.raises(TypeError, match=r"must be Generator from numpy.random.default_rng\(seed\), got 0"):
+    with pytest.raises(
+        TypeError, match=r"must be Generator from numpy.random.default_rng\(seed\), got 0"
+    ):
         require_rng(rng=0)

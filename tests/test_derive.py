@@ -27,14 +27,25 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
     ways = tables["calibration_errors"].groupby("way")["source"].apply(set)
     assert all(sources == {*SOURCES, "all"} for sources in ways)
     assert set(ways.index) == {
-        "joint", "left_out", "left_out_one_factor", "left_out_software", "left_out_software_one_factor",
-        "constant", "nearest",
-    }  # fmt: skip
+        "joint",
+        "left_out",
+        "left_out_one_factor",
+        "left_out_software",
+        "left_out_software_one_factor",
+        "constant",
+        "nearest",
+    }
     assert set(tables["parameter_evidence"].columns) == {
-        "parameter", "value", "away", "at_bound", "left", "family",
-    }  # fmt: skip
+        "parameter",
+        "value",
+        "away",
+        "at_bound",
+        "left",
+        "family",
+    }
     checks = tables["prediction_checks"]
-    assert set(checks["check"]) == {"strategies in order"}  # none of these runs had thousands of GPUs
+    # none of these runs had thousands of GPUs
+    assert set(checks["check"]) == {"strategies in order"}
     assert checks.query("way == 'left_out'")["mean"].tolist() == [1.0]
 
 
@@ -48,4 +59,6 @@ def test_the_shipped_tables_are_what_the_data_give(tmp_path):
         assert list(again.columns) == list(stored.columns)
         numbers = list(again.select_dtypes("number"))
         assert again.drop(columns=numbers).equals(stored.drop(columns=numbers))
-        assert again[numbers].to_numpy() == pytest.approx(stored[numbers].to_numpy(), rel=5e-3, nan_ok=True)
+        assert again[numbers].to_numpy() == pytest.approx(
+            stored[numbers].to_numpy(), rel=5e-3, nan_ok=True
+        )

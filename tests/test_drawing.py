@@ -125,7 +125,9 @@ def test_tiers_are_rows_and_pods_do_not_overlap():
 )
 def test_tiers_of_every_clos_network_are_rows_and_its_pods_groups(t):
     x, y = positions(t).T
-    assert np.array_equal(np.unique(y, return_inverse=True)[1], np.unique(t.tier, return_inverse=True)[1])
+    assert np.array_equal(
+        np.unique(y, return_inverse=True)[1], np.unique(t.tier, return_inverse=True)[1]
+    )
     spans = [(x[t.pod == pod].min(), x[t.pod == pod].max()) for pod in range(int(t.pod.max()) + 1)]
     assert all(right < left for (_, right), (left, _) in pairwise(spans))
 
@@ -133,7 +135,12 @@ def test_tiers_of_every_clos_network_are_rows_and_its_pods_groups(t):
 def test_nvswitches_stand_below_the_gpus_and_rails_above():
     t = rail_only(4, 4)
     y = positions(t)[:, 1]
-    assert y[t.is_kind("nvswitch")].max() < y[t.hosts].min() <= y[t.hosts].max() < y[t.is_kind("leaf")].min()
+    assert (
+        y[t.is_kind("nvswitch")].max()
+        < y[t.hosts].min()
+        <= y[t.hosts].max()
+        < y[t.is_kind("leaf")].min()
+    )
 
 
 def test_circuits_are_arcs_above_their_racks():
@@ -275,12 +282,21 @@ def test_a_colour_tells_a_kind_of_cable(t, counts):
 @pytest.mark.parametrize(
     ("t", "parts"),
     [
-        (fat_tree(4), 4), (bcube(4, 1), 0), (dcell(4, 1), 5), (ficonn(4, 2), 12), (mdcube(2, 1, (3, 3)), 9),
-        (torus((4, 4)), 0), (torus((4, 3, 3)), 3), (hammingmesh(2, 2, 2, 3), 6), (dragonfly(1, 4, 2), 9),
-        (slim_fly(5, 1), 10), (polarfly(5, 1), 6), (xpander(4, 3, 2, np.random.default_rng(0)), 5),
+        (fat_tree(4), 4),
+        (bcube(4, 1), 0),
+        (dcell(4, 1), 5),
+        (ficonn(4, 2), 12),
+        (mdcube(2, 1, (3, 3)), 9),
+        (torus((4, 4)), 0),
+        (torus((4, 3, 3)), 3),
+        (hammingmesh(2, 2, 2, 3), 6),
+        (dragonfly(1, 4, 2), 9),
+        (slim_fly(5, 1), 10),
+        (polarfly(5, 1), 6),
+        (xpander(4, 3, 2, np.random.default_rng(0)), 5),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_what_belongs_together_is_shaded(t, parts):
     points = positions(t)
     patches = shades(t, points)
@@ -295,10 +311,13 @@ def test_what_belongs_together_is_shaded(t, parts):
 def test_an_abridged_cluster_keeps_the_hosts_of_the_switches_it_shows():
     t = abridge(meta_roce(2), {"rack": 3, "cluster": 4})
     count = t.node_attributes["count"]
-    assert count[t.hosts].tolist() == [8] * 12  # two servers of eight GPUs on each of three racks of a pod
+    # two servers of eight GPUs on each of three racks of a pod
+    assert count[t.hosts].tolist() == [8] * 12
     assert set(t.degrees[t.hosts].tolist()) == {1}
     assert t.node_attributes["of"][t.is_kind("rack")].tolist() == [192] * 6
-    assert sorted(np.bincount(t.edges[t.is_kind("rack")[t.edges[:, 1]], 1])[-6:].tolist()) == [2] * 6
+    assert (
+        sorted(np.bincount(t.edges[t.is_kind("rack")[t.edges[:, 1]], 1])[-6:].tolist()) == [2] * 6
+    )
 
 
 def test_hosts_of_a_switch_become_one_and_other_cables_stay():

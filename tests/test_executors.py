@@ -39,9 +39,15 @@ def simulated(executor):
     model = failure_model(Cluster(nodes=16), Strategy(tensor=8, pipeline=4, data=4))
     storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=300.0),))
     found = simulate(
-        model, 5.0, storage, Recovery("spares", repair=86400.0), 2,
-        years=40, rng=np.random.default_rng(3), executor=executor,
-    )  # fmt: skip
+        model,
+        5.0,
+        storage,
+        Recovery("spares", repair=86400.0),
+        2,
+        years=40,
+        rng=np.random.default_rng(3),
+        executor=executor,
+    )
     return found.mean, found.sd, found.samples.tobytes()
 
 

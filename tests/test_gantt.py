@@ -39,7 +39,13 @@ def test_boxes_carry_numbers_when_there_are_few_items(ax):
 
 @pytest.mark.parametrize(
     ("name", "bad"),
-    [("timeline", None), ("ax", None), ("label_up_to", -1), ("height", 0.0), ("height", float("nan"))],
+    [
+        ("timeline", None),
+        ("ax", None),
+        ("label_up_to", -1),
+        ("height", 0.0),
+        ("height", float("nan")),
+    ],
 )
 def test_bad_arguments_are_refused(ax, name, bad):
     good = {"timeline": simulate_schedule("1f1b", 1, 1), "ax": ax}

@@ -25,9 +25,13 @@ def test_the_causes_add_up_to_all_unexpected_interruptions():
 def test_every_category_has_a_part_to_mend():
     levels = {row.category: row.level for row in llama3_interruptions().causes}
     assert levels == {
-        "GPU": "gpu", "host": "node", "maintenance": "node", "network": "switch", "dependency": "job",
+        "GPU": "gpu",
+        "host": "node",
+        "maintenance": "node",
+        "network": "switch",
+        "dependency": "job",
         "unknown": "job",
-    }  # fmt: skip
+    }
 
 
 def test_a_cause_keeps_the_parentheses_of_its_name():
@@ -36,8 +40,13 @@ def test_a_cause_keeps_the_parentheses_of_its_name():
 
 def test_parts_and_gpus_per_part_multiply_to_the_cluster():
     cluster = Cluster(
-        nodes=12, gpus_per_node=4, nodes_per_switch=3, nodes_per_rack=6, gpus_per_tray=2, nvlink_trays=9
-    )  # fmt: skip
+        nodes=12,
+        gpus_per_node=4,
+        nodes_per_switch=3,
+        nodes_per_rack=6,
+        gpus_per_tray=2,
+        nvlink_trays=9,
+    )
     assert [cluster.parts(level) for level in LEVELS] == [48, 24, 12, 108, 4, 2, 1]
     every = {level: cluster.parts(level) * cluster.gpus_per_part(level) for level in LEVELS}
     assert every == dict.fromkeys(LEVELS, cluster.gpus) | {"nvlink": 9 * cluster.gpus}
@@ -105,7 +114,9 @@ def test_a_bandwidth_in_gigabits_is_not_taken_for_bytes():
 
 def test_a_bandwidth_in_bits_is_not_taken_for_bytes():
     for bits in (3200e9, 400e9 * 8):
-        with pytest.raises(ValueError, match=r"at most 2.5e\+11 bytes/s a GPU .* got 3.2e\+12 for 8: bits?"):
+        with pytest.raises(
+            ValueError, match=r"at most 2.5e\+11 bytes/s a GPU .* got 3.2e\+12 for 8: bits?"
+        ):
             Cluster(nodes=4, network_bandwidth=bits)
     assert Cluster(nodes=4, network_bandwidth=1e15).gpus == 32  # limits nothing
     assert cluster("gb200-186gb-nvl72", gpus=8).nodes == 1  # with the adapters of 64
@@ -143,6 +154,10 @@ def test_less_than_a_node_has_its_share_of_the_network():
 def test_accelerators_that_share_a_chip_say_so_in_the_table():
     chips = {name: accelerator(name).family for name in accelerators()}
     assert chips["gh200-96gb"] == chips["h200-141gb"] == chips["h100-80gb"] == "h100"
-    assert (chips["a100-pcie-80gb"], chips["l40s-48gb"], chips["mi325x-256gb"]) == ("a100", "l40s", "mi300x")
+    assert (chips["a100-pcie-80gb"], chips["l40s-48gb"], chips["mi325x-256gb"]) == (
+        "a100",
+        "l40s",
+        "mi300x",
+    )
     named = {(row["accelerator"], row["chip"]) for row in shipped_rows("accelerators.csv")}
     assert len(named) == len(chips)  # every row of an accelerator names the same chip

@@ -19,7 +19,8 @@ USES = {
     "import relparallel as rp; rp.training.goodput": {"networkx", *TABLES, *SCIPY, *COMPILER},
     "import relparallel as rp; rp.metrics.hop_statistics": {"networkx", *TABLES, *SCIPY},
     "from relparallel.reliability import fat_tree_pair": {"networkx", *TABLES, *SCIPY, *COMPILER},
-    GRID + "evaluate(nx.grid_2d_graph(3, 3), [(0, 0), (2, 2)], 0.9, method='exact')": TABLES | SCIPY,
+    GRID + "evaluate(nx.grid_2d_graph(3, 3), [(0, 0), (2, 2)], 0.9, method='exact')": TABLES
+    | SCIPY,
     GRID + "evaluate(nx.grid_2d_graph(3, 3), 'all', 0.9, 0.99)": TABLES | SCIPY,
 }
 LAZY = (
@@ -41,7 +42,9 @@ def loaded(statements: str) -> set[str]:
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("statements", USES, ids=lambda text: text.rpartition("; ")[2].partition("(")[0])
+@pytest.mark.parametrize(
+    "statements", USES, ids=lambda text: text.rpartition("; ")[2].partition("(")[0]
+)
 def test_nothing_is_loaded_that_is_not_used(statements):
     found = loaded(statements)
     assert "relparallel" in found
@@ -74,7 +77,10 @@ print(*(event.data["dispatcher"].py_func.__name__ for _, event in recorded.buffe
 
 
 def test_goodput_compiles_nothing(tmp_path):
-    command, fresh = [sys.executable, "-c", COMPILED], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command, fresh = (
+        [sys.executable, "-c", COMPILED],
+        os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    )
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=fresh)
     assert done.stdout.split() == []
 

@@ -65,16 +65,30 @@ def test_every_claim_has_a_published_row(claim):
     where = f"{claim.function.__module__}, entry {' '.join(claim.ids)}"
     for pattern in claim.ids:
         found = [fact for fact in facts().values() if fnmatchcase(fact.id, pattern)]
-        assert found, f"{where}: no id in data/published is {pattern}; add its row there, or correct the id"
+        assert found, (
+            f"{where}: no id in data/published is {pattern}; add its row there, or correct the id"
+        )
     own = [fact for fact in facts().values() if claim.covers(fact)]
-    assert own, f"{where}: rows {claim.ids} exist, but none has this system and quantity; correct one of them"
+    assert own, (
+        f"{where}: rows {claim.ids} exist, but none has this system and quantity; correct one of "
+        "them"
+    )
     for fact in own:
         module = claim.function.__module__.rpartition(".")[2]
-        assert module in registry._MODULES[fact.topic].split(), f"{where}: enter {module} under {fact.topic}"
-        missing = [n for n, p in signature(claim.function).parameters.items()
-                   if p.default is p.empty and n not in {*fact.inputs, "fact"}]  # fmt: skip
-        assert not missing, f"{where}: name parameters as the inputs of {fact.id}, {fact.inputs_text!r}"
-    assert set(claim.discrepancies) <= {fact.id for fact in own}, f"{where}: a discrepancy names no row"
+        assert module in registry._MODULES[fact.topic].split(), (
+            f"{where}: enter {module} under {fact.topic}"
+        )
+        missing = [
+            n
+            for n, p in signature(claim.function).parameters.items()
+            if p.default is p.empty and n not in {*fact.inputs, "fact"}
+        ]
+        assert not missing, (
+            f"{where}: name parameters as the inputs of {fact.id}, {fact.inputs_text!r}"
+        )
+    assert set(claim.discrepancies) <= {fact.id for fact in own}, (
+        f"{where}: a discrepancy names no row"
+    )
 
 
 def test_ids_of_theorems_are_unique():
@@ -85,12 +99,22 @@ def test_ids_of_theorems_are_unique():
 def fact(**changes) -> Fact:
     return Fact(
         **{
-            "id": "X-1", "topic": "t", "system": "s", "quantity": "q", "inputs_text": "k=4",
-            "value_text": "64", "unit": "u", "tolerance": "exact", "source": "a paper",
-            "confidence": "confirmed", "role": "check", "origin": "printed", "digits": 0,
+            "id": "X-1",
+            "topic": "t",
+            "system": "s",
+            "quantity": "q",
+            "inputs_text": "k=4",
+            "value_text": "64",
+            "unit": "u",
+            "tolerance": "exact",
+            "source": "a paper",
+            "confidence": "confirmed",
+            "role": "check",
+            "origin": "printed",
+            "digits": 0,
             **changes,
         }
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,14 +159,19 @@ def test_a_printed_ledger_fits_and_says_the_reasons(monkeypatch, room):
     frame = ledger("models")
     lines = "\n".join(ledger_module._lines(frame[frame["status"] != "open"], room)).splitlines()
     assert max(map(len, lines)) <= room
-    assert set(frame["id"].str[:25]) >= {line[:25].strip() for line in lines[1:] if not line.startswith(" ")}
+    assert set(frame["id"].str[:25]) >= {
+        line[:25].strip() for line in lines[1:] if not line.startswith(" ")
+    }
     (off,) = frame.loc[frame["status"] == "discrepancy", "reason"]
     assert off in " ".join(" ".join(lines).split())
 
 
 def test_counts_of_subsets_are_whole_numbers_beyond_what_floats_hold():
     """The sum over sizes; hosts' links are no part of the switches' count."""
-    from relparallel.claims.network_reliability import connecting_subsets, connecting_subsets_by_size
+    from relparallel.claims.network_reliability import (
+        connecting_subsets,
+        connecting_subsets_by_size,
+    )
 
     ways = connecting_subsets_by_size("grid(8, 8)", "all vertices")
     assert len(ways) - 1 == 112

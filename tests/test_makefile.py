@@ -28,7 +28,9 @@ def checkout(tmp_path):
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, env=quiet)
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, capture_output=True, text=True, env=quiet
+    )
 
 
 def test_an_old_python_is_refused_before_anything_is_built(checkout):
@@ -51,7 +53,10 @@ def test_an_old_python_is_refused_before_anything_is_built(checkout):
         ("test-all", "--hypothesis-profile=ci"),
         ("mutants", "tests/mutants/run.py"),
         ("lab", "-m jupyterlab"),
-        ("paper", "pdflatex -interaction=nonstopmode -halt-on-error -output-directory=../build paper"),
+        (
+            "paper",
+            "pdflatex -interaction=nonstopmode -halt-on-error -output-directory=../build paper",
+        ),
         ("bench", "tests/benchmarks/strategies.py"),
     ],
 )

@@ -12,10 +12,20 @@ from relparallel.published import PUBLISHED, Fact, agrees, data_folder, facts, r
 
 def row(value="1.0", tolerance="exact", inputs="") -> Fact:
     return Fact(
-        id="X-1", topic="t", system="s", quantity="q", inputs_text=inputs, value_text=value, unit="u",
-        tolerance=tolerance, source="a paper", confidence="confirmed", role="check", origin="printed",
+        id="X-1",
+        topic="t",
+        system="s",
+        quantity="q",
+        inputs_text=inputs,
+        value_text=value,
+        unit="u",
+        tolerance=tolerance,
+        source="a paper",
+        confidence="confirmed",
+        role="check",
+        origin="printed",
         **tolerance_columns(tolerance, read_inputs(inputs)),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +70,9 @@ def test_every_row_has_an_id_a_value_a_unit_a_source_and_a_role():
     ],
 )
 def test_only_what_was_read_in_its_source_is_published(origin, confidence, read):
-    text = dict.fromkeys(("id", "system", "quantity", "inputs", "value", "unit", "tolerance", "source"), "1")
+    text = dict.fromkeys(
+        ("id", "system", "quantity", "inputs", "value", "unit", "tolerance", "source"), "1"
+    )
     fact = published._fact("t", text | {"origin": origin, "confidence": confidence})
     assert fact.origin == read
     assert (read in PUBLISHED) == (origin in PUBLISHED and confidence == "confirmed")
@@ -75,7 +87,9 @@ def test_no_recomputation_is_called_published():
         "frontier DP",
         "scipy fit",
     )
-    own = [fact for fact in facts().values() if fact.source.startswith(ours) and fact.role == "check"]
+    own = [
+        fact for fact in facts().values() if fact.source.startswith(ours) and fact.role == "check"
+    ]
     assert len(own) > 150
     assert not [fact.id for fact in own if fact.origin in PUBLISHED]
 
@@ -111,12 +125,19 @@ def test_values_are_cut_into_their_numbers(text, values):
 
 
 def test_inputs_with_units_come_in_si():
-    read = read_inputs("C=60 s; MTBF=3 h; rate=3.79e-3/d; size=7 GB; p=9/10; on=True; gpu=A100-80GB; k=4")
+    read = read_inputs(
+        "C=60 s; MTBF=3 h; rate=3.79e-3/d; size=7 GB; p=9/10; on=True; gpu=A100-80GB; k=4"
+    )
     assert read["MTBF"] == 3 * units.HOUR
     assert read["rate"] == pytest.approx(3.79e-3 / units.DAY)
     assert (read["C"], read["size"], read["p"], read["on"], read["gpu"], read["k"]) == (
-        60.0, 7e9, 0.9, True, "A100-80GB", 4,
-    )  # fmt: skip
+        60.0,
+        7e9,
+        0.9,
+        True,
+        "A100-80GB",
+        4,
+    )
     assert read_inputs("n=4,k=2; t_k=t_(k-1)(t_(k-1)+1)")["n"] == 4
 
 
@@ -145,7 +166,9 @@ def test_a_tolerance_admits_what_it_says_and_no_more(value, tolerance, inside, o
 
 def test_columns_of_a_tolerance_are_what_its_words_say():
     for fact in facts().values():
-        columns = dict.fromkeys(("rtol", "atol", "digits")) | tolerance_columns(fact.tolerance, fact.inputs)
+        columns = dict.fromkeys(("rtol", "atol", "digits")) | tolerance_columns(
+            fact.tolerance, fact.inputs
+        )
         assert {name: getattr(fact, name) for name in columns} == columns, fact.id
 
 
@@ -174,7 +197,8 @@ def test_more_rows_come_from_the_data_folder_when_it_is_given(tmp_path, monkeypa
     (tmp_path / "facts").mkdir()
     (tmp_path / "facts" / "extra.csv").write_text(
         "id,system,quantity,inputs,value,unit,tolerance,source,confidence\n"
-        "EXTRA-1,s,q,k=4,1,u,exact,a paper,confirmed\nTOPO-001,s,q,k=4,999,u,exact,a paper,confirmed\n"
+        "EXTRA-1,s,q,k=4,1,u,exact,a paper,confirmed\nTOPO-001,s,q,k=4,999,u,exact,a "
+        "paper,confirmed\n"
     )
     monkeypatch.setenv("RELPARALLEL_DATA", str(tmp_path))
     forget()
@@ -185,7 +209,9 @@ def test_more_rows_come_from_the_data_folder_when_it_is_given(tmp_path, monkeypa
 def test_an_id_that_stands_twice_in_a_table_is_refused_whoever_reads_it(tmp_path, monkeypatch):
     (tmp_path / "facts").mkdir()
     head = "id,system,quantity,inputs,value,unit,tolerance,source,confidence\n"
-    (tmp_path / "facts" / "extra.csv").write_text(head + 2 * "EXTRA-1,s,q,k=4,1,u,exact,a paper,confirmed\n")
+    (tmp_path / "facts" / "extra.csv").write_text(
+        head + 2 * "EXTRA-1,s,q,k=4,1,u,exact,a paper,confirmed\n"
+    )
     monkeypatch.setenv("RELPARALLEL_DATA", str(tmp_path))
     forget()
     for read in (facts, lambda: facts("extra")):

@@ -71,7 +71,9 @@ def test_the_count_of_reproduced_numbers_is_not_overstated(name):
     published = frame["origin"].isin(["printed", "artefact"])
     done = int(((frame["role"] == "check") & (frame["status"] == "reproduced") & published).sum())
     claimed = int(
-        re.search(r"(\d{3,}) (?:published numbers are|个数字在)", (ROOT / name).read_text("utf-8"))[1]
+        re.search(r"(\d{3,}) (?:published numbers are|个数字在)", (ROOT / name).read_text("utf-8"))[
+            1
+        ]
     )
     assert claimed <= done
 

@@ -14,7 +14,8 @@ import relparallel as rp
 from relparallel._checks import Result, record, whole
 from relparallel.book.s22 import resilience_curve
 
-RANDOM = {"reliability.estimator_table"}  # runs every estimator, each of which has an entry of its own
+# runs every estimator, each of which has an entry of its own
+RANDOM = {"reliability.estimator_table"}
 NAMES = [name for name in CALLS if name not in RANDOM]
 
 
@@ -106,7 +107,9 @@ def test_pictures_are_drawn():
         rp.step_time(rp.transformer("gpt3-6.7b"), strategy, cluster, global_batch=64),
         rp.training.relative_goodput(job, "elastic", 3600.0),
         rp.evaluate(nx.cycle_graph(5), terminals=(0, 2), link_up=0.9).importance(),
-        resilience_curve(rp.topology.fat_tree(4), "switches", [0.1], samples=2, rng=np.random.default_rng(1)),
+        resilience_curve(
+            rp.topology.fat_tree(4), "switches", [0.1], samples=2, rng=np.random.default_rng(1)
+        ),
         returned("training.simulate"),
     ]
     for result in results:

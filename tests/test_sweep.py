@@ -18,7 +18,10 @@ def test_chunks_add_up(total, largest):
 
 
 def test_streams_are_independent_of_their_number_and_of_each_other():
-    few, many = spawn_streams(np.random.default_rng(1), 2), spawn_streams(np.random.default_rng(1), 5)
+    few, many = (
+        spawn_streams(np.random.default_rng(1), 2),
+        spawn_streams(np.random.default_rng(1), 5),
+    )
     draws = [stream.random() for stream in many]
     assert [stream.random() for stream in few] == draws[:2]
     assert len(set(draws)) == 5

@@ -13,8 +13,27 @@ from relparallel.ledger import ORIGINS, belongs, systems
 from relparallel.published import data_folder, facts
 
 ROOT = Path(__file__).parent.parent
-ROWS = pd.read_csv(data_folder() / "systems.csv", dtype=str, keep_default_na=False).to_dict("records")
-PARTS = ["11", "12", "21", "22", "23", "31", "32", "33", "34", "35", "36", "37", "38", "41", "42", "43"]
+ROWS = pd.read_csv(data_folder() / "systems.csv", dtype=str, keep_default_na=False).to_dict(
+    "records"
+)
+PARTS = [
+    "11",
+    "12",
+    "21",
+    "22",
+    "23",
+    "31",
+    "32",
+    "33",
+    "34",
+    "35",
+    "36",
+    "37",
+    "38",
+    "41",
+    "42",
+    "43",
+]
 
 
 def test_no_system_is_lost():
@@ -36,13 +55,19 @@ def test_a_system_with_a_model_shows_it_and_an_open_one_claims_nothing(row):
 @cache
 def claimed() -> set[str]:
     """Systems of all rows that a claim computes, and of all theorems."""
-    return {fact.system for fact in facts().values() if find_claim(fact)} | {t.system for t in theorems()}
+    return {fact.system for fact in facts().values() if find_claim(fact)} | {
+        t.system for t in theorems()
+    }
 
 
 def test_every_claimed_row_belongs_to_a_system_that_has_a_model():
-    owners = {name: [r for r in ROWS if belongs(name, r["system"], r["names"])] for name in claimed()}
+    owners = {
+        name: [r for r in ROWS if belongs(name, r["system"], r["names"])] for name in claimed()
+    }
     assert not [name for name, rows in owners.items() if not rows]
-    assert not [name for name, rows in owners.items() if any(row["status"] == "open" for row in rows)]
+    assert not [
+        name for name, rows in owners.items() if any(row["status"] == "open" for row in rows)
+    ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["system"])
@@ -58,4 +83,7 @@ def test_every_model_reproduces_something_of_its_own():
     assert (table["reproduced"][table["status"] != "open"] > 0).all()
     assert (table[list(ORIGINS)].sum(axis=1) == table["reproduced"]).all()
     # Rows of other schedules share their ids with those of 1F1B, and count only for their own.
-    assert table.loc["1F1B / PipeDream-Flush", "reproduced"] < table.loc["Pipeline parallelism", "reproduced"]
+    assert (
+        table.loc["1F1B / PipeDream-Flush", "reproduced"]
+        < table.loc["Pipeline parallelism", "reproduced"]
+    )

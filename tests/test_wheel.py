@@ -28,7 +28,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    command = "pip wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check --wheel-dir"
+    command = (
+        "pip wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check --wheel-dir"
+    )
     subprocess.run([sys.executable, "-m", *command.split(), folder, ROOT], check=True)
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
         yield archive

@@ -1,7 +1,7 @@
 """Theorems of the ledger as tests: two independent computations where nothing checkable is published.
 
-``python tests/theorem_table.py`` computes all and writes ``data/derived/theorems.csv``, from which the ledger
-reads their rows.
+``python tests/theorem_table.py`` computes all and writes ``data/derived/theorems.csv``, from which
+the ledger reads their rows.
 """
 
 from importlib.util import module_from_spec, spec_from_file_location
@@ -23,7 +23,9 @@ def theorem(id, *, system):
         statement = " ".join(sides.__doc__.split())
 
         def row():
-            computed, expected = (getattr(side, "item", lambda side=side: side)() for side in sides())
+            computed, expected = (
+                getattr(side, "item", lambda side=side: side)() for side in sides()
+            )
             return Theorem(id, system, statement, computed, expected, TOLERANCE)
 
         def test():
@@ -31,7 +33,9 @@ def theorem(id, *, system):
             assert found.error <= TOLERANCE
             assert (stored.system, stored.statement) == (system, statement), "write the table anew"
             numbers = found.computed, found.expected, found.tolerance
-            assert stored[3:] == pytest.approx(numbers, rel=TOLERANCE, abs=0), "write the table anew"
+            assert stored[3:] == pytest.approx(numbers, rel=TOLERANCE, abs=0), (
+                "write the table anew"
+            )
 
         test.id, test.row = id, row
         return test

@@ -11,6 +11,8 @@ R = rp.reliability
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "reliability.stationary_distribution": lambda: {"generator": csr_array([[0.0, 1.0], [3.0, 0.0]])},
-}  # fmt: skip
+    "reliability.stationary_distribution": lambda: {
+        "generator": csr_array([[0.0, 1.0], [3.0, 0.0]])
+    },
+}
 MEANINGFUL: dict[str, dict[str, set[str]]] = {}

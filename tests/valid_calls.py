@@ -1,7 +1,7 @@
 """One valid call of everything that the numerical packages offer: the ground from which bad input departs.
 
-``CALLS[name]`` makes the arguments; results of builders are taken apart into their fields, so that their
-constructors are called like everything else.
+``CALLS[name]`` makes the arguments; results of builders are taken apart into their fields, so that
+their constructors are called like everything else.
 """
 
 import atexit
@@ -90,40 +90,63 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.check": lambda: {"topology": rp.topology.fat_tree(4)},
     "topology.describe": lambda: {"design": "fat_tree", "k": 4},
     "topology.paths": lambda: {
-        "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "routing": "design",
+        "topology": rp.topology.vl2(4, 4),
+        "source": 0,
+        "target": 79,
+        "routing": "design",
         "rng": np.random.default_rng(1),
     },
     "topology.names": dict,
     "topology.UnitPrices": lambda: fields(rp.topology.unit_prices()),
     "topology.bill_of_materials": lambda: {
-        "design": nx.cycle_graph(5), "prices": rp.topology.unit_prices(),
+        "design": nx.cycle_graph(5),
+        "prices": rp.topology.unit_prices(),
     },
     "topology.bill_of_materials of Helios": lambda: {
-        "design": "helios", "pods": 2, "hosts_per_pod": 16, "electrical": 0.5, "optical": 0.5,
+        "design": "helios",
+        "pods": 2,
+        "hosts_per_pod": 16,
+        "electrical": 0.5,
+        "optical": 0.5,
         "wavelengths": 8,
     },
     "topology.unit_prices": lambda: {"name": "helios2010"},
     "topology.racks": lambda: {"topology": rp.topology.fat_tree(4)},
     "topology.orbits": lambda: {
-        "topology": nx.cycle_graph(3), "node_colours": np.zeros(3), "edge_colours": np.zeros(3),
+        "topology": nx.cycle_graph(3),
+        "node_colours": np.zeros(3),
+        "edge_colours": np.zeros(3),
     },
     "topology.read": lambda: {"path": written("simai"), "format": "simai"},
     "topology.write": lambda: {
-        "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "format": "ns3",
+        "topology": rp.topology.fat_tree(4),
+        "path": f"{FOLDER}/network",
+        "format": "ns3",
     },
     # metrics
     "metrics.Estimate": lambda: {
-        "value": 2.0, "lower": 1.0, "upper": 3.0, "method": "sampled", "exact": False,
+        "value": 2.0,
+        "lower": 1.0,
+        "upper": 3.0,
+        "method": "sampled",
+        "exact": False,
     },
     "metrics.edge_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.hop_statistics": lambda: {
-        "topology": nx.cycle_graph(5), "hops": "links", "endpoints": "hosts", "sources": 2,
-        "rng": np.random.default_rng(1), "symmetry": False,
+        "topology": nx.cycle_graph(5),
+        "hops": "links",
+        "endpoints": "hosts",
+        "sources": 2,
+        "rng": np.random.default_rng(1),
+        "symmetry": False,
     },
     "metrics.bisection": lambda: {"topology": nx.cycle_graph(6), "method": "auto"},
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.concurrent_flow": lambda: {
-        "topology": nx.cycle_graph(5), "traffic": "permutation", "share": 0.5, "gap": 0.01,
+        "topology": nx.cycle_graph(5),
+        "traffic": "permutation",
+        "share": 0.5,
+        "gap": 0.01,
         "rng": np.random.default_rng(1),
     },
     "metrics.ecmp_load": lambda: {"topology": nx.cycle_graph(5), "alive": None, "split": "paths"},
@@ -153,52 +176,106 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.Precision": lambda: fields(PRECISIONS["mixed"]),
     "parallel.Strategy": lambda: fields(strategy()),
     "parallel.activation_bytes_per_layer": lambda: {
-        "sequence": 32, "hidden": 64, "heads": 8, "micro_batch": 1, "tensor": 2, "context": 1,
-        "sequence_parallel": True, "recompute": "none",
+        "sequence": 32,
+        "hidden": 64,
+        "heads": 8,
+        "micro_batch": 1,
+        "tensor": 2,
+        "context": 1,
+        "sequence_parallel": True,
+        "recompute": "none",
     },
     "parallel.memory": lambda: {
-        "model": model(), "strategy": strategy(), "global_batch": 8, "precision": "mixed",
-        "flash_attention": False, "dropout": True, "offload": "none", "offload_to": "host",
+        "model": model(),
+        "strategy": strategy(),
+        "global_batch": 8,
+        "precision": "mixed",
+        "flash_attention": False,
+        "dropout": True,
+        "offload": "none",
+        "offload_to": "host",
         "stage_layers": [model().layers // strategy().pipeline] * strategy().pipeline,
-        "software": "megatron-2022", "cluster": cluster(),
+        "software": "megatron-2022",
+        "cluster": cluster(),
     },
     "parallel.model_state_bytes": lambda: {
-        "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,
+        "parameters": 7.5e9,
+        "data": 64,
+        "zero_stage": 1,
+        "parameter_bytes": 2.0,
+        "gradient_bytes": 2.0,
         "optimizer_bytes": 12.0,
     },
     # training
     "training.ComponentClass": lambda: fields(component()),
     "training.FailureModel": lambda: {
-        "classes": (component(),), "cluster": cluster(), "placement": placement()
+        "classes": (component(),),
+        "cluster": cluster(),
+        "placement": placement(),
     },
     "training.Job": lambda: fields(job()),
     "training.failure_model of a cluster": lambda: {
-        "topology": cluster(), "strategy": placement().strategy, "placement": placement(), "rates": "llama3"
+        "topology": cluster(),
+        "strategy": placement().strategy,
+        "placement": placement(),
+        "rates": "llama3",
     },
     "training.blast_radius": lambda: {
-        "component": component(), "placement": placement(), "cluster": cluster(), "reshard": True,
+        "component": component(),
+        "placement": placement(),
+        "cluster": cluster(),
+        "reshard": True,
     },
     "training.break_even_repair": lambda: {
-        "speedup": 1.1, "nodes_per_replica": 16, "other_nodes_per_replica": 8, "node_rate": 4e-8,
+        "speedup": 1.1,
+        "nodes_per_replica": 16,
+        "other_nodes_per_replica": 8,
+        "node_rate": 4e-8,
     },
-    "training.checkpoint_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "method": "exact"},
-    "training.checkpoint_time": lambda: {"parameters": 7.5e9, "bandwidth": 1e9, "bytes_per_parameter": 14.0},
+    "training.checkpoint_interval": lambda: {
+        "checkpoint": 60.0,
+        "mtbf": 10800.0,
+        "method": "exact",
+    },
+    "training.checkpoint_time": lambda: {
+        "parameters": 7.5e9,
+        "bandwidth": 1e9,
+        "bytes_per_parameter": 14.0,
+    },
     "training.crossovers": lambda: {
-        "job": job(), "policy": "restart", "other": job(), "other_policy": "elastic", "speedup": 1.0,
-        "shortest": 60.0, "longest": 1e6,
+        "job": job(),
+        "policy": "restart",
+        "other": job(),
+        "other_policy": "elastic",
+        "speedup": 1.0,
+        "shortest": 60.0,
+        "longest": 1e6,
     },
     "training.drop_rule": lambda: {"strategy": strategy(), "reshard": True},
     "training.effective_training_time_ratio": lambda: {
-        "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
-        "method": "exact", "horizon": 1e6,
+        "mtbf": 6490.0,
+        "interval": 1800.0,
+        "checkpoint": 30.0,
+        "restart": 300.0,
+        "down": 10.0,
+        "method": "exact",
+        "horizon": 1e6,
     },
     "training.optimal_training_time_ratio": lambda: {
-        "checkpoint": 30.0, "mtbf": 6490.0, "restart": 300.0, "down": 10.0,
+        "checkpoint": 30.0,
+        "mtbf": 6490.0,
+        "restart": 300.0,
+        "down": 10.0,
     },
     "training.start_ups": dict,
     "training.statistical_efficiency": lambda: {"share": 0.5, "noise": 1.0},
-    "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
-}  # fmt: skip
+    "training.relative_goodput": lambda: {
+        "job": job(),
+        "policy": "spares",
+        "repair": 86400.0,
+        "spares": 16,
+    },
+}
 
 
 @cache

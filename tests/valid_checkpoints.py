@@ -27,17 +27,27 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.CheckpointLevel": lambda: fields(levels()[0]),
     "training.Checkpointing": lambda: fields(checkpointing()),
     "training.in_memory": lambda: {
-        "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "replicas": 2, "placement": "group",
-        "stride": 1, "read_bandwidth": 1e12,
+        "size": 1e12,
+        "bandwidth": 1e12,
+        "cluster": Cluster(nodes=8),
+        "replicas": 2,
+        "placement": "group",
+        "stride": 1,
+        "read_bandwidth": 1e12,
     },
     "training.just_in_time": lambda: {"save": 5.0, "restart": 60.0, "survives": {"rack": 0.0}},
     "training.parity": lambda: {
-        "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "group": 4, "parities": 1, "stride": 1,
+        "size": 1e12,
+        "bandwidth": 1e12,
+        "cluster": Cluster(nodes=8),
+        "group": 4,
+        "parities": 1,
+        "stride": 1,
         "read_bandwidth": 1e12,
     },
     "training.remote": lambda: {"size": 1e12, "bandwidth": 1e11, "read_bandwidth": 1e11},
     "training.rollback": lambda: {"checkpointing": checkpointing(), "causes": causes()},
-}  # fmt: skip
+}
 
 MEANINGFUL = {
     "training.CheckpointLevel": {"name": {"text"}},

@@ -39,9 +39,18 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.calibrate": lambda: {"runs": runs()},
     "parallel.calibration": lambda: {"name": "a100-80gb"},
     "parallel.cross_validate": lambda: {"runs": runs(), "by": "source"},
-    "parallel.errors": lambda: {"runs": runs(), "calibration": rp.parallel.calibration("a100-80gb")},
-    "parallel.blueconnect_time": lambda: {"size": 1e9, "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)]},
-    "parallel.best_blueconnect_order": lambda: {"size": 1e9, "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)]},
+    "parallel.errors": lambda: {
+        "runs": runs(),
+        "calibration": rp.parallel.calibration("a100-80gb"),
+    },
+    "parallel.blueconnect_time": lambda: {
+        "size": 1e9,
+        "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)],
+    },
+    "parallel.best_blueconnect_order": lambda: {
+        "size": 1e9,
+        "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)],
+    },
     "parallel.measured_runs": lambda: {"outliers": False, "unfitted": True},
     "parallel.step_time": step,
-}  # fmt: skip
+}

@@ -15,7 +15,13 @@ def priced() -> "nx.Graph[Any]":
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "optimize.reliable_network": lambda: {
-        "candidates": priced(), "unreliability": 0.2, "terminals": "all", "link_up": 0.9, "node_up": 1.0,
-        "cost": "cost", "max_rounds": 5, "max_seconds": 9.0,
+        "candidates": priced(),
+        "unreliability": 0.2,
+        "terminals": "all",
+        "link_up": 0.9,
+        "node_up": 1.0,
+        "cost": "cost",
+        "max_rounds": 5,
+        "max_seconds": 9.0,
     },
-}  # fmt: skip
+}

@@ -20,14 +20,21 @@ def storage() -> Any:
 
 def call() -> Arguments:
     return {
-        "model": failing(), "step_time": 5.0, "checkpointing": storage(),
-        "recovery": rp.training.Recovery("spares", repair=86400.0), "spares": 1, "tokens_per_step": 1e6,
-        "planned": 0.01, "horizon": 2.6e6, "method": "markov", "crews": 3,
-    }  # fmt: skip
+        "model": failing(),
+        "step_time": 5.0,
+        "checkpointing": storage(),
+        "recovery": rp.training.Recovery("spares", repair=86400.0),
+        "spares": 1,
+        "tokens_per_step": 1e6,
+        "planned": 0.01,
+        "horizon": 2.6e6,
+        "method": "markov",
+        "crews": 3,
+    }
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.goodput": call,
-}  # fmt: skip
+}
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {}

@@ -11,20 +11,37 @@ import relparallel as rp
 def question() -> Any:
     cluster = rp.hardware.cluster("a100-80gb-selene", gpus=16)
     return {
-        "workload": model(), "cluster": cluster, "rates": "llama3", "objective": "goodput",
-        "global_batch": 8, "policies": ("restart", "elastic"), "checkpoints": None, "spares": 0,
-        "repair": 86400.0, "restart": 300.0, "pause": 30.0, "price": 1e-3, "horizon": 1e6,
-        "limits": {"schedule": "1f1b"}, "network": None, "network_rates": None, "write_off": 1e8,
+        "workload": model(),
+        "cluster": cluster,
+        "rates": "llama3",
+        "objective": "goodput",
+        "global_batch": 8,
+        "policies": ("restart", "elastic"),
+        "checkpoints": None,
+        "spares": 0,
+        "repair": 86400.0,
+        "restart": 300.0,
+        "pause": 30.0,
+        "price": 1e-3,
+        "horizon": 1e6,
+        "limits": {"schedule": "1f1b"},
+        "network": None,
+        "network_rates": None,
+        "write_off": 1e8,
         "orders": (("tensor", "context", "pipeline", "data"),),
-    }  # fmt: skip
+    }
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},
     "optimize.joint": question,
-    "optimize.joint measured": lambda: question() | {
-        "limits": None, "orders": (("tensor", "context", "data", "pipeline"),),
-        "measured": {rp.parallel.Strategy(tensor=8, data=2): 1e4},
-    },
+    "optimize.joint measured": lambda: (
+        question()
+        | {
+            "limits": None,
+            "orders": (("tensor", "context", "data", "pipeline"),),
+            "measured": {rp.parallel.Strategy(tensor=8, data=2): 1e4},
+        }
+    ),
     "optimize.place_replicas": lambda: {"domains": {"rack": [0, 0, 1, 1]}, "copies": 1, "room": 1},
-}  # fmt: skip
+}

@@ -13,9 +13,15 @@ def graph_of(forward, backward, sizes, edges) -> LayerGraph:
     """Layers with work in seconds."""
     n = len(sizes)
     return LayerGraph(
-        names=tuple(map(str, range(n))), kinds=("layer",) * n, forward=forward, backward=backward,
-        parameter_bytes=sizes, activation_bytes=np.zeros(n), edges=edges, unit="s",
-    )  # fmt: skip
+        names=tuple(map(str, range(n))),
+        kinds=("layer",) * n,
+        forward=forward,
+        backward=backward,
+        parameter_bytes=sizes,
+        activation_bytes=np.zeros(n),
+        edges=edges,
+        unit="s",
+    )
 
 
 def chain(forward, backward, sizes) -> LayerGraph:
@@ -33,13 +39,22 @@ DIMS = {"b": 4, "h": 6}
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.order": lambda: {
-        "graph": small(), "policy": "forward", "network": (0.1, 4.0), "partition": 2.0, "credit": 2,
-        "groups": None, "loss": 0.1, "timeout": 1.0, "rng": np.random.default_rng(1),
+        "graph": small(),
+        "policy": "forward",
+        "network": (0.1, 4.0),
+        "partition": 2.0,
+        "credit": 2,
+        "groups": None,
+        "loss": 0.1,
+        "timeout": 1.0,
+        "rng": np.random.default_rng(1),
     },
     "parallel.order with groups": lambda: {
-        "graph": small(), "policy": [1, 0], "network": [(0.1, 4.0), (0.0, 1.0)],
+        "graph": small(),
+        "policy": [1, 0],
+        "network": [(0.1, 4.0), (0.0, 1.0)],
         "groups": merge_gradients(small(), latency=0.1, bandwidth=1.0),
     },
     "parallel.tune_partition": lambda: {"graph": small(), "network": (0.1, 4.0)},
     "parallel.fluid_bound": lambda: {"graph": small(), "network": (0.1, 4.0)},
-}  # fmt: skip
+}

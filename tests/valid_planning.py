@@ -32,12 +32,16 @@ def events() -> str:
 
 def results() -> str:
     rows = [
-        (0, "init_start", None, {}), (1, "global_batch_size", 8, {}), (9, "init_stop", None, {}),
-        (9, "block_start", None, {"samples_count": 0}), (99, "block_stop", None, {"samples_count": 80}),
-    ]  # fmt: skip
+        (0, "init_start", None, {}),
+        (1, "global_batch_size", 8, {}),
+        (9, "init_stop", None, {}),
+        (9, "block_start", None, {"samples_count": 0}),
+        (99, "block_stop", None, {"samples_count": 80}),
+    ]
     names = ("time_ms", "key", "value", "metadata")
     return log(
-        "result_0.txt", *(":::MLLOG " + json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+        "result_0.txt",
+        *(":::MLLOG " + json.dumps(dict(zip(names, row, strict=True))) for row in rows),
     )
 
 
@@ -53,17 +57,28 @@ def machine() -> str:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.notation": lambda: {"strategy": rp.parallel.Strategy()},
     "planning.plan": lambda: {
-        "model": model(), "cluster": machine(), "gpus": None, "global_batch": 8, "sequence": 32,
-        "rates": "llama3", "price": 1.0, "network": None, "measured": None, "strategies": 1,
-        "limits": {"tensor": 8}, "ignore": (),
+        "model": model(),
+        "cluster": machine(),
+        "gpus": None,
+        "global_batch": 8,
+        "sequence": 32,
+        "rates": "llama3",
+        "price": 1.0,
+        "network": None,
+        "measured": None,
+        "strategies": 1,
+        "limits": {"tensor": 8},
+        "ignore": (),
     },
-    "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
+    "planning.sliders": lambda: {
+        "plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})
+    },
     "planning.read_cluster": lambda: {"path": machine()},
     "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
     "training.read_run_log": lambda: {"path": events(), "dialect": "events"},
     "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
-}  # fmt: skip
+}
 MEANINGFUL = {
     "planning.plan": {"ignore": {"empty"}},
     "workload.read_config": {"ignore": {"empty"}},

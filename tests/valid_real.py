@@ -29,21 +29,38 @@ def written(name: str, text: str) -> str:
 
 def log() -> Any:
     return rp.training.FailureLog(
-        node=["a", "b", "a", "c"], start=[1.0, 3.0, 9.0, 20.0], end=[2.0, 4.0, 11.0, 25.0],
-        cause=["gpu"] * 4, population=4, finish=30.0,
-    )  # fmt: skip
+        node=["a", "b", "a", "c"],
+        start=[1.0, 3.0, 9.0, 20.0],
+        end=[2.0, 4.0, 11.0, 25.0],
+        cause=["gpu"] * 4,
+        population=4,
+        finish=30.0,
+    )
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.FailureLog": lambda: fields(log()),
     "training.read_failure_log": lambda: {
-        "path": written("log.csv", "host,from,to,why,note\nn1,0,2,gpu,x\nn2,3,4,nic,y\n"), "population": 4,
-        "node": "host", "start": "from", "end": "to", "cause": "why", "clock": "h", "finish": 9e4,
-        "overlaps": "merge", "ignore": ["note"], "dialect": "csv", "delimiter": ",", "repair": 60.0,
+        "path": written("log.csv", "host,from,to,why,note\nn1,0,2,gpu,x\nn2,3,4,nic,y\n"),
+        "population": 4,
+        "node": "host",
+        "start": "from",
+        "end": "to",
+        "cause": "why",
+        "clock": "h",
+        "finish": 9e4,
+        "overlaps": "merge",
+        "ignore": ["note"],
+        "dialect": "csv",
+        "delimiter": ",",
+        "repair": 60.0,
         "levels": {"gpu": "node"},
     },
     "training.read_failure_log of Slurm": lambda: {
-        "path": written("sacct.txt", SACCT), "population": 4, "dialect": "slurm", "states": ["NODE_FAIL"],
+        "path": written("sacct.txt", SACCT),
+        "population": 4,
+        "dialect": "slurm",
+        "states": ["NODE_FAIL"],
         "jobs": ["train"],
     },
-}  # fmt: skip
+}

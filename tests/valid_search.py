@@ -19,8 +19,18 @@ def grid() -> Any:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.StrategyGrid": lambda: fields(grid()),
     "parallel.evaluate": lambda: {
-        "model": model(), "grid": grid(), "cluster": machine(), "global_batch": 8,
-        "software": "megatron-2022", "precision": "bf16", "calibrated": None, "storage": "mixed",
-        "dropout": True, "reserve": 1e9, "network": None, "complete": False, "executor": None,
+        "model": model(),
+        "grid": grid(),
+        "cluster": machine(),
+        "global_batch": 8,
+        "software": "megatron-2022",
+        "precision": "bf16",
+        "calibrated": None,
+        "storage": "mixed",
+        "dropout": True,
+        "reserve": 1e9,
+        "network": None,
+        "complete": False,
+        "executor": None,
     },
-}  # fmt: skip
+}

@@ -26,17 +26,37 @@ def generator() -> np.random.Generator:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Lifetime": lambda: fields(Lifetime.empirical(np.array([1.0, 3.0]))),
     "training.simulate": lambda: {
-        "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)), "step_time": 5.0,
-        "checkpointing": Checkpointing(levels=(CheckpointLevel(name="storage", cost=1.0, restart=60.0),)),
-        "recovery": Recovery("spares", 3600.0), "spares": 1, "years": 0.2, "rng": generator(),
-        "level": "identity", "lifetimes": Lifetime.weibull(mean=1.0, shape=0.7), "ages": "new",
-        "repairs": Lifetime.exponential(1.0), "records": RECORDS, "planned": 0.01, "tokens_per_step": 1e6,
-        "horizon": 86400.0, "replications": 2, "executor": None,
+        "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)),
+        "step_time": 5.0,
+        "checkpointing": Checkpointing(
+            levels=(CheckpointLevel(name="storage", cost=1.0, restart=60.0),)
+        ),
+        "recovery": Recovery("spares", 3600.0),
+        "spares": 1,
+        "years": 0.2,
+        "rng": generator(),
+        "level": "identity",
+        "lifetimes": Lifetime.weibull(mean=1.0, shape=0.7),
+        "ages": "new",
+        "repairs": Lifetime.exponential(1.0),
+        "records": RECORDS,
+        "planned": 0.01,
+        "tokens_per_step": 1e6,
+        "horizon": 86400.0,
+        "replications": 2,
+        "executor": None,
     },
     "training.simulate on counts": lambda: {
-        "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)), "step_time": 5.0,
-        "checkpointing": Checkpointing(levels=(CheckpointLevel(name="storage", cost=1.0, restart=60.0),)),
-        "recovery": Recovery("spares", 3600.0), "years": 0.2, "rng": generator(), "crews": 2,
-        "horizon": 86400.0, "replications": 2,
+        "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)),
+        "step_time": 5.0,
+        "checkpointing": Checkpointing(
+            levels=(CheckpointLevel(name="storage", cost=1.0, restart=60.0),)
+        ),
+        "recovery": Recovery("spares", 3600.0),
+        "years": 0.2,
+        "rng": generator(),
+        "crews": 2,
+        "horizon": 86400.0,
+        "replications": 2,
     },
-}  # fmt: skip
+}

@@ -11,7 +11,11 @@ Arguments = dict[str, Any]
 
 def fields(instance: Any) -> Arguments:
     """Return the constructor arguments of a dataclass instance."""
-    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance) if field.init}
+    return {
+        field.name: getattr(instance, field.name)
+        for field in dataclasses.fields(instance)
+        if field.init
+    }
 
 
 def model() -> Any:
@@ -22,11 +26,17 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.LatentAttention": lambda: fields(rp.workload.transformer("deepseek-v3").latent),
     "workload.Transformer": lambda: fields(model()),
     "workload.bert": lambda: {
-        "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "sequence": 16, "batch": 2,
+        "layers": 2,
+        "hidden": 64,
+        "heads": 4,
+        "ffn": 100,
+        "vocabulary": 100,
+        "sequence": 16,
+        "batch": 2,
     },
     "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
     "workload.transformer": lambda: {"name": "gpt2-117m"},
     "workload.transformers": dict,
-}  # fmt: skip
+}
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {}

@@ -1,6 +1,7 @@
 """Every architecture side by side: one card per network, each number with the way it is known.
 
-Where to begin, by question: everything about one network?  `card`. All designs of about a size?  `designs`.
+Where to begin, by question: everything about one network?  `card`. All designs of about a size?
+`designs`.
 """
 
 import lazy_loader

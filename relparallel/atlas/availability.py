@@ -47,7 +47,9 @@ def availability_rows(
     else:
         node = downs.nodes(t)
         node[[t.index_of(label) for label in pair]] = 0.0
-        found = bounds(t, pair, link_down=downs.cable, node_down=node, max_states=_STATES, max_steps=_STEPS)
+        found = bounds(
+            t, pair, link_down=downs.cable, node_down=node, max_states=_STATES, max_steps=_STEPS
+        )
         how = "bracket: likely cuts, disjoint paths"
         rows = [Row(_QUANTITY, found.upper, found.lower, found.upper, "probability", how)]
     return rows if form is None else [*rows, *_fabric_rows(form, downs)]
@@ -76,11 +78,15 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
     if single and max(given["leaves"], given["spines"]) <= _QUICK:
         leaves, spines, hosts = given["leaves"], given["spines"], given["hosts_per_leaf"]
         ups = (switch, cable, switch, cable)
-        every = leaf_spine_leaves_connected(leaves, spines, *ups, hosts_per_leaf=hosts).unreliability
+        every = leaf_spine_leaves_connected(
+            leaves, spines, *ups, hosts_per_leaf=hosts
+        ).unreliability
         rows.append(exactly(_EVERY, every, "probability", "closed form, hosts work"))
     if has_pair_classes(form, _SERVERS):
         ratio = accessible_servers(form, 1.0 - downs.server, switch, cable)
-        known = {"closed_form": "closed form", "exact": "exact run"}.get(ratio.method, "bracket: bounds")
+        known = {"closed_form": "closed form", "exact": "exact run"}.get(
+            ratio.method, "bracket: bounds"
+        )
         how = f"{known} over classes of pairs, hosts fail too"
         value, share = ratio.unreliability, "mean share of hosts out of reach"
         rows.append(Row(share, value, ratio.lower, ratio.upper, "probability", how))

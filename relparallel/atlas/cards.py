@@ -28,8 +28,10 @@ from relparallel.topology import Topology, as_topology
 from relparallel.topology.conformance import as_built
 
 _AT_ONCE: Final = 12  # starts of a bit-parallel search that cost as much as one routing
-_ROUND: Final = 40  # routings that cost as much as one round in which the linear program refines its classes
-_PROGRAM: Final = 80_000  # start nodes times arcs up to which the linear program is solved without symmetry
+# routings that cost as much as one round in which the linear program refines its classes
+_ROUND: Final = 40
+# start nodes times arcs up to which the linear program is solved without symmetry
+_PROGRAM: Final = 80_000
 
 
 def card(
@@ -48,30 +50,31 @@ def card(
     topology : Topology or networkx.Graph
         With at least two hosts, all of them joined. Of a graph every node is a host.
     link_up, switch_up, server_up : float, optional
-        Availability of one cable, of one switch, and of a host that forwards for others. Assumptions, not
-        measurements: replace them by those of your own parts.
+        Availability of one cable, of one switch, and of a host that forwards for others.
+        Assumptions, not measurements: replace them by those of your own parts.
     work : float, optional
-        Most start nodes times arcs of an exact routing; 12 times as many for hop counts, which search from
-        512 nodes at once, and a fortieth for each link of the diameter for the linear program over proved
-        orbits. Above it bounds or a sample take its place.
+        Most start nodes times arcs of an exact routing; 12 times as many for hop counts, which
+        search from 512 nodes at once, and a fortieth for each link of the diameter for the linear
+        program over proved orbits. Above it bounds or a sample take its place.
     rng : numpy.random.Generator, optional
         Draws the sources of a sampled hop count; by default always the same.
 
     Returns
     -------
     Card
-        Throughput is all-to-all, with the cables of the hosts as a limit: the aggregate one of shortest paths
-        or, where their load is not counted, between one cable and what none can pass; the other one of the
-        best routing. The pair of hosts whose paths and availability are given are the first and the last;
-        both are taken to work.
+        Throughput is all-to-all, with the cables of the hosts as a limit: the aggregate one of
+        shortest paths or, where their load is not counted, between one cable and what none can
+        pass; the other one of the best routing. The pair of hosts whose paths and availability are
+        given are the first and the last; both are taken to work.
 
     Notes
     -----
-    Upper bounds of throughput hold for every routing: all cables together over the mean distance, the cut of
-    the halving, the cables of a host. Shortest paths give the lower one; a linear program closes the bracket
-    where it is small. The best lower bound also proves how many cables a halving cuts. Unavailability is
-    between the certified bounds of `relparallel.reliability.bounds`. Leaf-spines have a closed form in its
-    place, fat-trees one for up-down paths.
+    Upper bounds of throughput hold for every routing: all cables together over the mean distance,
+    the cut of the halving, the cables of a host. Shortest paths give the lower one; a linear
+    program closes the bracket where it is small. The best lower bound also proves how many cables a
+    halving cuts. Unavailability is between the certified bounds of
+    `relparallel.reliability.bounds`. Leaf-spines have a closed form in its place, fat-trees one for
+    up-down paths.
 
     Examples
     --------

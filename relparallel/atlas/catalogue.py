@@ -11,13 +11,16 @@ from relparallel.topology import Topology, describe, names
 from relparallel.topology.description import rules
 
 
-def designs(endpoints: int = 100_000, *, rng: np.random.Generator | None = None) -> dict[str, Topology]:
+def designs(
+    endpoints: int = 100_000, *, rng: np.random.Generator | None = None
+) -> dict[str, Topology]:
     """One network of every design here, each as near to the wanted number of hosts as its rules allow.
 
     Parameters
     ----------
     endpoints : int, optional
-        Hosts wanted, 1,000 to 1,000,000. A published cluster has its largest size where that is smaller.
+        Hosts wanted, 1,000 to 1,000,000. A published cluster has its largest size where that is
+        smaller.
     rng : numpy.random.Generator, optional
         Wires the random designs; by default always the same.
 
@@ -33,7 +36,9 @@ def designs(endpoints: int = 100_000, *, rng: np.random.Generator | None = None)
     """
     require_int(endpoints=endpoints, at_least=1000, at_most=10**6)
     draw = np.random.default_rng(0) if rng is None else require_rng(rng=rng)
-    return {name: member(name, endpoints, draw) for name in names() if rules()[name].sizes is not None}
+    return {
+        name: member(name, endpoints, draw) for name in names() if rules()[name].sizes is not None
+    }
 
 
 def member(name: str, hosts: int, rng: np.random.Generator) -> Topology:
@@ -55,5 +60,7 @@ def closest(name: str, hosts: int) -> dict[str, Any]:
         if abs(math.log(found / hosts)) < distance:
             best, distance = parameters, abs(math.log(found / hosts))
     if best is None:
-        raise ValueError(f"endpoints must allow a {name}, got {hosts}: its @design gives its ``sizes``")
+        raise ValueError(
+            f"endpoints must allow a {name}, got {hosts}: its @design gives its ``sizes``"
+        )
     return best

@@ -32,7 +32,9 @@ _SLACK: Final = 1e-6  # relative error of a linear program, far below the step o
 
 def known(exact: bool, lower: float, upper: float, method: str) -> str:
     """How a bracket is known: whether one run gave both ends, or bounds that may have met."""
-    return f"{'exact run,' if exact else 'bracket closed:' if lower == upper else 'bracket:'} {method}"
+    return (
+        f"{'exact run,' if exact else 'bracket closed:' if lower == upper else 'bracket:'} {method}"
+    )
 
 
 def cables(t: Topology) -> FloatArray:
@@ -77,14 +79,17 @@ def count_rows(t: Topology) -> list[Row]:
 def measured_hops(t: Topology, whole: bool, rng: np.random.Generator) -> HopStatistics:
     """Distances of all hosts, or, where hosts forward for each other, from a sample of them.
 
-    A source that forwards and reaches all joins all, and twice its farthest host is a bound of the diameter.
+    A source that forwards and reaches all joins all, and twice its farthest host is a bound of the
+    diameter.
     """
     if whole or t.num_hosts <= _SOURCES or not t.transit[t.hosts].all():
         return hop_statistics(t, symmetry=True)
     return hop_statistics(t, sources=_SOURCES, rng=rng)
 
 
-def hop_rows(t: Topology, hops: HopStatistics, form: Description | None, symmetric: bool) -> list[Row]:
+def hop_rows(
+    t: Topology, hops: HopStatistics, form: Description | None, symmetric: bool
+) -> list[Row]:
     """Mean and largest distance."""
     if hops.exact:
         how = "exact run, proved orbits" if symmetric else "exact run"
@@ -97,7 +102,11 @@ def hop_rows(t: Topology, hops: HopStatistics, form: Description | None, symmetr
     how = f"sampled, {sampled}, three standard errors"
     mean = Row("mean hops", hops.mean, hops.mean - error, hops.mean + error, "links", how)
     through = 2 * hops.diameter  # by way of a source
-    highest = through if form is None or form.diameter_bound is None else min(form.diameter_bound, through)
+    highest = (
+        through
+        if form is None or form.diameter_bound is None
+        else min(form.diameter_bound, through)
+    )
     meeting = f"{_FORM} meets" if highest == hops.diameter else "bracket:"
     how = f"{meeting} the farthest of {sampled}"
     return [mean, between("diameter", hops.diameter, highest, "links", how)]
@@ -106,7 +115,8 @@ def hop_rows(t: Topology, hops: HopStatistics, form: Description | None, symmetr
 def cut_row(t: Topology, found: Estimate, routed: Routing | None, each: float) -> Row:
     """Cables between two halves of the hosts; a routing, or what each host reaches, may prove more of them.
 
-    All that one half sends to the other crosses the cut: ``each`` [host links] spread over all other hosts.
+    All that one half sends to the other crosses the cut: ``each`` [host links] spread over all
+    other hosts.
     """
     n, half = t.num_hosts, t.num_hosts // 2
     across, widest = half * (n - half), float((cables(t) / t.multiplicity).max())
@@ -114,7 +124,11 @@ def cut_row(t: Topology, found: Estimate, routed: Routing | None, each: float) -
     reached = math.ceil(across * each / ((n - 1) * widest) * (1 - _SLACK) - _SLACK)
     proved = max(counted, reached)
     lower = found.lower if found.exact else min(max(found.lower, proved), found.upper)
-    how = found.method if found.method == _FORM else known(found.exact, lower, found.upper, found.method)
+    how = (
+        found.method
+        if found.method == _FORM
+        else known(found.exact, lower, found.upper, found.method)
+    )
     return Row("bisection", float(found.value), float(lower), float(found.upper), "links", how)
 
 
@@ -156,7 +170,9 @@ def throughput_rows(
     n, width = t.num_hosts, cables(t)
     own = float(_around(t, width).min())
     highest, proof = _highest(t, hops, cut, width)
-    lowest, by = (float(width.min()), "one cable") if routed is None else (routed.throughput, routed.how)
+    lowest, by = (
+        (float(width.min()), "one cable") if routed is None else (routed.throughput, routed.how)
+    )
     highest = max(highest, lowest)
     quantity = "aggregate bottleneck throughput"
     if routed is None:
@@ -166,10 +182,16 @@ def throughput_rows(
         by = "shortest paths"
     quantity, unit = "all-to-all throughput", "host links per host"
     if highest <= lowest * (1 + _CLOSE):
-        return [aggregate, exactly(quantity, lowest / n, unit, f"bracket closed: {by} meet {proof}")]
+        return [
+            aggregate,
+            exactly(quantity, lowest / n, unit, f"bracket closed: {by} meet {proof}"),
+        ]
     if not solve:
         value = math.nan if routed is None else lowest / n
-        return [aggregate, Row(quantity, value, lowest / n, highest / n, unit, f"bracket: {by}, {proof}")]
+        return [
+            aggregate,
+            Row(quantity, value, lowest / n, highest / n, unit, f"bracket: {by}, {proof}"),
+        ]
     found = concurrent_flow(t)
     lower = max(min(found.lower, own), lowest / n)
     upper = max(lower, min(found.upper, highest / n))
@@ -182,7 +204,9 @@ def throughput_rows(
 def _around(t: Topology, width: FloatArray) -> FloatArray:
     """Capacity of all cables of every host in one direction [host links], [N]."""
     ends, both = t.edges.T.ravel(), np.tile(width, 2)
-    return np.asarray(np.bincount(ends, weights=both, minlength=t.num_nodes)[t.hosts], dtype=np.float64)
+    return np.asarray(
+        np.bincount(ends, weights=both, minlength=t.num_nodes)[t.hosts], dtype=np.float64
+    )
 
 
 def _highest(t: Topology, hops: HopStatistics, cut: float, width: FloatArray) -> tuple[float, str]:

@@ -2,17 +2,19 @@
 
 Where to begin, by topic:
 
-- Networks that fail: `s11` how often and how far, `s12` redundancy and fabrics chosen, `s13` repairmen.
+- Networks that fail: `s11` how often and how far, `s12` redundancy and fabrics chosen, `s13`
+  repairmen.
 - Data-centre networks: `s22` what failures leave, `s23` transport, `s24` circuits that move.
-- What training moves: `s31` other models, `s32` servers, `s33` volumes of a split, `s36` gradients compressed
-  and late, `s37` messages in order and sharded arrays.
-- Pipelines, planners, clusters: `s34` bubbles, `s40` stale weights, `s35` planners, `s38` shared clusters.
-- Training that fails: `s41` fleets, `s42` replicas hit, `s43` break-even rates, `s44` slow or degraded parts,
-  `s45` consequences, `s47` records of runs.
+- What training moves: `s31` other models, `s32` servers, `s33` volumes of a split, `s36` gradients
+  compressed and late, `s37` messages in order and sharded arrays.
+- Pipelines, planners, clusters: `s34` bubbles, `s40` stale weights, `s35` planners, `s38` shared
+  clusters.
+- Training that fails: `s41` fleets, `s42` replicas hit, `s43` break-even rates, `s44` slow or
+  degraded parts, `s45` consequences, `s47` records of runs.
 
-A chapter builds on the library and on no other chapter, and nothing of the library builds on a chapter. Its
-functions are in plain words: a sentence, the source, an example where it teaches. What a second notebook
-needs moves down into the library.
+A chapter builds on the library and on no other chapter, and nothing of the library builds on a
+chapter. Its functions are in plain words: a sentence, the source, an example where it teaches. What
+a second notebook needs moves down into the library.
 """
 
 import lazy_loader

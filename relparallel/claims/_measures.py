@@ -63,8 +63,13 @@ def fewest_rack_paths(t: topology.Topology) -> int:
 
 def rack(t: topology.Topology) -> tuple[int, int]:
     """Servers on a rack, and its cables to aggregation switches: every rack alike."""
-    rack, up = t.edges[t.is_kind("tor")[t.edges[:, 1]], 1], t.edges[t.is_kind("tor")[t.edges[:, 0]], 0]
-    (servers,), (uplinks,) = (np.unique(np.unique(ends, return_counts=True)[1]) for ends in (rack, up))
+    rack, up = (
+        t.edges[t.is_kind("tor")[t.edges[:, 1]], 1],
+        t.edges[t.is_kind("tor")[t.edges[:, 0]], 0],
+    )
+    (servers,), (uplinks,) = (
+        np.unique(np.unique(ends, return_counts=True)[1]) for ends in (rack, up)
+    )
     return int(servers), int(uplinks)
 
 
@@ -118,7 +123,9 @@ def superpod(t: topology.Topology) -> tuple[int | None, ...]:
 def hpn_card(t: topology.Topology) -> tuple[float, int]:
     """Rate of a cable of a GPU to a leaf [Gbit/s], and how many it has."""
     card = between(t, "gpu", "leaf")
-    return float(t.capacity[card].max()) / units.GBIT, int(t.multiplicity[card].sum()) // t.num_hosts
+    return float(t.capacity[card].max()) / units.GBIT, int(
+        t.multiplicity[card].sum()
+    ) // t.num_hosts
 
 
 def meta(t: topology.Topology) -> tuple[int, ...]:
@@ -143,7 +150,9 @@ def spectrum(t: topology.Topology) -> tuple[float, float]:
     return second, t.num_nodes * second / 4
 
 
-def between(t: topology.Topology, one: str, other: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def between(
+    t: topology.Topology, one: str, other: str
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Pairs of nodes that join two kinds, named from the lower tier up."""
     if other not in t.kinds:
         return np.zeros(len(t.edges), dtype=bool)

@@ -7,7 +7,13 @@ import pandas as pd
 from relparallel import parallel, workload
 from relparallel.published import Fact, data_folder
 
-_SIZES = {"layers": "layers", "hidden": "h", "heads": "heads", "vocabulary": "vocab", "sequence": "s"}
+_SIZES = {
+    "layers": "layers",
+    "hidden": "h",
+    "heads": "heads",
+    "vocabulary": "vocab",
+    "sequence": "s",
+}
 
 
 def derived(table: str) -> pd.DataFrame:
@@ -25,5 +31,10 @@ def model_of(fact: Fact, **others: Any) -> workload.Transformer:
 def strategy_of(fact: Fact, **others: Any) -> parallel.Strategy:
     """The strategy of a row."""
     row: Any = fact.inputs
-    split = {"tensor": row["tp"], "pipeline": row["pp"], "data": row["dp"], "micro_batch": row["mbs"]}
+    split = {
+        "tensor": row["tp"],
+        "pipeline": row["pp"],
+        "data": row["dp"],
+        "micro_batch": row["mbs"],
+    }
     return parallel.Strategy(**split | others)

@@ -20,9 +20,13 @@ def _constant(value: np.ndarray) -> Any:
     return lambda forward, backward: value
 
 
-def _milliseconds(kind: str, name: str, ranks: int, numbers: int, alpha: float, beta: float) -> float:
+def _milliseconds(
+    kind: str, name: str, ranks: int, numbers: int, alpha: float, beta: float
+) -> float:
     """Price of a collective on links of that latency and time per number."""
-    links = parallel.Links(latency=alpha, bandwidth=1 / beta, network_latency=0.0, network_bandwidth=1.0)
+    links = parallel.Links(
+        latency=alpha, bandwidth=1 / beta, network_latency=0.0, network_bandwidth=1.0
+    )
     rounds = parallel.collective(kind, name, ranks, numbers)
     return 1e3 * parallel.rounds_time(rounds, ranks, links, element_bytes=1)
 
@@ -96,9 +100,12 @@ ROWS: Final[Rows] = {
     "qsgd_dense": (
         lambda n, s: s36.qsgd(s).encode(np.ones(n), np.random.default_rng(1)).bits,
         {
-            "qsgd_dense": "Every |v_i|/|v| is exactly 1/s: all levels and gaps are 1, and the code of "
-            "section 3.1 takes 1 + 1 + 1 bits for each number, 3 n + 32. The bound is for an encoding of the "
-            "paper's full version, which was not read; Elias codes of level + 1 and signs of what is "
+            "qsgd_dense": "Every |v_i|/|v| is exactly 1/s: all levels and gaps are 1, and the code "
+            "of "
+            "section 3.1 takes 1 + 1 + 1 bits for each number, 3 n + 32. The bound is for an "
+            "encoding of the "
+            "paper's full version, which was not read; Elias codes of level + 1 and signs of what "
+            "is "
             "not 0 take 4 n here, 2.94 n on normal vectors."
         },
     ),
@@ -109,11 +116,14 @@ ROWS: Final[Rows] = {
     "sbc_golomb_*": lambda p: s36.golomb_bits(p),
     "dgc_warmup": (
         lambda epochs, least: tuple(
-            s36.feedback.deep_gradient_compression(epoch, density=least).compressor.contraction(4**9)
+            s36.feedback.deep_gradient_compression(epoch, density=least).compressor.contraction(
+                4**9
+            )
             for epoch in range(epochs)
         ),
         {
-            "dgc_warmup": "The third number is 4**-3 = 0.015625, cut after three decimals; the second, "
+            "dgc_warmup": "The third number is 4**-3 = 0.015625, cut after three decimals; the "
+            "second, "
             "0.0625, is rounded."
         },
     ),
@@ -125,18 +135,26 @@ ROWS: Final[Rows] = {
     "gtopk_readme_*": (
         lambda P, k, alpha, beta: _milliseconds("all_reduce", "tree", P, 2 * k, alpha, beta),
         {
-            "gtopk_readme_P8": "The README counts log2 P rounds, as if partners exchanged their sums; the "
-            "code, like the executed tree, reduces in log2 P rounds and broadcasts in as many: both "
+            "gtopk_readme_P8": "The README counts log2 P rounds, as if partners exchanged their "
+            "sums; the "
+            "code, like the executed tree, reduces in log2 P rounds and broadcasts in as many: "
+            "both "
             "coefficients are twice as large."
         },
     ),
-    "gtopk_eff_*": lambda compute, compress, communicate: compute / (compute + compress + communicate),
+    "gtopk_eff_*": lambda compute, compress, communicate: (
+        compute / (compute + compress + communicate)
+    ),
     "bsp_exp_* ssp_P2_* ssp_P8_s1 ssp_P8_s3": lambda P, s: s36.ssp_throughput(P, s),
     "ssp_P8_s10": lambda P, s, clocks: (
         s36.asynchronous_run(np.random.default_rng(1).exponential(size=(clocks, P)), s).throughput
     ),
-    "goyal_lr": lambda batch, images, epochs: s36.batch.large_batch_rates(batch, images, epochs).max(),
-    "goyal_iters": lambda batch, images, epochs: s36.batch.large_batch_rates(batch, images, epochs).size,
+    "goyal_lr": lambda batch, images, epochs: s36.batch.large_batch_rates(
+        batch, images, epochs
+    ).max(),
+    "goyal_iters": lambda batch, images, epochs: (
+        s36.batch.large_batch_rates(batch, images, epochs).size
+    ),
     "qsgd_var_bound": broken_variance_bounds,
     "qsgd_bits_sparse": sparse_bits,
     "onebit_err": sign_error,

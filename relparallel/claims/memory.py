@@ -32,7 +32,8 @@ def megatron_bytes(d: int, precision: str) -> tuple[float, float]:
         for stage in (0, 1)
     )
     plain, shared = (
-        float((need.parameters + need.gradients + need.optimizer)[0]) / model.parameters for need in needs
+        float((need.parameters + need.gradients + need.optimizer)[0]) / model.parameters
+        for need in needs
     )
     return plain, shared
 

@@ -35,7 +35,8 @@ def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:
 
 
 _KERNELS = (
-    "three forward passes of the published algorithms on an ideal memory; the paper measured its kernels, "
+    "three forward passes of the published algorithms on an ideal memory; the paper measured its "
+    "kernels, "
     "with masks, dropout and caches"
 )
 
@@ -52,7 +53,8 @@ def flash_traffic() -> tuple[float, float, float, float]:
     return moved[0] / units.GB, moved[1] / units.GB, standard, tiled
 
 
-_WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
+# columns of Simonyan & Zisserman 2015, table 1
+_WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}
 
 
 def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
@@ -87,14 +89,31 @@ def half_underflow(
 
 
 def llama_parameters(
-    layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int, experts: int = 1, top_k: int = 1
+    layers: int,
+    h: int,
+    ffn: str,
+    heads: int,
+    kv_heads: int,
+    vocab: int,
+    experts: int = 1,
+    top_k: int = 1,
 ) -> float:
     """Gated, with grouped queries, untied, without biases; the inputs read "14336 (SwiGLU)"."""
     return workload.Transformer(
-        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=_first(ffn),
-        kv_heads=kv_heads, gated=True, experts=experts, active_experts=top_k, tied=False,
-        learned_positions=False, biases=False,
-    ).parameters  # fmt: skip
+        layers=layers,
+        hidden=h,
+        heads=heads,
+        vocabulary=vocab,
+        sequence=8192,
+        ffn=_first(ffn),
+        kv_heads=kv_heads,
+        gated=True,
+        experts=experts,
+        active_experts=top_k,
+        tied=False,
+        learned_positions=False,
+        biases=False,
+    ).parameters
 
 
 ROWS: Final[Rows] = {
@@ -111,7 +130,8 @@ ROWS: Final[Rows] = {
             s31.t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
         ),
         {
-            "MODEL-T5-large": "the sizes give 738M, which the released model has as well; the paper rounds "
+            "MODEL-T5-large": "the sizes give 738M, which the released model has as well; the "
+            "paper rounds "
             "up to 770M"
         },
     ),
@@ -122,7 +142,9 @@ ROWS: Final[Rows] = {
         s31.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
     ),
     "MODEL-SWIN-* | parameters": lambda C, depths, window, patch, image, head_dim: (
-        s31.swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim).parameters
+        s31.swin(
+            C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim
+        ).parameters
     ),
     "MODEL-SWIN-* | multiply-adds*": lambda C, depths, window, patch, image: (
         s31.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds

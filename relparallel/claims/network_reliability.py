@@ -38,16 +38,24 @@ def _graph(text: str) -> topology.Topology:
     return topology.as_topology(_BUILDERS[name](*map(int, re.findall(r"\d+", sizes))))
 
 
-def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> reliability.Reliability:
-    return reliability.evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
+def _connected(
+    graph: str, terminals: Any, link_up: float, **options: Any
+) -> reliability.Reliability:
+    return reliability.evaluate(
+        _graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options
+    )
 
 
-def apart(graph: str, link_up: float, terminals: str = "", source: int = 0, target: int = 0) -> float:
+def apart(
+    graph: str, link_up: float, terminals: str = "", source: int = 0, target: int = 0
+) -> float:
     """Probability that some vertex is cut off, or that no path is left between two."""
     return _connected(graph, terminals or (source, target), link_up).unreliability
 
 
-def connecting_subsets(graph: str, m: int, terminals: str = "", source: int = 0, target: int = 0) -> int:
+def connecting_subsets(
+    graph: str, m: int, terminals: str = "", source: int = 0, target: int = 0
+) -> int:
     """Sum of the coefficients of the polynomial, in whole numbers; links that matter to none double it."""
     asked: Any = _TERMINALS.get(terminals, terminals) or (source, target)
     ways = reliability.polynomial(_graph(graph), asked)
@@ -78,11 +86,17 @@ def pair_apart_any_path(
     fabric = topology.fat_tree(k)
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
     chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)
-    return reliability.evaluate(fabric, (first, first + k // 2), method="exact", **chances).unreliability
+    return reliability.evaluate(
+        fabric, (first, first + k // 2), method="exact", **chances
+    ).unreliability
 
 
 def _fat_tree_chances(
-    fabric: topology.Topology, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
+    fabric: topology.Topology,
+    core_up: float,
+    aggregation_up: float,
+    core_link_up: float,
+    edge_link_up: float,
 ) -> dict[str, Any]:
     """Arrays for `evaluate`; links of hosts are perfect."""
     core, aggregation = fabric.is_kind("core"), fabric.is_kind("aggregation")
@@ -104,23 +118,30 @@ def set_partitions(n: int) -> int:
 
 
 ROWS: Final[Rows] = {
-    "NR-*-two-poly": lambda graph, source, target: reliability.polynomial(_graph(graph), (source, target)),
+    "NR-*-two-poly": lambda graph, source, target: reliability.polynomial(
+        _graph(graph), (source, target)
+    ),
     "NR-U-*": lambda graph, terminals, link_down: (
         _connected(graph, terminals, 1.0, link_down=link_down).unreliability
     ),
-    # Whole fabrics by closed forms: pods parted by switches, a pair of edge switches, leaves cut off.
+    # Whole fabrics by closed forms: pods parted by switches, a pair of edge switches, leaves cut
+    # off.
     "NR-ftsw-*": lambda k, core_up, aggregation_up: (
         reliability.fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
     ),
     "NR-ftpair-* | *up-down*": lambda k, core_up, aggregation_up, core_link_up, edge_link_up: (
-        reliability.fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
+        reliability.fat_tree_pair(
+            k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up
+        ).unreliability
     ),
     "NR-mob-*": lambda fact, k, core_up, aggregation_up, core_link_down: getattr(
         reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down),
         "unreliability" if "not all" in fact.quantity else "reliability",
     ),
     "NR-ls-16x8": lambda leaves, spines, spine_up, link_down: (
-        reliability.leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
+        reliability.leaf_spine_leaves_connected(
+            leaves, spines, spine_up, 1.0 - link_down
+        ).unreliability
     ),
     "NR-rap-*": lambda components, cost_limit, weight_limit: (
         s12.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability

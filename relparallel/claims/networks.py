@@ -18,7 +18,9 @@ _HOSTS, _SWITCHES, _LINKS = map(attrgetter, ("num_hosts", "num_switches", "num_l
 
 def _aspen(n: int, k: int, ftv: str | int) -> topology.Topology:
     """The row lists the fault tolerance of its levels, or none has any."""
-    return topology.aspen(n, k, [int(f) for f in ftv.split()] if isinstance(ftv, str) else [0] * (n - 1))
+    return topology.aspen(
+        n, k, [int(f) for f in ftv.split()] if isinstance(ftv, str) else [0] * (n - 1)
+    )
 
 
 #: Constructor of a row's system, and the inputs it takes; those that a row does not give are 0.
@@ -93,13 +95,23 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
         "max concurrent flow longest matching*": of.longest_matching,
     },
     "F10 AB fat-tree": {
-        "hosts;switches;links;mean hops": lambda t: (t.num_hosts, t.num_switches, t.num_links, of.mean(t))
+        "hosts;switches;links;mean hops": lambda t: (
+            t.num_hosts,
+            t.num_switches,
+            t.num_links,
+            of.mean(t),
+        )
     },
-    "aspen": {"S;hosts;DCC": of.aspen_counts, "hosts cut by one top-level link failure": of.aspen_hosts_cut},
+    "aspen": {
+        "S;hosts;DCC": of.aspen_counts,
+        "hosts cut by one top-level link failure": of.aspen_hosts_cut,
+    },
     "vl2": {
         "ToR switches": lambda t: of.count(t, "tor"),
         "links*": _LINKS,
-        "aggregation*": lambda t: tuple(of.count(t, kind) for kind in ("aggregation", "intermediate")),
+        "aggregation*": lambda t: tuple(
+            of.count(t, kind) for kind in ("aggregation", "intermediate")
+        ),
         "edge-disjoint paths*": of.fewest_rack_paths,
         "servers per ToR; uplinks": of.rack,
     },
@@ -177,7 +189,12 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
     },
     "polarfly": {"routers": lambda t: t.num_nodes},
     "hyperx": {
-        "terminals;links;diameter;mean": lambda t: (t.num_hosts, t.num_links, of.diameter(t), of.mean(t))
+        "terminals;links;diameter;mean": lambda t: (
+            t.num_hosts,
+            t.num_links,
+            of.diameter(t),
+            of.mean(t),
+        )
     },
     "hxmesh": {
         "accelerators;diameter": lambda t: (t.num_hosts, of.diameter(t)),
@@ -212,7 +229,9 @@ def hpn_leaf_capacity(segments: int, backup: int) -> tuple[float, float]:
     """Down and up [Tbit/s], with ports for the backup hosts; the sum fills a switch of 51.2 Tbit/s."""
     t = topology.hpn7(segments)
     leaves = of.count(t, "leaf")
-    down, up = (of.capacity(t, *ends) / leaves for ends in (("gpu", "leaf"), ("leaf", "aggregation")))
+    down, up = (
+        of.capacity(t, *ends) / leaves for ends in (("gpu", "leaf"), ("leaf", "aggregation"))
+    )
     card = float(t.capacity[of.between(t, "gpu", "leaf")].max())
     return (down + backup * card) / (1000 * units.GBIT), up / (1000 * units.GBIT)
 
@@ -236,7 +255,9 @@ def jellyfish_longest_matching_of_some(n: int, r: int, fraction: float) -> float
     return float(np.mean([float(each) for each in found]))
 
 
-def helios_bill(fact: Fact, pods: int, hosts_per_pod: int, electrical: float, optical: float) -> float:
+def helios_bill(
+    fact: Fact, pods: int, hosts_per_pod: int, electrical: float, optical: float
+) -> float:
     """Cost [USD], power [kW] or cables of the core, at the study's unit prices."""
     bill = topology.bill_of_materials(
         "helios", pods=pods, hosts_per_pod=hosts_per_pod, electrical=electrical, optical=optical
@@ -258,7 +279,10 @@ ROWS: Final[Rows] = {
     "TOPO-140 | * | Alibaba HPN7": hpn_core_oversubscription,
     "TOPO-17? | throughput* | jellyfish*": (
         jellyfish_longest_matching_of_some,
-        {"TOPO-176": "Single random graphs lie 3.5 % to 7.3 % above; the graph of the file is not known."},
+        {
+            "TOPO-176": "Single random graphs lie 3.5 % to 7.3 % above; the graph of the file is "
+            "not known."
+        },
     ),
     "TOPO-* | *electrical* | helios": helios_bill,
 }

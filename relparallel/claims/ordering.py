@@ -14,16 +14,26 @@ def adjoint_coherence() -> float:
     root = s37.shards(dims, {"w": 1}, {})
     copies, rows, columns, margins = (
         s37.shards(dims, mesh, layout, halo)
-        for layout, halo in (({}, None), ({"x": "w"}, None), ({"y": "w"}, None), ({"x": "w"}, {"x": (1, 2)}))
+        for layout, halo in (
+            ({}, None),
+            ({"x": "w"}, None),
+            ({"y": "w"}, None),
+            ({"x": "w"}, {"x": (1, 2)}),
+        )
     )
     worst = 0.0
     for before, after in ((root, copies), (root, rows), (rows, columns), (rows, margins)):
         move = s37.movement(before, after)
-        x, y = ([rng.normal(size=shape) for shape in shapes] for shapes in (move.inputs, move.outputs))
-        flat = [np.concatenate([part.ravel() for part in v]) for v in (move(x), y, x, move.adjoint(y))]
+        x, y = (
+            [rng.normal(size=shape) for shape in shapes] for shapes in (move.inputs, move.outputs)
+        )
+        flat = [
+            np.concatenate([part.ravel() for part in v]) for v in (move(x), y, x, move.adjoint(y))
+        ]
         norm = [np.linalg.norm(v) for v in flat]
         worst = max(
-            worst, abs(flat[0] @ flat[1] - flat[2] @ flat[3]) / max(norm[0] * norm[1], norm[2] * norm[3])
+            worst,
+            abs(flat[0] @ flat[1] - flat[2] @ flat[3]) / max(norm[0] * norm[1], norm[2] * norm[3]),
         )
     return float(worst)
 

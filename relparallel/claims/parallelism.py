@@ -8,7 +8,8 @@ from relparallel.claims._rows import model_of, strategy_of
 from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 
-_COUNTED: Final = {"MFU": "none", "HFU": "selective"}  # operations of the model, or recomputed as well
+# operations of the model, or recomputed as well
+_COUNTED: Final = {"MFU": "none", "HFU": "selective"}
 
 
 def zero_volume(psi: float, dp: float, stage: int) -> float:
@@ -18,14 +19,23 @@ def zero_volume(psi: float, dp: float, stage: int) -> float:
     return sum(c.bytes_sent for c in moved) / (2 * model.parameters) * 2 * (1 - 1 / dp)
 
 
-def korthikanti_activations(fact: Fact, gbs: int, vstages: int, recompute: str, seqpar: bool) -> float:
+def korthikanti_activations(
+    fact: Fact, gbs: int, vstages: int, recompute: str, seqpar: bool
+) -> float:
     """GiB of activations on the first stage."""
     strategy = strategy_of(
-        fact, data=1, virtual_stages=vstages, sequence_parallel=seqpar, schedule="interleaved_1f1b",
+        fact,
+        data=1,
+        virtual_stages=vstages,
+        sequence_parallel=seqpar,
+        schedule="interleaved_1f1b",
         recompute={"attn_only": "selective"}.get(recompute, recompute),
-    )  # fmt: skip
+    )
     model = model_of(fact, vocabulary=1)
-    return float(s34.stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0]) / units.GIB
+    return (
+        float(s34.stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0])
+        / units.GIB
+    )
 
 
 def korthikanti_relative(fact: Fact, gbs: int, vstages: int, recompute: str, seqpar: bool) -> float:
@@ -37,7 +47,9 @@ def korthikanti_relative(fact: Fact, gbs: int, vstages: int, recompute: str, seq
 def flush_makespan(p: int, m: int, TF: float, TB: float, TW: float, Tcomm: float) -> float:
     """Simulated span, the same for both schedules."""
     (span,) = {
-        parallel.simulate_schedule(name, p, m, forward=TF, backward=TB + TW, communication=Tcomm).makespan
+        parallel.simulate_schedule(
+            name, p, m, forward=TF, backward=TB + TW, communication=Tcomm
+        ).makespan
         for name in ("gpipe", "1f1b")
     }
     return span
@@ -53,7 +65,8 @@ def interleaved_memory(p: int, v: int) -> float:
 
 
 _ONE_ADAPTER = (
-    "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 to 26 GB/s "
+    "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 "
+    "to 26 GB/s "
     "out of each node, about what one of its eight adapters carries"
 )
 
@@ -61,10 +74,14 @@ _ONE_ADAPTER = (
 def sharded_or_split_rate(fact: Fact, gbs: int, vstages: int, zero: int) -> float:
     """TFLOP/s per GPU of runs that no calibration has seen."""
     schedule = "interleaved_1f1b" if vstages > 1 else "1f1b"
-    strategy = strategy_of(fact, virtual_stages=vstages, zero_stage=zero, schedule=schedule, recompute="full")
+    strategy = strategy_of(
+        fact, virtual_stages=vstages, zero_stage=zero, schedule=schedule, recompute="full"
+    )
     model, machine = model_of(fact), hardware.cluster("a100-80gb-selene", strategy.gpus)
     seconds = parallel.step_time(model, strategy, machine, gbs, software="megatron-2021").total
-    return model.flops_per_iteration(gbs, recompute="full") / (seconds * strategy.gpus * units.TFLOP)
+    return model.flops_per_iteration(gbs, recompute="full") / (
+        seconds * strategy.gpus * units.TFLOP
+    )
 
 
 ROWS: Final[Rows] = {
@@ -93,18 +110,23 @@ ROWS: Final[Rows] = {
         ),
         dict.fromkeys(
             ("KORTH-U-0001", "KORTH-U-0002"),
-            "the iteration time is printed as 1.10 s, and its rounding alone moves the value by 0.2 points",
+            "the iteration time is printed as 1.10 s, and its rounding alone moves the value by "
+            "0.2 points",
         ),
     ),
     "SCHED-* | bubble time / ideal time | interleaved 1F1B closed form": lambda p, m, v: (
         parallel.simulate_schedule("interleaved_1f1b", p, m, v).bubble_fraction
     ),
     "SCHED-SIM-* | makespan": lambda schedule, p, m, v, comm: (
-        parallel.simulate_schedule(schedule, p, m, v, forward=1.0, backward=2.0, communication=comm).makespan
+        parallel.simulate_schedule(
+            schedule, p, m, v, forward=1.0, backward=2.0, communication=comm
+        ).makespan
     ),
-    "SCHED-SIM-* | peak in-flight*": lambda fact, schedule, p, m, v, comm: parallel.simulate_schedule(
-        schedule, p, m, v, communication=comm
-    ).peak_in_flight[-1 if fact.quantity.endswith("last stage") else 0],
+    "SCHED-SIM-* | peak in-flight*": lambda fact, schedule, p, m, v, comm: (
+        parallel.simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[
+            -1 if fact.quantity.endswith("last stage") else 0
+        ]
+    ),
     # Counted over the rounds; K reads "300e6 values*4 B".
     "ring_volume": lambda N, K: parallel.bytes_sent(
         parallel.ring_all_reduce(N, int(float(K.partition(" ")[0]))), N, element_bytes=4
@@ -114,5 +136,8 @@ ROWS: Final[Rows] = {
     "KORTH-00* | activation bytes relative*": korthikanti_relative,
     "SCHED-* | makespan | 1F1B / GPipe closed form": flush_makespan,
     "SCHED-* | * | interleaved 1F1B memory penalty": interleaved_memory,
-    "PTDP-Z-*": (sharded_or_split_rate, {f"PTDP-Z-{row:04d}": _ONE_ADAPTER for row in range(7, 13)}),
+    "PTDP-Z-*": (
+        sharded_or_split_rate,
+        {f"PTDP-Z-{row:04d}": _ONE_ADAPTER for row in range(7, 13)},
+    ),
 }

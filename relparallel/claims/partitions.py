@@ -8,16 +8,23 @@ from relparallel.published import Fact
 from relparallel.units import MILLISECOND
 
 _COLUMNS: Final = {
-    "dp": "max_load", "ideals": "ideals", "dpl": "line", "pd": "blocks", "expert": "experts",
+    "dp": "max_load",
+    "ideals": "ideals",
+    "dpl": "line",
+    "pd": "blocks",
+    "expert": "experts",
     "latgreedy": "greedy_latency",
-}  # fmt: skip
+}
 _WRONG_SOURCES: Final = (
-    "The published program leaves out edges from sources that it lists by number, to do as PipeDream does; "
-    "after colours are merged its numbers mean others: backward operator 37, the mask, has become 36. With "
+    "The published program leaves out edges from sources that it lists by number, to do as "
+    "PipeDream does; "
+    "after colours are merged its numbers mean others: backward operator 37, the mask, has become "
+    "36. With "
     "37 left out 187.914 comes out; with the mask, 41.7458."
 )
 _ORDER: Final = (
-    "The published program takes sources in the order of a hash table. Branches from the lowest number up "
+    "The published program takes sources in the order of a hash table. Branches from the lowest "
+    "number up "
     "give 414.740, from the highest down 416.204."
 )
 

@@ -28,7 +28,9 @@ def _stages(profile: str, levels: str) -> tuple[int, ...]:
     return tuple(int(stage.partition("x")[2]) for stage in stages.split())
 
 
-def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) -> s35.OperatorProblem:
+def mlp_problem(
+    layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any
+) -> s35.OperatorProblem:
     """A training step of dense layers: forward, gradients of inputs and of weights, and the new weights."""
     program = MeshProgram(mesh, [1.0] * len(mesh), per_byte)
     inputs = [program.matrix(batch, hidden)]
@@ -37,7 +39,9 @@ def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) 
         inputs.append(program.product(inputs[-1], weight))
     gradient = program.together(inputs[-1])
     for layer in reversed(range(layers)):
-        program.stored(program.product(inputs[layer], gradient, left_sum=0, right_sum=0), weights[layer])
+        program.stored(
+            program.product(inputs[layer], gradient, left_sum=0, right_sum=0), weights[layer]
+        )
         if layer:
             gradient = program.product(gradient, weights[layer], right_sum=1)
     return program.problem()
@@ -50,17 +54,24 @@ def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float
     """Of one stage on all workers: the whole model as one layer, planned."""
     row = _derived("pipelines", profile=profile)
     whole = LayerGraph(
-        names=(profile,), kinds=("model",), forward=np.array([row["work"]]), backward=np.zeros(1),
-        activation_bytes=np.zeros(1), parameter_bytes=np.array([row["parameter_bytes"]]),
-        edges=np.empty((0, 2), dtype=int), unit="s",
-    )  # fmt: skip
+        names=(profile,),
+        kinds=("model",),
+        forward=np.array([row["work"]]),
+        backward=np.zeros(1),
+        activation_bytes=np.zeros(1),
+        parameter_bytes=np.array([row["parameter_bytes"]]),
+        edges=np.empty((0, 2), dtype=int),
+        unit="s",
+    )
     return float(row["work"]) / s35.pipedream(whole, [(workers, bandwidth)]).time
 
 
 def rule_is_optimal(profiles: int, networks: int) -> int:
     """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
     table = derived("gradients")
-    ends = table.pivot_table(index=["profile", "network"], columns="way", values="finish", sort=False)
+    ends = table.pivot_table(
+        index=["profile", "network"], columns="way", values="finish", sort=False
+    )
     names = ["alexnet", "vgg16", "resnet50", "resnet101", "gnmt"][:profiles]
     chosen = ends.loc[(names, list(dict.fromkeys(table["network"]))[:networks]), :]
     return int((chosen["greedy"] <= chosen["optimal"] * (1 + 1e-6)).sum())
@@ -76,7 +87,8 @@ def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> f
 
 
 _SPLIT: Final = (
-    "layers split 64 ways over 25 Gbit/s: the runtime reached 0.57 of what its bandwidth would allow"
+    "layers split 64 ways over 25 Gbit/s: the runtime reached 0.57 of what its "
+    "bandwidth would allow"
 )
 _STRAIGHT: Final = "48 layers fill no straight pipeline of 64 stages here; theirs replicates some"
 
@@ -98,11 +110,13 @@ ROWS: Final[Rows] = {
     "dapple_plan_bert48": lambda levels: _stages("bert-48", levels),
     # Of a sum across machines.
     "dapple_allreduce_fn": lambda gpus, size: dapple_sum(size, gpus, across=True),
-    # Messages of the rule; end [ms] of wait-free backpropagation, of the optimum and of one message.
+    # Messages of the rule; end [ms] of wait-free backpropagation, of the optimum and of one
+    # message.
     "mgwfbp_* | finish of last gradient*": lambda profile, network: (
         int(_derived("gradients", profile=profile, network=network, way="greedy")["messages"]),
         *(
-            float(_derived("gradients", profile=profile, network=network, way=way)["finish"]) / MILLISECOND
+            float(_derived("gradients", profile=profile, network=network, way=way)["finish"])
+            / MILLISECOND
             for way in _WAYS
         ),
     ),
@@ -113,5 +127,8 @@ ROWS: Final[Rows] = {
     "pd_dp_speedup_*": data_parallel_speedup,
     "mgwfbp_greedy_opt": rule_is_optimal,
     "alpa_ilp_attn_fwd": alpa_of_attention,
-    "alpa_e2e_gpt_*": (alpa_run, {"alpa_e2e_gpt_intra_64": _SPLIT, "alpa_e2e_gpt_inter_64": _STRAIGHT}),
+    "alpa_e2e_gpt_*": (
+        alpa_run,
+        {"alpa_e2e_gpt_intra_64": _SPLIT, "alpa_e2e_gpt_inter_64": _STRAIGHT},
+    ),
 }

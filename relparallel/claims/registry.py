@@ -1,11 +1,12 @@
 """Claims: small functions that compute a number of the ledger again from its inputs.
 
-Every module of this package has a table ``ROWS``: under patterns of row ids, separated by spaces, stands the
-function that computes these rows. ``" | "`` and a pattern of the quantity may follow the ids, and another of
-the system. A pair of function and mapping adds the rows that do not reproduce, with the reason.
+Every module of this package has a table ``ROWS``: under patterns of row ids, separated by spaces,
+stands the function that computes these rows. ``" | "`` and a pattern of the quantity may follow the
+ids, and another of the system. A pair of function and mapping adds the rows that do not reproduce,
+with the reason.
 
-A function names its parameters after the keys of a row's inputs; `compute` binds them. It never sees the
-published value unless it asks for the row itself through a parameter called ``fact``.
+A function names its parameters after the keys of a row's inputs; `compute` binds them. It never
+sees the published value unless it asks for the row itself through a parameter called ``fact``.
 """
 
 import inspect
@@ -26,16 +27,22 @@ Rows = Mapping[str, Function | tuple[Function, Mapping[str, str]]]
 class Claim:
     """A function bound to the published rows whose id, system and quantity match its patterns."""
 
-    function: Function  # from inputs of a row to its value (or its tuple of values) in the row's unit
+    # from inputs of a row to its value (or its tuple of values) in the row's unit
+    function: Function
     ids: tuple[str, ...]  # patterns; one has to match
     system: str = "*"
     quantity: str = "*"
-    discrepancies: Mapping[str, str] = field(default_factory=dict)  # ids that do not reproduce, and why
+    # ids that do not reproduce, and why
+    discrepancies: Mapping[str, str] = field(default_factory=dict)
 
     def covers(self, fact: Fact) -> bool:
         """Whether the row is one of this claim's."""
         named = any(fnmatchcase(fact.id, pattern) for pattern in self.ids)
-        return named and fnmatchcase(fact.system, self.system) and fnmatchcase(fact.quantity, self.quantity)
+        return (
+            named
+            and fnmatchcase(fact.system, self.system)
+            and fnmatchcase(fact.quantity, self.quantity)
+        )
 
 
 _MODULES: Final[Mapping[str, str]] = {
@@ -68,7 +75,11 @@ def _claim(key: str, entry: Function | tuple[Function, Mapping[str, str]]) -> Cl
     ids, quantity, system, *_ = [*key.split(" | "), "*", "*"]
     function, known = entry if isinstance(entry, tuple) else (entry, {})
     return Claim(
-        function=function, ids=tuple(ids.split()), system=system, quantity=quantity, discrepancies=known
+        function=function,
+        ids=tuple(ids.split()),
+        system=system,
+        quantity=quantity,
+        discrepancies=known,
     )
 
 
@@ -132,5 +143,7 @@ def _arguments(function: Function, fact: Fact) -> dict[str, Any]:
         if name in given:
             bound[name] = given[name]
         elif parameter.default is inspect.Parameter.empty:
-            raise ValueError(f"fact {fact.id} must give the input {name!r}, got {fact.inputs_text!r}")
+            raise ValueError(
+                f"fact {fact.id} must give the input {name!r}, got {fact.inputs_text!r}"
+            )
     return bound

@@ -12,24 +12,38 @@ from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 
 _BUS = {
-    "all_reduce": "ring", "reduce_scatter": "ring", "all_gather": "ring", "all_to_all": "direct",
+    "all_reduce": "ring",
+    "reduce_scatter": "ring",
+    "all_gather": "ring",
+    "all_to_all": "direct",
     "broadcast": "chain",
-}  # fmt: skip
+}
 
 
 def blueconnect(
-    size: float, outer: int, outer_latency: float, outer_bandwidth: float, inner: int = 1,
-    inner_latency: float = 0.0, inner_bandwidth: float = 1.0,
-) -> float:  # fmt: skip
+    size: float,
+    outer: int,
+    outer_latency: float,
+    outer_bandwidth: float,
+    inner: int = 1,
+    inner_latency: float = 0.0,
+    inner_bandwidth: float = 1.0,
+) -> float:
     """Inside a node first, then between nodes."""
     levels = [(inner, inner_latency, inner_bandwidth), (outer, outer_latency, outer_bandwidth)]
     return parallel.blueconnect_time(size, levels)
 
 
 def nccl_tuner(
-    algorithm: str, protocol: str, ranks: int, nodes: int, fact: Fact, channels: int = 1,
-    channel_bandwidth: float = 1.0, architecture: str = "ampere",
-) -> float:  # fmt: skip
+    algorithm: str,
+    protocol: str,
+    ranks: int,
+    nodes: int,
+    fact: Fact,
+    channels: int = 1,
+    channel_bandwidth: float = 1.0,
+    architecture: str = "ampere",
+) -> float:
     """Latency in microseconds, or bandwidth in GB/s, by the tuner's formulas on its own constants."""
     found = s32.nccl_times(1e9, ranks, nodes, channels, channel_bandwidth, architecture)
     column, unit = ("latency", units.MICROSECOND) if fact.unit == "us" else ("bandwidth", units.GB)
@@ -39,7 +53,10 @@ def nccl_tuner(
 def bus_factor(kinds: str, n: int) -> float:
     """Bytes that the busiest rank sends over the rounds, over those of the vector."""
     sent = {
-        float(parallel.bytes_sent(parallel.collective(kind, _BUS[kind], n, 8 * n), n, 1).max() / (8 * n))
+        float(
+            parallel.bytes_sent(parallel.collective(kind, _BUS[kind], n, 8 * n), n, 1).max()
+            / (8 * n)
+        )
         for kind in kinds.split()
     }
     return sent.pop() if len(sent) == 1 else math.nan
@@ -57,7 +74,11 @@ def alpa_clocks(meshes: int, batches: int) -> float:
 def circuits(demand: str, directed: bool) -> float:
     """Demand that one epoch of circuits carries: Helios by an assignment, c-Through by a matching."""
     matrix = np.array([row.split() for row in demand.split("/")], dtype=float)
-    t = topology.helios(len(matrix), 16, 0.5, 0.5) if directed else topology.c_through(1, len(matrix), 1)
+    t = (
+        topology.helios(len(matrix), 16, 0.5, 0.5)
+        if directed
+        else topology.c_through(1, len(matrix), 1)
+    )
     return float(s24.schedule_circuits(t, matrix, 1.0, 0.0, directed=directed).carried.sum())
 
 

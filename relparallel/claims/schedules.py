@@ -38,7 +38,9 @@ def zero_bubble_span(p: int, m: int, Tcomm: float, max_mem: str) -> float:
     name, limit = ("zb_2p", 2 * p) if max_mem.startswith("2p") else ("zb_h1", p)
     timeline = parallel.simulate_schedule(name, p, m, communication=Tcomm)
     if timeline.peak_in_flight.max() > limit:
-        raise ValueError(f"max_mem must hold the schedule, got {max_mem} for {timeline.peak_in_flight.max()}")
+        raise ValueError(
+            f"max_mem must hold the schedule, got {max_mem} for {timeline.peak_in_flight.max()}"
+        )
     return _longest_stage(timeline)
 
 
@@ -58,7 +60,8 @@ def _idle(name: str, p: int) -> float:
     """Idle time of an iteration among others, in passes."""
     m = 6 * p
     return (
-        s34.iteration_period(parallel.simulate_schedule(name, p, m, _chunks(name), iterations=3), m) - 3 * m
+        s34.iteration_period(parallel.simulate_schedule(name, p, m, _chunks(name), iterations=3), m)
+        - 3 * m
     )
 
 
@@ -80,9 +83,11 @@ ROWS: Final[Rows] = {
         {"gpipe_amoeba_k8m32": _UNEVEN, "gpipe_amoeba_k2m32": _UNEVEN},
     ),
     # The table's B of 1F1B is (p - 1)/(m + p - 1).
-    "SCHED-* | growth of the bubble* | zero-bubble README table": lambda p, fact: _growth(fact, p, _idle),
-    "SCHED-* | growth of peak activation memory* | zero-bubble README table": lambda p, fact: _growth(
-        fact, p, _peak
+    "SCHED-* | growth of the bubble* | zero-bubble README table": lambda p, fact: _growth(
+        fact, p, _idle
+    ),
+    "SCHED-* | growth of peak activation memory* | zero-bubble README table": lambda p, fact: (
+        _growth(fact, p, _peak)
     ),
     "SCHED-* | * | zero-bubble zb.py heuristic": zero_bubble_span,
 }

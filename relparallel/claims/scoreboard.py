@@ -1,7 +1,8 @@
 """How far predictions of measured runs are off: ``python -m relparallel scoreboard``.
 
-Errors come from ``data/derived/``, where ``python -m relparallel derive`` writes them: in the fit, with a
-whole source or software left out, and blind, recorded before any of a source's rows was fitted.
+Errors come from ``data/derived/``, where ``python -m relparallel derive`` writes them: in the fit,
+with a whole source or software left out, and blind, recorded before any of a source's rows was
+fitted.
 """
 
 from typing import Final
@@ -20,31 +21,48 @@ from relparallel.published import facts
 from relparallel.units import GB
 
 _WAYS: Final = {
-    "joint": "calibrated", "left_out": "source left out",
+    "joint": "calibrated",
+    "left_out": "source left out",
     "left_out_one_factor": "source left out, one factor",
-    "borrowed": "parameters of another accelerator", "unfitted": "blind",
+    "borrowed": "parameters of another accelerator",
+    "unfitted": "blind",
     "left_out_software": "software left out",
     "left_out_software_one_factor": "software left out, one factor",
-    "constant": "constant MFU", "nearest": "MFU of the nearest",
-}  # fmt: skip
+    "constant": "constant MFU",
+    "nearest": "MFU of the nearest",
+}
 _PEERS: Final = {
-    "PTD-P": "CALC-0011", "BLOOM": "CALC-0016", "vTrain, several nodes": "CALC-0012",
+    "PTD-P": "CALC-0011",
+    "BLOOM": "CALC-0016",
+    "vTrain, several nodes": "CALC-0012",
     "vTrain, one node": "CALC-0013",
-}  # fmt: skip
-_COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside", "distance"]
+}
+_COLUMNS: Final = [
+    "family",
+    "source",
+    "used",
+    "rows",
+    "median",
+    "mean",
+    "largest",
+    "inside",
+    "distance",
+]
 
 
 def scoreboard() -> pd.DataFrame:
     """Absolute errors [%] of every source, one row for each way in which its rows were used.
 
-    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give; ``distance`` of
-    the nearest run, the median (`cross_validate`). Peers: another model with its author's calibration,
-    Calculon, as published.
+    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give;
+    ``distance`` of the nearest run, the median (`cross_validate`). Peers: another model with its
+    author's calibration, Calculon, as published.
     """
     table = derived("calibration_errors")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
     table = table[(table["way"] != "unfitted") | (table["source"] != "all")]
-    seen = (table["way"] == "unfitted") & table["source"].str.fullmatch("Megatron-Bridge MoE, G?B200")
+    seen = (table["way"] == "unfitted") & table["source"].str.fullmatch(
+        "Megatron-Bridge MoE, G?B200"
+    )
     shown = table.assign(used=table["used"].mask(seen, "one number fitted"))
     shown = shown.rename(columns={"coverage": "inside"})[_COLUMNS]
     return _percent(pd.concat([shown, _blind(), _peers(table)]))
@@ -61,9 +79,12 @@ def _blind() -> pd.DataFrame:
 def _summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Errors by family and source."""
     table = rows.groupby(["family", "source"]).agg(
-        rows=("size", "size"), median=("size", "median"), mean=("size", "mean"), largest=("size", "max"),
+        rows=("size", "size"),
+        median=("size", "median"),
+        mean=("size", "mean"),
+        largest=("size", "max"),
         inside=("within", "mean"),
-    )  # fmt: skip
+    )
     return table.reset_index().assign(distance=np.nan)
 
 
@@ -105,7 +126,11 @@ def memory_scoreboard() -> pd.DataFrame:
     rows = [("BLOOM", *_bloom(fact.id)) for fact in bloom_rows()]
     for run in (run for run in measured_runs() if run.memory):
         need = memory(
-            run.model, run.strategy, run.global_batch, software=run.software, precision=run.precision
+            run.model,
+            run.strategy,
+            run.global_batch,
+            software=run.software,
+            precision=run.precision,
         )
         error = float(need.peak.max()) / run.memory - 1
         kind = " MoE" if run.model.experts > 1 else ""
@@ -113,9 +138,14 @@ def memory_scoreboard() -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=["source", "error", "right"])
     table["size"] = table["error"].abs()
     counted = table.groupby("source").agg(
-        rows=("right", "size"), peaks=("size", "count"), median=("size", "median"), mean=("size", "mean"),
-        largest=("size", "max"), bias=("error", "median"), verdicts=("right", "mean"),
-    )  # fmt: skip
+        rows=("right", "size"),
+        peaks=("size", "count"),
+        median=("size", "median"),
+        mean=("size", "mean"),
+        largest=("size", "max"),
+        bias=("error", "median"),
+        verdicts=("right", "mean"),
+    )
     shares = ["median", "mean", "largest", "bias", "verdicts"]
     counted[shares] *= 100
     return counted
@@ -133,19 +163,25 @@ def _bloom(name: str) -> tuple[float, bool]:
 
 def notes() -> list[str]:
     """What to know beside the errors: parameters strained or without evidence, and rows left aside."""
-    said = ["llm-analysis asks for the share of the peak rate and predicts none: constant MFU stands for it"]
+    said = [
+        "llm-analysis asks for the share of the peak rate and predicts none: constant MFU stands "
+        "for it"
+    ]
     table = derived("parameter_evidence")
     for family, own in table.groupby("family"):
         kinds = {
             "at their bound": own["at_bound"],
-            "more than two standard deviations from their prior": (own["away"].abs() > 2) & ~own["at_bound"],
+            "more than two standard deviations from their prior": (own["away"].abs() > 2)
+            & ~own["at_bound"],
             "on which the runs say nothing": own["left"] > 0.9,
         }
         for what, chosen in kinds.items():
             if chosen.any():
                 said.append(f"{family}: parameters {what}: {', '.join(own['parameter'][chosen])}")
     refused = refused_runs().groupby(["source", "reason"]).size().reset_index(name="rows")
-    said += [f"{row.source}: {row.rows} rows not scored: {row.reason}" for row in refused.itertuples()]
+    said += [
+        f"{row.source}: {row.rows} rows not scored: {row.reason}" for row in refused.itertuples()
+    ]
     return said
 
 
@@ -154,7 +190,8 @@ def report() -> str:
     table = scoreboard()
     left = table[(table["used"] == "source left out") & (table["source"] == "all")]
     said = "; ".join(
-        f"{row.family} {row.mean:.1f} % of {row.rows} runs, {row.inside:.0f} % inside the 90 % interval"
+        f"{row.family} {row.mean:.1f} % of {row.rows} runs, {row.inside:.0f} % inside the 90 % "
+        "interval"
         for row in left.itertuples()
     )
     parts = [folded(f"Mean absolute errors of step times, a whole source left out: {said}.")]
@@ -164,9 +201,13 @@ def report() -> str:
     for check, own in checks().groupby("check"):
         parts.append(f"{check} / %\n{_shown(own.drop(columns='check'))}")
     kept = memory_scoreboard().reset_index()
-    parts.append(f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(kept)}")
+    parts.append(
+        f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(kept)}"
+    )
     return "\n\n".join([*parts, "\n".join(map(folded, notes()))])
 
 
 def _shown(table: pd.DataFrame) -> str:
-    return text_table(table.columns, table.astype(object).where(table.notna(), "").to_numpy().tolist())
+    return text_table(
+        table.columns, table.astype(object).where(table.notna(), "").to_numpy().tolist()
+    )

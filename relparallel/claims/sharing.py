@@ -19,22 +19,44 @@ def mean_completion(workload: str, policy: str) -> float:
 
 
 def goodput(
-    alpha_c: float, beta_c: float, alpha_n: float, beta_n: float, gamma: float, nodes: int, replicas: int,
-    local: int, sqr: float, var: float, M0: int,
-) -> tuple[float, float, float]:  # fmt: skip
+    alpha_c: float,
+    beta_c: float,
+    alpha_n: float,
+    beta_n: float,
+    gamma: float,
+    nodes: int,
+    replicas: int,
+    local: int,
+    sqr: float,
+    var: float,
+    M0: int,
+) -> tuple[float, float, float]:
     """Throughput, efficiency and their product."""
     job = s38.StatisticalGoodput(
-        compute=alpha_c, compute_per_sample=beta_c, nodes=alpha_n, nodes_per_replica=beta_n, local=0.0,
-        local_per_replica=0.0, overlap=gamma, noise=var / sqr * M0, batch=M0,
-    )  # fmt: skip
+        compute=alpha_c,
+        compute_per_sample=beta_c,
+        nodes=alpha_n,
+        nodes_per_replica=beta_n,
+        local=0.0,
+        local_per_replica=0.0,
+        overlap=gamma,
+        noise=var / sqr * M0,
+        batch=M0,
+    )
     split = nodes, replicas, local
-    return float(job.throughput(*split)), float(job.efficiency(replicas * local)), float(job.goodput(*split))
+    return (
+        float(job.throughput(*split)),
+        float(job.efficiency(replicas * local)),
+        float(job.goodput(*split)),
+    )
 
 
 def efficiency(phi: float, M0: int, M: int) -> float:
     """(noise + M0) / (noise + M)."""
     costs = dict.fromkeys(("compute", "compute_per_sample", "nodes", "nodes_per_replica"), 0.0)
-    job = s38.StatisticalGoodput(**costs, local=0.0, local_per_replica=0.0, overlap=1.0, noise=phi, batch=M0)
+    job = s38.StatisticalGoodput(
+        **costs, local=0.0, local_per_replica=0.0, overlap=1.0, noise=phi, batch=M0
+    )
     return float(job.efficiency(M))
 
 
@@ -51,9 +73,16 @@ def published_goodput(sets: int) -> float:
         scale = k * m * (s + 1) * 8 / base
         expected = k * m * 8 * (s + 1) / step * (var + sqr) / (var / scale + sqr) / scale
         job = s38.StatisticalGoodput(
-            compute=a, compute_per_sample=b / 8, nodes=n, nodes_per_replica=dn, local=r, local_per_replica=dr,
-            overlap=gamma, noise=var / sqr * base, batch=base,
-        )  # fmt: skip
+            compute=a,
+            compute_per_sample=b / 8,
+            nodes=n,
+            nodes_per_replica=dn,
+            local=r,
+            local_per_replica=dr,
+            overlap=gamma,
+            noise=var / sqr * base,
+            batch=base,
+        )
         worst = max(worst, abs(float(job.goodput(nodes, k, 8 * m, s)) / expected - 1))
     return worst
 
@@ -64,7 +93,9 @@ def _interpolated(batches: str, milliseconds: str) -> list[float]:
     return list(np.interp(np.arange(1, int(at[-1]) + 1), at, measured) * MILLISECOND)
 
 
-def duty_cycle(rate: float, objective: float, batches: str, latencies_ms: str) -> tuple[float, float]:
+def duty_cycle(
+    rate: float, objective: float, batches: str, latencies_ms: str
+) -> tuple[float, float]:
     """Duty cycle and worst latency of the rest of a session [ms]."""
     plan = s38.nexus({"A": _interpolated(batches, latencies_ms)}, {"A": objective}, {"A": rate})
     row = plan.to_frame().iloc[-1]
@@ -78,7 +109,9 @@ def shared_gpus(fact: Fact, rates: str, objectives_ms: str, batches: str) -> tup
     limit = dict(zip(names, (float(x) * MILLISECOND for x in objectives_ms.split()), strict=True))
     rate = dict(zip(names, map(float, rates.split()), strict=True))
     found = [
-        s38.nexus({n: latency[n] for n in pair}, {n: limit[n] for n in pair}, {n: rate[n] for n in pair}).gpus
+        s38.nexus(
+            {n: latency[n] for n in pair}, {n: limit[n] for n in pair}, {n: rate[n] for n in pair}
+        ).gpus
         for pair in ("AB", "AC")
     ]
     return found[0], found[1]
@@ -103,7 +136,9 @@ def _least_of_all(send: Any, compute: Any, per_send: float, per_group: float) ->
     now, held, groups = np.zeros((3, len(cut)))
     for i, arrival in enumerate(np.cumsum(send)):
         held, groups = held + compute[i], groups + cut[:, i]
-        now = np.where(cut[:, i], np.maximum(now, arrival + per_send * groups) + per_group + held, now)
+        now = np.where(
+            cut[:, i], np.maximum(now, arrival + per_send * groups) + per_group + held, now
+        )
         held = np.where(cut[:, i], 0.0, held)
     return float(now.min())
 
@@ -118,7 +153,9 @@ def ridges(v100_peak: float, v100_rate: float) -> tuple[float, float, float]:
 def tiled_product(side: int, memory_bytes: float, element_bytes: float) -> tuple[float, float]:
     """Words of the best tile, and of a bound for any order of multiplications."""
     sizes = dict.fromkeys("mnk", side)
-    gemm = s31.TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
+    gemm = s31.TileOperator(
+        name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes
+    )
     memory = memory_bytes / element_bytes
     return s31.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
 

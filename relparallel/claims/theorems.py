@@ -1,7 +1,7 @@
 """Theorems: two independent computations that agree where nothing checkable is published.
 
-The tests of a checkout compute both sides and hold ``data/derived/theorems.csv`` to them. Read here is that
-table, so an installed package shows theorems and does not compute them.
+The tests of a checkout compute both sides and hold ``data/derived/theorems.csv`` to them. Read here
+is that table, so an installed package shows theorems and does not compute them.
 """
 
 from functools import cache
@@ -31,7 +31,9 @@ class Theorem(NamedTuple):
 @cache
 def theorems() -> tuple[Theorem, ...]:
     """All theorems, by topic."""
-    table = pd.read_csv(data_folder() / "derived" / "theorems.csv", dtype=str, keep_default_na=False)
+    table = pd.read_csv(
+        data_folder() / "derived" / "theorems.csv", dtype=str, keep_default_na=False
+    )
     return tuple(
         Theorem(id, system, statement, _number(computed), _number(expected), float(tolerance))
         for id, system, statement, computed, expected, tolerance in table.itertuples(index=False)

@@ -26,7 +26,9 @@ def spot_counts(fact: Fact) -> tuple[int, int, float]:
 
 def opt_restarts_per_hour(fact: Fact) -> float:
     """Restarts per instance-hour, from counts."""
-    manual, automatic, instances, days, hours = (int(n) for n in re.findall(r"\d+", fact.inputs_text))
+    manual, automatic, instances, days, hours = (
+        int(n) for n in re.findall(r"\d+", fact.inputs_text)
+    )
     return (manual + automatic) / (instances * days * hours)
 
 
@@ -62,7 +64,10 @@ _CAUSES: Final = ("hardware", "software", "undetermined", "network", "facilities
 ROWS: Final[Rows] = {
     "LANL-001": lambda: tuple(int(_derived("lanl", each)) for each in ("records", "systems")),
     "LANL-002": lambda: tuple(_derived("lanl", f"share {cause}") for cause in _CAUSES),
-    "LANL-003": lambda: (_derived("lanl", "repair mean min"), _derived("lanl", "repair median min")),
+    "LANL-003": lambda: (
+        _derived("lanl", "repair mean min"),
+        _derived("lanl", "repair median min"),
+    ),
     "LANL-004": lambda: (
         _derived("lanl", "repair lognormal sigma"),
         _derived("lanl", "repair lognormal median min"),

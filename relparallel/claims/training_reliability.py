@@ -32,11 +32,15 @@ def spread_of_effective_time(
     horizon: float,
 ) -> float:
     """Mean or standard deviation of the ratio over a finite run."""
-    ratio = training.effective_training_time_ratio(1 / (nodes * node_rate), interval, checkpoint, restart)
+    ratio = training.effective_training_time_ratio(
+        1 / (nodes * node_rate), interval, checkpoint, restart
+    )
     return float(ratio.mean if fact.quantity.startswith("mean") else ratio.std(horizon))
 
 
-def all_or_nothing_and_elastic(node_up: float, nodes_per_replica: int, replicas: int) -> tuple[float, float]:
+def all_or_nothing_and_elastic(
+    node_up: float, nodes_per_replica: int, replicas: int
+) -> tuple[float, float]:
     """Share of time with all nodes up, and elastic share."""
     nodes, rate = nodes_per_replica * replicas, 1 / node_up - 1
     whole = s42.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
@@ -52,8 +56,12 @@ def start_up(nodes: int) -> float:
 ROWS: Final[Rows] = {
     # Interruptions of Llama 3, from its table of causes and from counts.
     "L3-003": lambda: hardware.llama3_interruptions().events,
-    "L3-030 L3-031": lambda time, events: 1 / (hardware.observed_rate(events, 1, time) * units.HOUR),
-    "L3-032": lambda nodes, time, events: 1000 * units.DAY * hardware.observed_rate(events, nodes, time),
+    "L3-030 L3-031": lambda time, events: (
+        1 / (hardware.observed_rate(events, 1, time) * units.HOUR)
+    ),
+    "L3-032": lambda nodes, time, events: (
+        1000 * units.DAY * hardware.observed_rate(events, nodes, time)
+    ),
     "L3-033": lambda cause: hardware.llama3_interruptions().share(cause=cause),
     "L3-034": lambda category: hardware.llama3_interruptions().share(category=category),
     "L3-036": lambda share, time, events: (
@@ -68,8 +76,10 @@ ROWS: Final[Rows] = {
             / units.HOUR
         ),
         {
-            "RSC-005": "The published time counts job failures of every kind, the rate r_f hardware only; "
-            "from r_f alone it is 28.8 h. The two agree if all causes together strike 3.6 times as often "
+            "RSC-005": "The published time counts job failures of every kind, the rate r_f "
+            "hardware only; "
+            "from r_f alone it is 28.8 h. The two agree if all causes together strike 3.6 times as "
+            "often "
             "as hardware."
         },
     ),
@@ -79,8 +89,10 @@ ROWS: Final[Rows] = {
             -np.log([whole_share]) / whole_stall, np.array([stall])
         ),
         {
-            "FTHSDP-004": "The abstract states no failure rate. From 10 min and 44 %, stalls that every "
-            "failure begins anew give 78.2 %, stalls without failures 83.2 %: the printed 80 % lies between "
+            "FTHSDP-004": "The abstract states no failure rate. From 10 min and 44 %, stalls that "
+            "every "
+            "failure begins anew give 78.2 %, stalls without failures 83.2 %: the printed 80 % "
+            "lies between "
             "the two."
         },
     ),
@@ -93,11 +105,11 @@ ROWS: Final[Rows] = {
     "DALY-*": lambda mtbf, interval, checkpoint, restart, down: checkpointing.expected_segment_time(
         mtbf, interval, checkpoint, restart, down
     ),
-    "OPT-00* OPT-010 OPT-011 OPT-012": lambda checkpoint, mtbf, method: training.checkpoint_interval(
-        checkpoint, mtbf, method
+    "OPT-00* OPT-010 OPT-011 OPT-012": lambda checkpoint, mtbf, method: (
+        training.checkpoint_interval(checkpoint, mtbf, method)
     ),
-    "OPT-020 OPT-021": lambda checkpoint, mtbf, restart: checkpointing.availability_optimal_interval(
-        checkpoint, mtbf, restart
+    "OPT-020 OPT-021": lambda checkpoint, mtbf, restart: (
+        checkpointing.availability_optimal_interval(checkpoint, mtbf, restart)
     ),
     "POL-*": lambda nodes, node_rate, checkpoint, restart: training.optimal_training_time_ratio(
         checkpoint, 1 / (nodes * node_rate), restart
@@ -106,7 +118,8 @@ ROWS: Final[Rows] = {
         s41.checkpoint_recovery_probability(nodes, replicas, failures, placement)
     ),
     "GEM-014 GEM-015": lambda fact, nodes, node_rate, window: (
-        s41.time_to_pair_loss(nodes, node_rate, window) / (units.HOUR if fact.unit == "h" else units.YEAR)
+        s41.time_to_pair_loss(nodes, node_rate, window)
+        / (units.HOUR if fact.unit == "h" else units.YEAR)
     ),
     # A rack takes a shard with it: of neighbours, and of nodes far apart.
     "GEM-016": lambda nodes, nodes_per_rack, replicas: tuple(
@@ -115,8 +128,8 @@ ROWS: Final[Rows] = {
         )
         for stride in (1, nodes // replicas)
     ),
-    "SDC-001": lambda mtbf, interval, verification, checkpoint, restart: checkpointing.verified_pattern_time(
-        mtbf, interval, verification, checkpoint, restart
+    "SDC-001": lambda mtbf, interval, verification, checkpoint, restart: (
+        checkpointing.verified_pattern_time(mtbf, interval, verification, checkpoint, restart)
     ),
     # First order of the lost share: each level at Young's interval, and the restarts.
     "ML2-001": lambda rate, higher_rate, checkpoint, higher_checkpoint: sum(
@@ -127,19 +140,22 @@ ROWS: Final[Rows] = {
     "BR-00*": lambda replicas, nodes_per_replica, failures: s42.expected_replicas_hit(
         replicas, nodes_per_replica, failures
     ),
-    "EL-001 EL-002 EL-003": lambda nodes, nodes_per_replica, node_rate, repair, pause: s42.elastic_throughput(
-        nodes, nodes_per_replica, node_rate, repair, pause
+    "EL-001 EL-002 EL-003": lambda nodes, nodes_per_replica, node_rate, repair, pause: (
+        s42.elastic_throughput(nodes, nodes_per_replica, node_rate, repair, pause)
     ),
     "SP-001 SP-002 SP-003 SP-004 SP-010 SP-011": lambda fact, nodes, spares, node_rate, repair: (
         training.shortage_probability(nodes, spares, node_rate, repair, fact.system.split()[0])
     ),
     "SP-020 SP-021": lambda nodes, node_rate, repair: tuple(
-        training.spares_needed(int(size), node_rate, repair, shortage=1e-3) for size in nodes.split("/")
+        training.spares_needed(int(size), node_rate, repair, shortage=1e-3)
+        for size in nodes.split("/")
     ),
     "BAM-00*": lambda fact, P, k: redundancy.pipeline_survival(
         stages=P, failures=k, ring=fact.system.endswith("ring")
     ),
-    "BAM-010": lambda P, D, q: redundancy.independent_failures_survived(stages=P, pipelines=D, node_down=q),
+    "BAM-010": lambda P, D, q: redundancy.independent_failures_survived(
+        stages=P, pipelines=D, node_down=q
+    ),
     "REP-001": lambda b: redundancy.pair_failures(b),
     "REP-002": lambda b: redundancy.pair_failures(b) / (2 * b),  # over the life of one process
     # Stragglers and optical switching.
@@ -157,10 +173,14 @@ ROWS: Final[Rows] = {
     "AIR-003": lambda: Fleet().expected_failures,
     # Mean failures of 256 servers in 60 days if each failure makes all of them new.
     "AIR-004 AIR-005": (
-        lambda k: 60 * units.DAY / training.Lifetime.weibull(mean=100 * units.DAY, shape=k).first_of(256),
+        lambda k: (
+            60 * units.DAY / training.Lifetime.weibull(mean=100 * units.DAY, shape=k).first_of(256)
+        ),
         {
-            "AIR-004": "Published is the mean of two runs, 1598 and 1552. New lives for all 256 servers at "
-            "every failure give 1654 on average, as the row says, with a standard deviation of 60: the mean "
+            "AIR-004": "Published is the mean of two runs, 1598 and 1552. New lives for all 256 "
+            "servers at "
+            "every failure give 1654 on average, as the row says, with a standard deviation of 60: "
+            "the mean "
             "of two runs lies 1.9 standard errors below. A stationary fleet has 153.6."
         },
     ),

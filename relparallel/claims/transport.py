@@ -12,9 +12,16 @@ from relparallel.published import Fact
 from relparallel.units import GBIT, KB, MICROSECOND
 
 _KEYS = {
-    "kmin": "Kmin", "kmax": "Kmax", "pmax": "pmax", "gain": "g", "cnp_interval": "tau", "byte_counter": "B",
-    "alpha_interval": "tau'", "recovery": "F", "timer": "T",
-}  # fmt: skip
+    "kmin": "Kmin",
+    "kmax": "Kmax",
+    "pmax": "pmax",
+    "gain": "g",
+    "cnp_interval": "tau",
+    "byte_counter": "B",
+    "alpha_interval": "tau'",
+    "recovery": "F",
+    "timer": "T",
+}
 
 
 def _megabits(text: Any) -> float:
@@ -35,16 +42,27 @@ def _patched(fact: Fact) -> Any:
     """Patched TIMELY with the parameters of a row."""
     row: Any = fact.inputs
     return s23.patched_timely(
-        flows=row["N"], rate=row["C"], feedback_delay=row.get("Dprop", 0.0), burst=row["Seg"],
-        packet_size=row["MTU"], increase=_megabits(row["delta"]), low=row["Tlow"], shortest=row["minRTT"],
-        decrease=row["beta"], smoothing=row["alpha"],
-    )  # fmt: skip
+        flows=row["N"],
+        rate=row["C"],
+        feedback_delay=row.get("Dprop", 0.0),
+        burst=row["Seg"],
+        packet_size=row["MTU"],
+        increase=_megabits(row["delta"]),
+        low=row["Tlow"],
+        shortest=row["minRTT"],
+        decrease=row["beta"],
+        smoothing=row["alpha"],
+    )
 
 
 def _hpcc(eta: float, N: int, share: float) -> Any:
     whole = 100 * GBIT * 10e-6
     return s23.hpcc(
-        flows=N, rate=100 * GBIT, feedback_delay=10e-6, target=eta, increase=share * whole * (1 - eta) / N
+        flows=N,
+        rate=100 * GBIT,
+        feedback_delay=10e-6,
+        target=eta,
+        increase=share * whole * (1 - eta) / N,
     )
 
 
@@ -56,7 +74,9 @@ def dcqcn_first_off_the_ramp(fact: Fact) -> int:
 
 def dcqcn_stable(fact: Fact) -> tuple[int, ...]:
     """By the roots of the exact linearisation."""
-    found = _dcqcn(fact, flows=np.array([2, 10]), feedback_delay=np.array([[85e-6], [4e-6]])).stable()
+    found = _dcqcn(
+        fact, flows=np.array([2, 10]), feedback_delay=np.array([[85e-6], [4e-6]])
+    ).stable()
     return tuple(int(stable) for stable in found.ravel())
 
 
@@ -86,12 +106,16 @@ def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[in
         return bool(np.abs(change).max() < 1e-3)  # per second
 
     unequal = np.array([1.0, -1.0] + [0.0] * (N - 2))
-    moves = np.array([
-        [0.1 * C / N * unequal, 0 * unequal, 0 * unequal], [0 * unequal, 0.1 + 0 * unequal, 0 * unequal],
-        [0.1 * C / N + 0 * unequal, 0 * unequal, 0 * unequal],
-        [0 * unequal, 0 * unequal, C * 1e-5 + 0 * unequal],
-    ])[..., None]  # fmt: skip
-    falling = fair + np.array([0.0, 1e-9, 0.0])[:, None, None]  # just inside the branch of falling rates
+    moves = np.array(
+        [
+            [0.1 * C / N * unequal, 0 * unequal, 0 * unequal],
+            [0 * unequal, 0.1 + 0 * unequal, 0 * unequal],
+            [0.1 * C / N + 0 * unequal, 0 * unequal, 0 * unequal],
+            [0 * unequal, 0 * unequal, C * 1e-5 + 0 * unequal],
+        ]
+    )[..., None]
+    # just inside the branch of falling rates
+    falling = fair + np.array([0.0, 1e-9, 0.0])[:, None, None]
     return int(stands(fair)), sum(stands(falling + move) for move in moves)
 
 

@@ -2,10 +2,11 @@
 
 Where to begin, by question:
 
-- What do old gradients do?  `delayed_descent`; until which step it is stable: `largest_stable_step`.
+- What do old gradients do?  `delayed_descent`; until which step it is stable:
+  `largest_stable_step`.
 
-Compressors, asynchronous runs and larger batches are in ``relparallel.book.s36``, pipelines in ``s40``,
-transport in ``s23``.
+Compressors, asynchronous runs and larger batches are in ``relparallel.book.s36``, pipelines in
+``s40``, transport in ``s23``.
 """
 
 import lazy_loader

@@ -19,32 +19,39 @@ Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], Array
 
 
 def delayed_descent(
-    gradient: Gradient, start: ArrayLike, rates: ArrayLike, forward_delay: ArrayLike,
-    backward_delay: ArrayLike = 0, *, decay: ArrayLike | None = None,
-) -> NDArray[np.float64]:  # fmt: skip
+    gradient: Gradient,
+    start: ArrayLike,
+    rates: ArrayLike,
+    forward_delay: ArrayLike,
+    backward_delay: ArrayLike = 0,
+    *,
+    decay: ArrayLike | None = None,
+) -> NDArray[np.float64]:
     """Return the weights of a training run whose gradients are computed with old weights.
 
     Parameters
     ----------
     gradient : callable
-        From the forward and the backward weights to the gradient, all of the shape of ``start``; it is called
-        once for every update and may draw its own noise.
+        From the forward and the backward weights to the gradient, all of the shape of ``start``; it
+        is called once for every update and may draw its own noise.
     start : array_like
         Weights before the first update, which passes from before it read too.
     rates : array_like
         Learning rates at least 0, shape (updates,), or (updates, ...) with rows that fit ``start``.
     forward_delay, backward_delay : array_like
-        Whole updates, 0 ... 4096, one for all weights or one for each; the first is not the smaller one. With
-        one dimension more than ``start``: a row for every update, as `asynchronous_run` finds them.
+        Whole updates, 0 ... 4096, one for all weights or one for each; the first is not the smaller
+        one. With one dimension more than ``start``: a row for every update, as `asynchronous_run`
+        finds them.
     decay : array_like, optional
-        With it the backward weights are corrected by the average change, as in `delayed_taps`; in [0, 1).
+        With it the backward weights are corrected by the average change, as in `delayed_taps`; in
+        [0, 1).
 
     Returns
     -------
     numpy.ndarray
-        float64, shape (updates + 1, ...): w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), with u(t) and v(t)
-        of `delayed_taps`. What diverges for long ends in infinite values or NaN. Yang et al., "PipeMare",
-        MLSys 2021.
+        float64, shape (updates + 1, ...): w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), with u(t)
+        and v(t) of `delayed_taps`. What diverges for long ends in infinite values or NaN. Yang et
+        al., "PipeMare", MLSys 2021.
 
     Examples
     --------
@@ -59,29 +66,36 @@ def delayed_descent(
     b = _lags("backward_delay", backward_delay, first, len(steps))
     if np.any(f < b):
         raise ValueError(f"forward_delay must be at least backward_delay, got {forward_delay!r}")
-    keep = None if decay is None else _fitting("decay", require_real(decay=decay, at_least=0, below=1), first)
+    keep = (
+        None
+        if decay is None
+        else _fitting("decay", require_real(decay=decay, at_least=0, below=1), first)
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         return _descend(gradient, first, steps, f, b, keep)
 
 
 def quadratic_gradient(
-    curvature: ArrayLike, discrepancy: ArrayLike = 0.0, noise: float = 0.0,
+    curvature: ArrayLike,
+    discrepancy: ArrayLike = 0.0,
+    noise: float = 0.0,
     rng: np.random.Generator | None = None,
-) -> Gradient:  # fmt: skip
+) -> Gradient:
     """Return the noisy gradient of independent parabolas, for `delayed_descent`.
 
     Parameters
     ----------
     curvature, discrepancy : array_like
-        Second derivative c >= 0, and D >= 0: how much the gradient depends on the difference of forward and
-        backward weights; one for all weights or one for each.
+        Second derivative c >= 0, and D >= 0: how much the gradient depends on the difference of
+        forward and backward weights; one for all weights or one for each.
     noise, rng : float, numpy.random.Generator, optional
         Standard deviation of what is added to every component, at least 0, and what draws it.
 
     Returns
     -------
     callable
-        From forward weights w and backward weights u to c w + D (w - u) + noise (Yang et al., MLSys 2021).
+        From forward weights w and backward weights u to c w + D (w - u) + noise (Yang et al., MLSys
+        2021).
 
     Examples
     --------
@@ -93,11 +107,17 @@ def quadratic_gradient(
     sigma = require_number(noise=noise, at_least=0)
     if rng is not None or sigma > 0:
         require_rng(rng=rng)
-    draw = (lambda shape: 0.0) if rng is None else (lambda shape: sigma * rng.standard_normal(shape))
-    return lambda forward, backward: c * forward + gap * (forward - backward) + draw(np.shape(forward))
+    draw = (
+        (lambda shape: 0.0) if rng is None else (lambda shape: sigma * rng.standard_normal(shape))
+    )
+    return lambda forward, backward: (
+        c * forward + gap * (forward - backward) + draw(np.shape(forward))
+    )
 
 
-def require_samples(inputs: ArrayLike, targets: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def require_samples(
+    inputs: ArrayLike, targets: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Inputs of shape (samples, weights) and targets of shape (samples,), or why they are none."""
     x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
     if x.ndim != 2:
@@ -108,14 +128,21 @@ def require_samples(inputs: ArrayLike, targets: ArrayLike) -> tuple[NDArray[np.f
 
 
 def _descend(
-    gradient: Gradient, start: NDArray[np.float64], rates: NDArray[np.float64], f: NDArray[np.int64],
-    b: NDArray[np.int64], keep: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:  # fmt: skip
+    gradient: Gradient,
+    start: NDArray[np.float64],
+    rates: NDArray[np.float64],
+    f: NDArray[np.int64],
+    b: NDArray[np.int64],
+    keep: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
     """The loop of `delayed_descent`: weights lie flat in the rows of the path."""
     path = np.empty((len(rates) + 1, start.size))
     path[0], every, drift = start.ravel(), np.arange(start.size), np.zeros(start.size)
     for t, (rate, late, later) in enumerate(zip(rates, b, f, strict=True)):
-        forward, backward = path[np.maximum(t - later, 0), every], path[np.maximum(t - late, 0), every]
+        forward, backward = (
+            path[np.maximum(t - later, 0), every],
+            path[np.maximum(t - late, 0), every],
+        )
         if keep is not None:
             backward = backward - (later - late) * drift
         found = np.asarray(gradient(forward.reshape(start.shape), backward.reshape(start.shape)))
@@ -144,7 +171,9 @@ def _lags(name: str, delay: Any, start: NDArray[np.float64], updates: int) -> ND
         row = _fitting(name, given, start).astype(np.int64)
         return np.broadcast_to(row, (updates, row.size))
     if len(given) != updates:
-        raise ValueError(f"{name} must have one row for each of {updates} updates, got {len(given)}")
+        raise ValueError(
+            f"{name} must have one row for each of {updates} updates, got {len(given)}"
+        )
     return np.array([_fitting(name, row, start) for row in given]).astype(np.int64)
 
 

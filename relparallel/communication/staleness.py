@@ -1,13 +1,14 @@
 """Training with stale weights as linear recurrences with delays: when they are stable, and what remedies do.
 
-A recurrence x(t+1) = sum over d of A_d x(t-d) is a mapping from delays d to coefficients A_d, numbers or
-square blocks: its taps. A method with a step is a function from the step to its taps; momentum, averages
-and predictions of weights are further components of x.
+A recurrence x(t+1) = sum over d of A_d x(t-d) is a mapping from delays d to coefficients A_d,
+numbers or square blocks: its taps. A method with a step is a function from the step to its taps;
+momentum, averages and predictions of weights are further components of x.
 
-On a quadratic of curvature c, delayed descent is w(t+1) = w(t) - a g(t). PipeMare reads other weights in the
-forward than in the backward pass, and g(t) = (c + D) w(t - f) - D w(t - b) with delays f >= b [updates] and
-the discrepancy D. Delays count the updates between those weights and the ones that the gradient meets:
-`relparallel.parallel.weight_delay` counts one more, the gradient's own.
+On a quadratic of curvature c, delayed descent is w(t+1) = w(t) - a g(t). PipeMare reads other
+weights in the forward than in the backward pass, and g(t) = (c + D) w(t - f) - D w(t - b) with
+delays f >= b [updates] and the discrepancy D. Delays count the updates between those weights and
+the ones that the gradient meets: `relparallel.parallel.weight_delay` counts one more, the
+gradient's own.
 """
 
 from collections.abc import Callable, Mapping
@@ -60,8 +61,8 @@ def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6)
     Returns
     -------
     float
-        Where the spectral radius crosses 1 from below: steps grow by a quarter until one is unstable, then
-        Brent's method. A narrower unstable window below that may be missed.
+        Where the spectral radius crosses 1 from below: steps grow by a quarter until one is
+        unstable, then Brent's method. A narrower unstable window below that may be missed.
 
     Examples
     --------
@@ -77,7 +78,9 @@ def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6)
     for _ in range(_TRIES):
         high = low * _GROWTH
         if spectral_radius(method(high)) > 1:
-            return float(brentq(lambda step: spectral_radius(method(step)) - 1, low, high, xtol=1e-15 * high))
+            return float(
+                brentq(lambda step: spectral_radius(method(step)) - 1, low, high, xtol=1e-15 * high)
+            )
         low = high
     raise ValueError(f"method must be unstable at some step, got a stable one up to {low:g}")
 
@@ -91,7 +94,9 @@ def _checked(taps: Taps) -> tuple[list[int], NDArray[np.float64]]:
     blocks = [np.atleast_2d(require_real(taps=block)) for block in taps.values()]
     shapes = {block.shape for block in blocks}
     if len(shapes) > 1 or len({*blocks[0].shape}) > 1 or blocks[0].ndim > 2:
-        raise ValueError(f"taps must be numbers or square blocks of one shape, got shapes {sorted(shapes)}")
+        raise ValueError(
+            f"taps must be numbers or square blocks of one shape, got shapes {sorted(shapes)}"
+        )
     return delays, np.array(blocks)
 
 
@@ -106,8 +111,8 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
     Returns
     -------
     float or numpy.ndarray
-        (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle; smaller
-        steps converge, larger ones diverge. Yang et al., "PipeMare", MLSys 2021, lemma 1.
+        (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle;
+        smaller steps converge, larger ones diverge. Yang et al., "PipeMare", MLSys 2021, lemma 1.
 
     Examples
     --------
@@ -120,14 +125,19 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
 
 
 def compensated_taps(
-    rate: float, delay: int, momentum: float = 0.0, *, curvature: float = 1.0, spike: bool = False,
+    rate: float,
+    delay: int,
+    momentum: float = 0.0,
+    *,
+    curvature: float = 1.0,
+    spike: bool = False,
     horizon: float = 0.0,
-) -> Taps:  # fmt: skip
+) -> Taps:
     """Return delayed descent with momentum on a quadratic as taps, with Kosson's two mitigations if wanted.
 
-    g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s)) with
-    p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). Kosson et al., "Pipelined
-    Backpropagation at Scale", MLSys 2021.
+    g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s))
+    with p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). Kosson et al.,
+    "Pipelined Backpropagation at Scale", MLSys 2021.
     """
     a, c = require_number(rate=rate, curvature=curvature, above=0)
     m = require_number(momentum=momentum, at_least=0, below=1)

@@ -18,13 +18,17 @@ from relparallel.parallel.fitting import (
 )
 from relparallel.parallel.measured_runs import Run, measured_runs
 
-_WIDEST: Final = "a100"  # measured by most sources: its scatter stands for that of families with few
+# measured by most sources: its scatter stands for that of families with few
+_WIDEST: Final = "a100"
 _GROUPS: Final = ("source", "software")
 _WAYS: Final = {
-    "left_out": ("source", "raw"), "left_out_one_factor": ("source", "one_factor"),
-    "left_out_software": ("software", "raw"), "left_out_software_one_factor": ("software", "one_factor"),
-    "constant": ("source", "constant"), "nearest": ("source", "nearest"),
-}  # fmt: skip
+    "left_out": ("source", "raw"),
+    "left_out_one_factor": ("source", "one_factor"),
+    "left_out_software": ("software", "raw"),
+    "left_out_software_one_factor": ("software", "one_factor"),
+    "constant": ("source", "constant"),
+    "nearest": ("source", "nearest"),
+}
 _CHECKED: Final = ["family", "check", "source", "way", "rows", "mean", "largest"]
 _MANY: Final = 4096  # GPUs from which a run is asked about by itself
 _COVERED: Final = tuple(_WAYS)[:4]
@@ -33,8 +37,8 @@ _COVERED: Final = tuple(_WAYS)[:4]
 def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     """Calibrations of all accelerators that were measured, and how far they are off.
 
-    The scatter is that of left-out runs, with a factor where their software is known. A family that was
-    measured with a single software takes that of the A100.
+    The scatter is that of left-out runs, with a factor where their software is known. A family that
+    was measured with a single software takes that of the A100.
     """
     found, errors_of, evidence, fits, checks = [], [], [], [], []
     scatters: dict[str, dict[str, dict[float, float]]] = {}
@@ -42,9 +46,13 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         own = [run for run in runs if run.family == family]
         fitted = calibrate(own)
         fits.append((own, fitted))
-        ways = {"joint": errors(own, fitted)[["source", "error"]].assign(inside=np.nan, distance=np.nan)}
+        ways = {
+            "joint": errors(own, fitted)[["source", "error"]].assign(inside=np.nan, distance=np.nan)
+        }
         crossed = {
-            by: cross_validate(own, by) for by in _GROUPS if len({getattr(run, by) for run in own}) > 1
+            by: cross_validate(own, by)
+            for by in _GROUPS
+            if len({getattr(run, by) for run in own}) > 1
         }
         for way, (by, column) in _WAYS.items():
             if by in crossed:
@@ -61,10 +69,14 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         found.append(_stored(fitted, family, scatters.get(family, scatters.get(_WIDEST, {}))))
     if len(fits) > 1:
         loans = _loans(fits)
-        errors_of += [_summary(own, str(family), "borrowed") for family, own in loans.groupby("group")]
+        errors_of += [
+            _summary(own, str(family), "borrowed") for family, own in loans.groupby("group")
+        ]
         found.append(_stored(None, "borrowed", prediction_scatter(loans, loans)))
         unfitted, rare = _unfitted([fitted for _, fitted in fits], loans)
-        errors_of += [_summary(own, str(family), "unfitted") for family, own in unfitted.groupby("family")]
+        errors_of += [
+            _summary(own, str(family), "unfitted") for family, own in unfitted.groupby("family")
+        ]
         found.append(_stored(None, "untried", prediction_scatter(rare, rare)))
     table = pd.concat(found)[["family", "kind", "name", "value"]]
     return {
@@ -112,10 +124,13 @@ def _loans(fits: Sequence[tuple[list[Run], Calibration]]) -> pd.DataFrame:
     return loans.assign(inside=coverage(loans, "raw"))
 
 
-def _unfitted(fits: Sequence[Calibration], loans: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _unfitted(
+    fits: Sequence[Calibration], loans: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Errors of runs that are in no fit, and those of them of an `untried` kind; sources err alike.
 
-    Inside is what keeps the width that other such sources give, or where an accelerator alone is new, loans.
+    Inside is what keeps the width that other such sources give, or where an accelerator alone is
+    new, loans.
     """
     runs = [run for run in measured_runs(unfitted=True) if not run.fitted]
     known, tables = {one.family: one for one in fits}, []
@@ -125,7 +140,9 @@ def _unfitted(fits: Sequence[Calibration], loans: pd.DataFrame) -> tuple[pd.Data
         assert device is not None
         table = errors(own, known.get(family) or borrow(device, fits))
         kinds = [untried(run.model.experts, run.precision) for run in own]
-        tables.append(table.assign(family=family, kind=kinds, group=table["source"], distance=np.nan))
+        tables.append(
+            table.assign(family=family, kind=kinds, group=table["source"], distance=np.nan)
+        )
     table = pd.concat(tables)
     table = table.assign(raw=table["error"], one_factor=table["error"])
     rare = table[table["kind"] != ""]
@@ -137,8 +154,17 @@ def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:
     """Errors of every source, and of all of them pooled."""
     pooled = pd.concat([table, table.assign(source="all")])
     pooled["size"] = pooled["error"].abs()
-    counted = pooled.groupby("source", sort=False).agg(
-        rows=("size", "size"), mean=("size", "mean"), median=("size", "median"), largest=("size", "max"),
-        bias=("error", "median"), coverage=("inside", "mean"), distance=("distance", "median"),
-    ).reset_index()  # fmt: skip
+    counted = (
+        pooled.groupby("source", sort=False)
+        .agg(
+            rows=("size", "size"),
+            mean=("size", "mean"),
+            median=("size", "median"),
+            largest=("size", "max"),
+            bias=("error", "median"),
+            coverage=("inside", "mean"),
+            distance=("distance", "median"),
+        )
+        .reset_index()
+    )
     return counted.assign(family=family, way=way)[["family", "source", "way", *counted.columns[1:]]]

@@ -42,9 +42,11 @@ _GPT: Final = {
     64: (48, 8192, 64),
 }  # layers, hidden size and heads of Alpa's GPT for so many GPUs, table 5
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "megatron": {"zero_stage": 0}, "parax.intra_only": {"pipeline": 1, "zero_stage": (0, 1, 2, 3)},
-    "parax.inter_only": {"tensor": 1, "data": 1}, "parax.auto": {"zero_stage": (0, 1, 2)},
-}  # fmt: skip
+    "megatron": {"zero_stage": 0},
+    "parax.intra_only": {"pipeline": 1, "zero_stage": (0, 1, 2, 3)},
+    "parax.inter_only": {"tensor": 1, "data": 1},
+    "parax.auto": {"zero_stage": (0, 1, 2)},
+}
 _BATCH, _SEQUENCE, _WORDS = 1024, 1024, 51200
 
 
@@ -62,17 +64,35 @@ def _pipeline_table(paths: Sequence[Path]) -> pd.DataFrame:
             rows.append((name, setting, plan, graph.totals, digest(path)))
     bert = read_profile(dapple, batch=2)
     for count in (4, 16):
-        parts = {x: getattr(bert, x) * 32 / count for x in ("forward", "backward", "activation_bytes")}
+        parts = {
+            x: getattr(bert, x) * 32 / count for x in ("forward", "backward", "activation_bytes")
+        }
         plan = s35.dapple(replace(bert, **parts), 2, 8, count)
         rows.append(
-            ("bert-48", f"2x8, 64 sequences in {count} micro-batches", plan, bert.totals, digest(dapple))
+            (
+                "bert-48",
+                f"2x8, 64 sequences in {count} micro-batches",
+                plan,
+                bert.totals,
+                digest(dapple),
+            )
         )
     columns = ["profile", "levels", "seconds", "stages", "work", "parameter_bytes", "input_sha256"]
-    return pd.DataFrame([
-        (name, levels, f"{plan.time:.12g}", " ".join(f"{s.start}-{s.stop}x{s.devices}" for s in plan.stages),
-         f"{total['forward'] + total['backward']:.12g}", f"{total['parameter_bytes']:.12g}", source)
-        for name, levels, plan, total, source in rows
-    ], columns=columns)  # fmt: skip
+    return pd.DataFrame(
+        [
+            (
+                name,
+                levels,
+                f"{plan.time:.12g}",
+                " ".join(f"{s.start}-{s.stop}x{s.devices}" for s in plan.stages),
+                f"{total['forward'] + total['backward']:.12g}",
+                f"{total['parameter_bytes']:.12g}",
+                source,
+            )
+            for name, levels, plan, total, source in rows
+        ],
+        columns=columns,
+    )
 
 
 def _gradient_table(paths: Sequence[Path]) -> pd.DataFrame:
@@ -118,7 +138,8 @@ def _fastest(model: Transformer, gpus: int, limits: Mapping[str, Any]) -> tuple[
     machine = replace(whole, network_bandwidth=25 * GBIT, gpus_per_node=min(gpus, 8))  # p3.16xlarge
     fixed = {"context": 1, "schedule": "1f1b", "recompute": "full", "sequence_parallel": False}
     grid = parallel.StrategyGrid.all(gpus, model, _BATCH, **fixed, **limits)
-    kept: dict[str, Any] = {"software": "megatron-2021", "storage": "mixed"}  # Alpa: 16 bytes a parameter
+    # Alpa: 16 bytes a parameter
+    kept: dict[str, Any] = {"software": "megatron-2021", "storage": "mixed"}
     found = evaluate(model, grid, machine, _BATCH, **kept, reserve=1.5 * GB)
     if not found.feasible.any():
         return np.nan, ""
@@ -138,9 +159,19 @@ def digest(*paths: Path) -> str:
 
 _PROFILES: Final = "data/pipedream-profiles/{}/graph.txt"
 _MEASURED: Final = (
-    "alexnet", "densenet121", "gnmt", "gnmt_large", "inception_v3", "nasnetalarge", "nasnetamobile",
-    "resnet101", "resnet50", "resnext101", "resnext50", "vgg16",
-)  # fmt: skip
+    "alexnet",
+    "densenet121",
+    "gnmt",
+    "gnmt_large",
+    "inception_v3",
+    "nasnetalarge",
+    "nasnetamobile",
+    "resnet101",
+    "resnet50",
+    "resnext101",
+    "resnext50",
+    "vgg16",
+)
 PLAN_TABLES: Final[Mapping[str, tuple[Callable[[Sequence[Path]], pd.DataFrame], list[str]]]] = {
     "pipelines": (
         _pipeline_table,

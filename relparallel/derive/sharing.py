@@ -22,9 +22,13 @@ from relparallel.derive.plans import digest
 from relparallel.units import HOUR
 
 _APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
-    "bert": {"epochs": 2}, "cifar10": {"epochs": 100}, "deepspeech2": {"epochs": 80},
-    "imagenet": {"epochs": 90}, "ncf": {"epochs": 10, "most": 1}, "yolov3": {"epochs": 50, "largest": 8},
-}  # fmt: skip
+    "bert": {"epochs": 2},
+    "cifar10": {"epochs": 100},
+    "deepspeech2": {"epochs": 80},
+    "imagenet": {"epochs": 90},
+    "ncf": {"epochs": 10, "most": 1},
+    "yolov3": {"epochs": 50, "largest": 8},
+}
 _FOLDS: Final = 5
 _SHARING: Final = ("tiresias", "optimus", "pollux", "elastic")
 
@@ -32,13 +36,16 @@ _SHARING: Final = ("tiresias", "optimus", "pollux", "elastic")
 def sharing_tables(folder: Path) -> dict[str, pd.DataFrame]:
     """Replays of the workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
     applications = {
-        name: read_application(folder / "traces" / name, **how) for name, how in _APPLICATIONS.items()
+        name: read_application(folder / "traces" / name, **how)
+        for name, how in _APPLICATIONS.items()
     }
     fits = pd.DataFrame([_fit_row(app) for app in applications.values()])
     inputs = [folder / "traces" / name / "placements.csv" for name in applications]
     paths = sorted(folder.glob("workloads/*.csv"))
     busy = folder / "workloads" / "workload-6.csv"
-    rows = [_shared_row(path, policy, applications, folder) for path, policy in product(paths, _SHARING)]
+    rows = [
+        _shared_row(path, policy, applications, folder) for path, policy in product(paths, _SHARING)
+    ]
     hit = [_hit_row(busy, *chosen, applications) for chosen in product(_SHARING, (24, 6), range(3))]
     return {
         "goodput_fits": fits.assign(input_sha256=[digest(path) for path in inputs]),
@@ -54,13 +61,20 @@ def _hit_row(
 ) -> dict[str, object]:
     """Mean completion time [s] where a node fails every so many hours and is away for one on average."""
     run = s38.share_cluster(
-        read_shared_jobs(path), applications, policy, node_rate=1 / (hours * HOUR), repair=HOUR,
+        read_shared_jobs(path),
+        applications,
+        policy,
+        node_rate=1 / (hours * HOUR),
+        repair=HOUR,
         rng=np.random.default_rng(seed),
-    )  # fmt: skip
+    )
     return {
-        "policy": policy, "node_mtbf_h": hours, "seed": seed, "mean": run.mean_time,
-        "failures": int(run.jobs["failures"].sum())
-    }  # fmt: skip
+        "policy": policy,
+        "node_mtbf_h": hours,
+        "seed": seed,
+        "mean": run.mean_time,
+        "failures": int(run.jobs["failures"].sum()),
+    }
 
 
 def _shared_row(
@@ -91,11 +105,16 @@ def _fit_row(app: Application) -> dict[str, object]:
     ]
     errors = [np.sqrt(np.mean(part**2)) for part in (_log_error(model, rows), np.concatenate(left))]
     return {
-        "application": app.name, **{f.name: getattr(model, f.name) for f in fields(model)},
-        "in_sample": errors[0], "left_out": errors[1], "epochs": app.epochs,
-        "steps": app.progress[-1] / app.epochs, "smallest": app.smallest, "largest": app.largest,
+        "application": app.name,
+        **{f.name: getattr(model, f.name) for f in fields(model)},
+        "in_sample": errors[0],
+        "left_out": errors[1],
+        "epochs": app.epochs,
+        "steps": app.progress[-1] / app.epochs,
+        "smallest": app.smallest,
+        "largest": app.largest,
         "largest_batch": app.batches[-1],
-    }  # fmt: skip
+    }
 
 
 def _log_error(model: s38.StatisticalGoodput, rows: pd.DataFrame) -> NDArray[np.float64]:

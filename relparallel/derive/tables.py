@@ -1,7 +1,8 @@
 """Results on data that are too large to ship, as tables that the project ships: ``data/derived/*.csv``.
 
-``python -m relparallel derive`` reads the folder that ``RELPARALLEL_DATA`` names and writes every table anew.
-Each row says from which input it was computed (sha256), so that a reader can tell whether it is still true.
+``python -m relparallel derive`` reads the folder that ``RELPARALLEL_DATA`` names and writes every
+table anew. Each row says from which input it was computed (sha256), so that a reader can tell
+whether it is still true.
 """
 
 import json
@@ -83,7 +84,9 @@ def derive(folder: Path | None = None) -> list[Path]:
     written.append(_write(_margin_table(margins), target / "congestion_margins.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
     written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
-    written += [_write(table, target / f"{name}.csv") for name, table in sharing_tables(shared).items()]
+    written += [
+        _write(table, target / f"{name}.csv") for name, table in sharing_tables(shared).items()
+    ]
     return written + [
         _write(table([_input(name) for name in names]), target / f"{title}.csv")
         for title, (table, names) in PLAN_TABLES.items()
@@ -104,7 +107,8 @@ def derive_calibration(target: Path) -> list[Path]:
 def _lanl_table(path: Path) -> pd.DataFrame:
     """Fits and replays on the failure record LA-UR-05-7318: of all systems, and of the five that failed most.
 
-    Replays have checkpoints of 60 s and restarts of 600 s. Distributions are fitted to positive times.
+    Replays have checkpoints of 60 s and restarts of 600 s. Distributions are fitted to positive
+    times.
     """
     every = read_lanl(path)
     system = pd.Series(every.node).str.partition("-")[0]
@@ -136,14 +140,18 @@ def _zoo_table(path: Path) -> pd.DataFrame:
 def _margin_table(files: list[Path]) -> pd.DataFrame:
     """Published margins [degrees] and bounds [s] of DCQCN and patched TIMELY against ours, a row per table.
 
-    Differences are absolute for margins, relative for bounds. *valid* counts settings with a fixed point,
-    *contradicted* those of them where the sign of the published margin is not the exact stability.
+    Differences are absolute for margins, relative for bounds. *valid* counts settings with a fixed
+    point, *contradicted* those of them where the sign of the published margin is not the exact
+    stability.
     """
     rows = []
     for path in files:
         flows, published = np.loadtxt(path).T
         name, delay = path.stem, re.search(r"delay(\d+)", path.stem)
-        given: Any = {"flows": flows, "feedback_delay": float(delay[1]) * MICROSECOND if delay else 0.0}
+        given: Any = {
+            "flows": flows,
+            "feedback_delay": float(delay[1]) * MICROSECOND if delay else 0.0,
+        }
         if "timely" in name:
             model: Any = s23.patched_timely(rate=10 * GBIT, **given)
         else:
@@ -156,7 +164,10 @@ def _margin_table(files: list[Path]) -> pd.DataFrame:
         valid = model.fixed_point().valid
         row = {"table": name, "rows": off.size, "largest": off.max(), "median": np.median(off)}
         if not bound:
-            row |= {"valid": valid.sum(), "contradicted": (valid & (model.stable() != (published > 0))).sum()}
+            row |= {
+                "valid": valid.sum(),
+                "contradicted": (valid & (model.stable() != (published > 0))).sum(),
+            }
         rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"valid": "Int64", "contradicted": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
@@ -168,9 +179,11 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
     for path in graphs:
         problem, name = read_partition_problem(path), str(path.relative_to(folder).with_suffix(""))
         row = {
-            "graph": name, "operators": len(problem), "edges": len(problem.edges),
+            "graph": name,
+            "operators": len(problem),
+            "edges": len(problem.edges),
             "accelerators": problem.accelerators,
-        }  # fmt: skip
+        }
         if name.startswith("latency"):
             row["greedy_latency"] = latency_partition(problem, method="greedy").latency
             if len(problem) <= _SMALL:
@@ -183,7 +196,9 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
             row |= {"no_cpu": alone.max_load if alone.proven else np.nan, "proven": best.proven}
             for method in ("line", "blocks"):
                 row[method] = s35.throughput_partition(problem, method=method).max_load
-            row["experts"] = _experts_load(path, folder / "human-experts" / f"{path.stem}_expert.json")
+            row["experts"] = _experts_load(
+                path, folder / "human-experts" / f"{path.stem}_expert.json"
+            )
         rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"ideals": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
@@ -202,19 +217,28 @@ def _experts_load(path: Path, split: Path) -> float:
 def _spot_table(path: Path) -> pd.DataFrame:
     """Counts of a trace of spot instances, and what recovery policies make of it.
 
-    The job has as many nodes as the trace at its largest, of one GPU each; replicas of one to all nodes.
-    Elastic jobs pause for 30 s at a change of size, jobs that restart for 600 s.
+    The job has as many nodes as the trace at its largest, of one GPU each; replicas of one to all
+    nodes. Elastic jobs pause for 30 s at a change of size, jobs that restart for 600 s.
     """
     zone = next(name for name in _ZONES if path.name.endswith(f"{name}.csv"))
     trace = read_spot_trace(path, _ZONES[zone])
     nodes = int(trace.size.max())
-    counts = {"preemptions": trace.preemptions, "nodes lost": trace.nodes_lost, "mean size": trace.mean_size}
+    counts = {
+        "preemptions": trace.preemptions,
+        "nodes lost": trace.nodes_lost,
+        "mean size": trace.mean_size,
+    }
     speeds, pause = {"restart": _speed("restart", nodes, nodes)}, {"restart": 600.0}
     for size in (size for size in range(1, nodes) if nodes % size == 0):
         for policy in _GOING_ON:
-            speeds[f"{policy} {size}"], pause[f"{policy} {size}"] = _speed(policy, nodes, size), 30.0
+            speeds[f"{policy} {size}"], pause[f"{policy} {size}"] = (
+                _speed(policy, nodes, size),
+                30.0,
+            )
     table = replay_sizes(trace, nodes, speeds, pause)
-    counts |= {f"throughput of {name}": share for name, share in table[["policy", "throughput"]].to_numpy()}
+    counts |= {
+        f"throughput of {name}": share for name, share in table[["policy", "throughput"]].to_numpy()
+    }
     rows = [(f"spot {zone}", name, value) for name, value in counts.items()]
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
 
@@ -222,7 +246,12 @@ def _spot_table(path: Path) -> pd.DataFrame:
 def _speed(policy: str, nodes: int, size: int) -> NDArray[np.float64]:
     """Share of full throughput by nodes missing, with replicas of one size."""
     shape = training.JobShape(
-        nodes=nodes, gpus_per_node=1, replicas=nodes // size, stages=size, tensor=1, nodes_per_replica=size
+        nodes=nodes,
+        gpus_per_node=1,
+        replicas=nodes // size,
+        stages=size,
+        tensor=1,
+        nodes_per_replica=size,
     )
     return training.Recovery(policy, repair=HOUR).speed(shape, nodes)
 
@@ -231,14 +260,19 @@ def _record(log: training.FailureLog, systems: int) -> dict[str, float]:
     """Counts, causes and repairs of the whole record."""
     repairs = log.repairs
     fits = {fit.law: fit for fit in s47.fit_lifetimes(repairs[repairs > 0])}
-    shares = {f"share {cause}": float((log.cause == cause).mean()) for cause in np.unique(log.cause)}
+    shares = {
+        f"share {cause}": float((log.cause == cause).mean()) for cause in np.unique(log.cause)
+    }
     return {
-        "records": len(log.start), "systems": systems, **shares,
-        "repair mean min": repairs.mean() / MINUTE, "repair median min": np.median(repairs) / MINUTE,
+        "records": len(log.start),
+        "systems": systems,
+        **shares,
+        "repair mean min": repairs.mean() / MINUTE,
+        "repair median min": np.median(repairs) / MINUTE,
         "repair lognormal sigma": fits["lognormal"].spread,
         "repair lognormal median min": fits["lognormal"].parameters["median"] / MINUTE,
         **{f"repair distance {law}": fit.distance for law, fit in fits.items()},
-    }  # fmt: skip
+    }
 
 
 def _system(log: training.FailureLog) -> dict[str, float]:
@@ -249,15 +283,21 @@ def _system(log: training.FailureLog) -> dict[str, float]:
     best = best_replay(gaps, checkpoint, restart)
     fits = {fit.law: fit for fit in s47.fit_lifetimes(gaps)}
     return {
-        "nodes": log.population, "failures": len(log.start), "gaps": len(gaps), "mean gap h": mean / HOUR,
+        "nodes": log.population,
+        "failures": len(log.start),
+        "gaps": len(gaps),
+        "mean gap h": mean / HOUR,
         "per 1000 node-days": 1000 * DAY * log.rate,
         "weibull shape": fits["weibull"].parameters["shape"],
         **{f"distance {law}": fit.distance for law, fit in fits.items()},
         "young interval s": young,
         "replay": replay_gaps(gaps, young, checkpoint, restart).productive,
-        "formula": float(training.effective_training_time_ratio(mean, young, checkpoint, restart).mean),
-        "best replay": best.productive, "best interval s": best.interval,
-    }  # fmt: skip
+        "formula": float(
+            training.effective_training_time_ratio(mean, young, checkpoint, restart).mean
+        ),
+        "best replay": best.productive,
+        "best interval s": best.interval,
+    }
 
 
 def _input(name: str) -> Path:

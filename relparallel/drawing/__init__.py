@@ -5,8 +5,8 @@ Where to begin, by question:
 - One network?  `draw_topology`. Several side by side?  `gallery`.
 - Where does a node stand?  `positions`.
 
-A colour tells a kind of cable: vermilion is light in a circuit switch, green is NVLink, blue and orange are
-levels, dimensions, planes or rails.
+A colour tells a kind of cable: vermilion is light in a circuit switch, green is NVLink, blue and
+orange are levels, dimensions, planes or rails.
 """
 
 import lazy_loader

@@ -55,7 +55,9 @@ def combs(t: Topology, points: Points, edges: NDArray[np.int64]) -> list[Points]
     start, end = points[edges[:, 0]], points[edges[:, 1]]
     row = np.array([kind == "row" for kind in t.kinds])[t.node_kind][edges[:, 1]]
     corner = np.where(
-        row[:, None], np.column_stack([start[:, 0], end[:, 1]]), np.column_stack([end[:, 0], start[:, 1]])
+        row[:, None],
+        np.column_stack([start[:, 0], end[:, 1]]),
+        np.column_stack([end[:, 0], start[:, 1]]),
     )
     lines = np.stack([start, corner, end], axis=1)
     board = t.endpoint[edges[:, 1]]
@@ -105,7 +107,9 @@ def bcube(t: Topology) -> Points:
         per_level = n**k
         for level in range(k + 1):
             x = spread(-0.5, across[-1] + 0.5, per_level)
-            rows.append(np.column_stack([x, np.full(per_level, (level + 1) * across[-1] / (2 * k + 1))]))
+            rows.append(
+                np.column_stack([x, np.full(per_level, (level + 1) * across[-1] / (2 * k + 1))])
+            )
         return np.concatenate(rows)
     column, row = servers % n, -(servers // n)
     ends = np.arange(n**k)
@@ -131,7 +135,9 @@ def copies(t: Topology) -> Points:
     for size, larger in pairwise(sizes(t)):
         parts = larger // size
         ring = radius * 1.5 / math.sin(math.pi / parts)
-        points = np.concatenate([turned(points, i / parts) + p for i, p in enumerate(circle(parts, ring))])
+        points = np.concatenate(
+            [turned(points, i / parts) + p for i, p in enumerate(circle(parts, ring))]
+        )
         radius += ring
     return np.concatenate([points, points.reshape(-1, n, 2).mean(axis=1)])
 

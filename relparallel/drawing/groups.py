@@ -55,7 +55,9 @@ def rings_of_subgroups(t: Topology) -> Points:
     q = int(t.meta.parameters["q"])
     size = 0.6 / math.sin(math.pi / q)
     near = 1.25 * (size + 0.8) / math.sin(math.pi / q)
-    middle = np.concatenate([circle(q, near + 2.2 * (size + 0.8)), turned(circle(q, near), 0.5 / q)])
+    middle = np.concatenate(
+        [circle(q, near + 2.2 * (size + 0.8)), turned(circle(q, near), 0.5 / q)]
+    )
     local = np.tile(circle(q, size), (2 * q, 1))
     return _with_hosts(t, np.repeat(middle, q, axis=0) + local, unit(local))
 
@@ -117,5 +119,7 @@ def _with_hosts(t: Topology, centres: Points, away: Points) -> Points:
 def _on_a_circle(count: int, radius: float) -> Points:
     """Centres of discs of a radius that stand on a circle without touching; one stands in the middle."""
     return (
-        circle(count, (1.05 * radius + 0.45) / math.sin(math.pi / count)) if count > 1 else np.zeros((1, 2))
+        circle(count, (1.05 * radius + 0.45) / math.sin(math.pi / count))
+        if count > 1
+        else np.zeros((1, 2))
     )

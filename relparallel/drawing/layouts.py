@@ -33,7 +33,9 @@ def _sheet(part: Points) -> Patch:
 
 def _disc(part: Points) -> Patch:
     middle = (part.min(axis=0) + part.max(axis=0)) / 2
-    return Circle((float(middle[0]), float(middle[1])), float(np.hypot(*(part - middle).T).max()) + 0.45)
+    return Circle(
+        (float(middle[0]), float(middle[1])), float(np.hypot(*(part - middle).T).max()) + 0.45
+    )
 
 
 def _pods(t: Topology) -> IntArray:

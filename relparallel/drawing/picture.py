@@ -103,7 +103,9 @@ def gallery(
     require_int(columns=columns, at_least=1)
     require_real(height=height, above=0)
     if not topologies or not words.keys() <= topologies.keys():
-        raise ValueError(f"notes must be for pictures, at least one, got {', '.join(words) or 'no picture'}")
+        raise ValueError(
+            f"notes must be for pictures, at least one, got {', '.join(words) or 'no picture'}"
+        )
     rows = -(-len(topologies) // columns)
     fig, panels = figure(height=rows * height, rows=rows, columns=columns, squeeze=False)
     for ax in panels.flat:
@@ -111,10 +113,14 @@ def gallery(
     for ax, (title, topology) in zip(panels.flat, topologies.items(), strict=False):
         draw_topology(topology, ax)
         ax.set_title(title, fontsize=7.5, pad=5)
-        note = ax.text(0, -0.03, words.get(title, ""), transform=ax.transAxes, fontsize=6.5, va="top")
+        note = ax.text(
+            0, -0.03, words.get(title, ""), transform=ax.transAxes, fontsize=6.5, va="top"
+        )
         note.set(color=_NOTE, in_layout=False)  # a long note must not move the panels apart
     low = 0.06 / (rows * height)  # of the figure, for the notes of the last row
-    fig.set_layout_engine("constrained", w_pad=0.05, h_pad=0.11, hspace=0.0, rect=(0, low, 1, 1 - low))
+    fig.set_layout_engine(
+        "constrained", w_pad=0.05, h_pad=0.11, hspace=0.0, rect=(0, low, 1, 1 - low)
+    )
     plt.close(fig)  # not a second time below a cell that saves it
     return fig
 
@@ -133,9 +139,13 @@ def _draw_cables(
     thin = np.where(colours == PLAIN, 0.3, 0.45)[order]
     width = np.clip(0.13 * size, 0.4, 0.75) if len(t.edges) < _CROWDED * _room(ax) else thin
     lines: list[tuple[NDArray[np.int64], Any, Any]] = [(t.edges[order], colours[order], width)]
-    lines += [(walk, PALETTE[_ROUTES[i % len(_ROUTES)]], 0.38 * size) for i, walk in enumerate(walks)]
+    lines += [
+        (walk, PALETTE[_ROUTES[i % len(_ROUTES)]], 0.38 * size) for i, walk in enumerate(walks)
+    ]
     for level, (edges, colour, width) in enumerate(lines):
-        drawn = LineCollection(layout(t).lines(t, points, np.sort(edges)), colors=colour, linewidths=width)
+        drawn = LineCollection(
+            layout(t).lines(t, points, np.sort(edges)), colors=colour, linewidths=width
+        )
         ax.add_collection(drawn).set_zorder(1 + level / 10)
 
 
@@ -147,12 +157,21 @@ def _draw_nodes(t: Topology, ax: Axes, points: Points, area: float, ends: Sequen
     colours[filled] = PALETTE["yellow"]
     square = max(area, 16.0 if t.num_switches < 5 else 5.0)  # a switch is seen among many hosts
     areas = np.where(_counts(t) > 1, _BADGE, np.where(t.endpoint, area, square))
-    for chosen, marker in ((~t.endpoint, "s"), (t.endpoint & ~filled, "o"), (t.endpoint & filled, "o")):
+    for chosen, marker in (
+        (~t.endpoint, "s"),
+        (t.endpoint & ~filled, "o"),
+        (t.endpoint & filled, "o"),
+    ):
         x, y = points[chosen].T
         drawn = ax.scatter(
-            x, y, s=areas[chosen], marker=marker, c=colours[chosen],
-            edgecolors=PALETTE["black"], linewidths=0.6 if area > 8 else 0.45,
-        )  # fmt: skip
+            x,
+            y,
+            s=areas[chosen],
+            marker=marker,
+            c=colours[chosen],
+            edgecolors=PALETTE["black"],
+            linewidths=0.6 if area > 8 else 0.45,
+        )
         drawn.set_zorder(3)
 
 
@@ -165,7 +184,9 @@ def _draw_counts(t: Topology, ax: Axes, points: Points) -> None:
     """Number of hosts in circles that stand for several; dots where most of a row is left out."""
     for node in np.flatnonzero(_counts(t) > 1):
         x, y = points[node]
-        ax.text(x, y, str(_counts(t)[node]), fontsize=6, ha="center", va="center_baseline", zorder=4)
+        ax.text(
+            x, y, str(_counts(t)[node]), fontsize=6, ha="center", va="center_baseline", zorder=4
+        )
     of = t.node_attributes.get("of", np.zeros(t.num_nodes, dtype=np.int64))
     for kind, pod in np.unique(np.column_stack([t.node_kind, t.pod]), axis=0):
         row = np.flatnonzero((t.node_kind == kind) & (t.pod == pod))

@@ -36,12 +36,15 @@ def unit(vectors: Points) -> Points:
 def fans(centres: Points, away: Points, home: NDArray[np.int64], distance: float = 0.7) -> Points:
     """Hosts around the switch that is their home, opened like a fan in a direction of unit length."""
     each = np.bincount(home, minlength=len(centres))
-    number = np.arange(home.size) - (np.cumsum(each) - each)[home]  # hosts of a switch follow each other
+    # hosts of a switch follow each other
+    number = np.arange(home.size) - (np.cumsum(each) - each)[home]
     step = np.minimum(0.62, 2.2 / np.maximum(each, 1))[home]
     angle = (number - (each[home] - 1) / 2) * step
     cos, sin = np.cos(angle), np.sin(angle)
     x, y = away[home].T
-    found: Points = centres[home] + distance * np.column_stack([x * cos - y * sin, x * sin + y * cos])
+    found: Points = centres[home] + distance * np.column_stack(
+        [x * cos - y * sin, x * sin + y * cos]
+    )
     return found
 
 

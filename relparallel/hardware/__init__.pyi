@@ -1,4 +1,8 @@
-from .accelerators import Accelerator as Accelerator, accelerator as accelerator, accelerators as accelerators
+from .accelerators import (
+    Accelerator as Accelerator,
+    accelerator as accelerator,
+    accelerators as accelerators,
+)
 from .cluster import Cluster as Cluster, cluster as cluster, clusters as clusters
 from .rates import (
     ComponentRate as ComponentRate,

@@ -17,8 +17,8 @@ class Accelerator:
     name : str
         Under which `accelerator` finds it.
     peak, matmul : Mapping of str to float
-        Dense matrix products by number format ("bf16", "fp8", "fp4") [FLOP/s], and the best rate that anybody
-        has measured for one, which no model may exceed.
+        Dense matrix products by number format ("bf16", "fp8", "fp4") [FLOP/s], and the best rate
+        that anybody has measured for one, which no model may exceed.
     memory, memory_bandwidth : float
         [bytes] and [bytes/s].
     node_link : float
@@ -43,16 +43,28 @@ class Accelerator:
             for rate in getattr(self, kind).values():
                 require_real(**{kind: rate}, above=0, at_most=1e30)
             if "bf16" not in getattr(self, kind):
-                raise ValueError(f"{kind} must give a rate of bf16, got {dict(getattr(self, kind))}")
-        units = {"peak": min(self.peak.values()), "matmul": min(self.matmul.values()), "memory": self.memory}
+                raise ValueError(
+                    f"{kind} must give a rate of bf16, got {dict(getattr(self, kind))}"
+                )
+        units = {
+            "peak": min(self.peak.values()),
+            "matmul": min(self.matmul.values()),
+            "memory": self.memory,
+        }
         bandwidths = {"memory_bandwidth": self.memory_bandwidth, "node_link": self.node_link}
         for name, value in {**units, **bandwidths}.items():
             if value < MB:
-                unit = "FLOP/s (989 TFLOP/s is 989e12)" if name in ("peak", "matmul") else "bytes, bytes/s"
+                unit = (
+                    "FLOP/s (989 TFLOP/s is 989e12)"
+                    if name in ("peak", "matmul")
+                    else "bytes, bytes/s"
+                )
                 raise ValueError(f"{name} must be at least 1e6, in {unit}, got {value:g}")
         for number, rate in self.matmul.items():
             if rate > self.peak.get(number, 0.0):
-                raise ValueError(f"matmul must not exceed peak = {dict(self.peak)}, got {number}: {rate}")
+                raise ValueError(
+                    f"matmul must not exceed peak = {dict(self.peak)}, got {number}: {rate}"
+                )
 
     @property
     def family(self) -> str:

@@ -14,39 +14,41 @@ from relparallel.units import GBIT, MB
 _MOST: Final = 250e9  # bytes/s of a GPU: more than the fastest adapter, of 1,600 Gbit/s, carries
 LEVELS: Final = ("gpu", "tray", "node", "nvlink", "switch", "rack", "job")
 """What stops when a part fails: one GPU, the GPUs that share a host (a tray of a node, or all of it), its
-node, the node that an NVLink switch tray joins (a partition that lost a switch is not operational: NVIDIA,
-NMX-M documentation 85.1, "Partition Health"), all nodes on a switch or cable, all that share a rack or its
-power, or the job itself."""
+node, the node that an NVLink switch tray joins (a partition that lost a switch is not operational:
+NVIDIA, NMX-M documentation 85.1, "Partition Health"), all nodes on a switch or cable, all that
+share a rack or its power, or the job itself."""
 
 
 @record
 class Cluster:
     """Nodes of equal GPUs, in groups that share a switch.
 
-    Two levels of links: inside a node as the accelerator gives it, and between nodes. A node may be a box of
-    eight GPUs or a whole rack that NVLink joins, whose GPUs share hosts in trays.
+    Two levels of links: inside a node as the accelerator gives it, and between nodes. A node may be
+    a box of eight GPUs or a whole rack that NVLink joins, whose GPUs share hosts in trays.
 
     Parameters
     ----------
     nodes, gpus_per_node : int
         Nodes, and GPUs in each.
     nodes_per_switch, nodes_per_rack : int
-        Nodes that stop when one switch (or its cable) fails, and that share a rack or its power; divisors of
-        ``nodes``.
+        Nodes that stop when one switch (or its cable) fails, and that share a rack or its power;
+        divisors of ``nodes``.
     accelerator : Accelerator, optional
         What computes; times need it, counts do not.
     network_bandwidth : float, optional
-        Of a node to the others, all its adapters together, in one direction [bytes/s], at least 1e6 and at
-        most 250e9 a GPU, which no adapter carries; from 1e15 on it limits nothing.
+        Of a node to the others, all its adapters together, in one direction [bytes/s], at least 1e6
+        and at most 250e9 a GPU, which no adapter carries; from 1e15 on it limits nothing.
     name : str, optional
         Under which `cluster` finds it.
     gpus_per_tray : int, optional
-        GPUs that share a host, which fails as a whole; a divisor of ``gpus_per_node``, all of it if omitted.
+        GPUs that share a host, which fails as a whole; a divisor of ``gpus_per_node``, all of it if
+        omitted.
     nvlink_trays : int, optional
         NVLink switch trays of each node, each a part that fails on its own; none where omitted.
     spare_trays : int
-        Trays that each node has besides those of the job: 2 where 16 of the 18 of an NVL72 rack work. While
-        one is free it stands in for a failed one, and the node stays; they do not fail while they stand by.
+        Trays that each node has besides those of the job: 2 where 16 of the 18 of an NVL72 rack
+        work. While one is free it stands in for a failed one, and the node stays; they do not fail
+        while they stand by.
 
     Examples
     --------
@@ -71,21 +73,28 @@ class Cluster:
                 "network_bandwidth must be at least 1e6 bytes/s (400 Gbit/s is 400 * units.GBIT), "
                 f"got {self.network_bandwidth:g}"
             )
-        most = _MOST * self.gpus_per_node if self.nodes > 1 else 1e15  # a part of a node has all its adapters
+        # a part of a node has all its adapters
+        most = _MOST * self.gpus_per_node if self.nodes > 1 else 1e15
         if self.network_bandwidth is not None and most < self.network_bandwidth < 1e15:
             raise ValueError(
-                f"network_bandwidth must be at most {_MOST:g} bytes/s a GPU (3,200 Gbit/s of a node is "
+                f"network_bandwidth must be at most {_MOST:g} bytes/s a GPU (3,200 Gbit/s of a "
+                "node is "
                 "3200 * units.GBIT), or at least 1e15 where it limits nothing, got "
                 f"{self.network_bandwidth:g} for {self.gpus_per_node}: bits?"
             )
         for name in ("nodes_per_switch", "nodes_per_rack"):
             if self.nodes % getattr(self, name):
-                raise ValueError(f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}"
+                )
         if self.gpus_per_node % self.tray:
-            raise ValueError(f"gpus_per_tray must divide {self.gpus_per_node} GPUs, got {self.tray}")
+            raise ValueError(
+                f"gpus_per_tray must divide {self.gpus_per_node} GPUs, got {self.tray}"
+            )
         if self.spare_trays and self.tray == self.gpus_per_node:
             raise ValueError(
-                f"spare_trays must be 0 unless gpus_per_tray is below gpus_per_node = {self.gpus_per_node}, "
+                "spare_trays must be 0 unless gpus_per_tray is below gpus_per_node = "
+                f"{self.gpus_per_node}, "
                 f"got {self.spare_trays}"
             )
 
@@ -108,7 +117,9 @@ class Cluster:
         """Return how many parts of a level the cluster has."""
         if level == "nvlink":
             if self.nvlink_trays is None:
-                raise ValueError("nvlink_trays must be given for failures of level 'nvlink', got None")
+                raise ValueError(
+                    "nvlink_trays must be given for failures of level 'nvlink', got None"
+                )
             return self.nodes * self.nvlink_trays
         return self.gpus // self.gpus_per_part(level)
 
@@ -116,9 +127,12 @@ class Cluster:
         """Return how many GPUs stop when one part of a level fails."""
         require_choice(LEVELS, level=level)
         nodes = {
-            "node": 1, "nvlink": 1, "switch": self.nodes_per_switch, "rack": self.nodes_per_rack,
+            "node": 1,
+            "nvlink": 1,
+            "switch": self.nodes_per_switch,
+            "rack": self.nodes_per_rack,
             "job": self.nodes,
-        }  # fmt: skip
+        }
         return {"gpu": 1, "tray": self.tray}.get(level) or nodes[level] * self.gpus_per_node
 
 
@@ -172,7 +186,8 @@ def cluster(name: str, gpus: int) -> Cluster:
         nodes=gpus // node,
         gpus_per_node=node,
         accelerator=accelerator(row["accelerator"]),
-        network_bandwidth=float(row["network_gbit"]) * GBIT * node / int(row["gpus_per_node"]),  # its share
+        # its share
+        network_bandwidth=float(row["network_gbit"]) * GBIT * node / int(row["gpus_per_node"]),
         name=name,
         gpus_per_tray=tray if tray < node else None,
         nvlink_trays=int(row["nvlink_trays"]) if row["nvlink_trays"] else None,

@@ -1,7 +1,7 @@
 """How often each kind of part interrupts a job: the failure table of one published run.
 
-What broke, how often, how many such parts there were, and how long they were watched. Counts are kept, never
-printed percentages.
+What broke, how often, how many such parts there were, and how long they were watched. Counts are
+kept, never printed percentages.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 # The published table names a category for every cause; this is the part that has to be repaired.
 _LEVEL_OF: Final = {
-    "GPU": "gpu", "host": "node", "maintenance": "node", "network": "switch", "dependency": "job",
+    "GPU": "gpu",
+    "host": "node",
+    "maintenance": "node",
+    "network": "switch",
+    "dependency": "job",
     "unknown": "job",
-}  # fmt: skip
+}
 
 
 def observed_rate(events: int, components: int, duration: float) -> float:
@@ -100,8 +104,9 @@ class ComponentRates:
     causes : tuple of ComponentRate
         One entry for each cause.
     gpus_per_node, gpus : int, optional
-        Of the run: GPUs of a node, which is a host, and of the whole job. With them the rates are carried
-        over per GPU (`carried`); where omitted, those of nodes and of the job stay as they are given.
+        Of the run: GPUs of a node, which is a host, and of the whole job. With them the rates are
+        carried over per GPU (`carried`); where omitted, those of nodes and of the job stay as they
+        are given.
 
     Examples
     --------
@@ -124,9 +129,9 @@ class ComponentRates:
     def carried(self, row: ComponentRate, cluster: Cluster) -> tuple[str, float]:
         """Return the level of a cause on another cluster and its rate per part [1/s]; per GPU it is kept.
 
-        A part with twice the GPUs behind it fails twice as often: a host (tray or node), what a node has of
-        the network and the rack, and the job as a whole. Where the run's GPUs are not known, and for GPUs
-        and NVLink switch trays, the rate stays.
+        A part with twice the GPUs behind it fails twice as often: a host (tray or node), what a
+        node has of the network and the rack, and the job as a whole. Where the run's GPUs are not
+        known, and for GPUs and NVLink switch trays, the rate stays.
         """
         level, width, known = row.level, 1, self.gpus if row.level == "job" else self.gpus_per_node
         if row.level == "node" and cluster.tray < cluster.gpus_per_node:
@@ -144,7 +149,9 @@ class ComponentRates:
     def share(self, *, category: str | None = None, cause: str | None = None) -> float:
         """Return the share of all interruptions that a category or a single cause accounts for."""
         if (category is None) == (cause is None):
-            raise ValueError(f"category or cause must be given, got category={category!r}, cause={cause!r}")
+            raise ValueError(
+                f"category or cause must be given, got category={category!r}, cause={cause!r}"
+            )
         if cause is not None:
             require_choice(tuple(row.cause for row in self.causes), cause=cause)
             return sum(row.events for row in self.causes if row.cause == cause) / self.events
@@ -154,12 +161,13 @@ class ComponentRates:
     def with_job_failures(self, times: float) -> ComponentRates:
         """The same table with failures of the job itself so many times as often.
 
-        A table says how often one job failed as a whole. That another job fails so in proportion to its GPUs
-        (`carried`) is a rule and no finding; this asks what follows from another.
+        A table says how often one job failed as a whole. That another job fails so in proportion to
+        its GPUs (`carried`) is a rule and no finding; this asks what follows from another.
         """
         require_real(times=times, above=0, at_most=1e9)
         causes = tuple(
-            replace(row, duration=row.duration / times) if row.level == "job" else row for row in self.causes
+            replace(row, duration=row.duration / times) if row.level == "job" else row
+            for row in self.causes
         )
         return replace(self, causes=causes)
 
@@ -190,8 +198,8 @@ def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
     Returns
     -------
     ComponentRates
-        Causes filed under "dependency" and "unknown" are those of the job itself. Llama Team, "The Llama 3
-        Herd of Models", arXiv:2407.21783, table 5.
+        Causes filed under "dependency" and "unknown" are those of the job itself. Llama Team, "The
+        Llama 3 Herd of Models", arXiv:2407.21783, table 5.
 
     Examples
     --------
@@ -201,9 +209,14 @@ def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
     rows = facts("training-reliability")
     run = rows["L3-001"].inputs
     cluster = Cluster(nodes=int(run["nodes"]), nodes_per_switch=nodes_per_switch)
-    causes = tuple(_cause(rows[f"L3-{number:03d}"], cluster, float(run["time"])) for number in range(10, 28))
+    causes = tuple(
+        _cause(rows[f"L3-{number:03d}"], cluster, float(run["time"])) for number in range(10, 28)
+    )
     return ComponentRates(
-        source=rows["L3-010"].source, causes=causes, gpus_per_node=cluster.gpus_per_node, gpus=cluster.gpus
+        source=rows["L3-010"].source,
+        causes=causes,
+        gpus_per_node=cluster.gpus_per_node,
+        gpus=cluster.gpus,
     )
 
 

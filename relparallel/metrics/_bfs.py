@@ -1,10 +1,11 @@
 """Breadth-first search from 512 sources at once: one bit per source, one row of eight 64-bit words per node.
 
-Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015, with bottom-up levels:
-a node gathers what the neighbours have seen that something new reached in the last level. A row is one value
-of the compiler (a vector of eight words), so that it is read, joined and counted by a few instructions. Plain
-loops over the words took 1.1 times as long on BCubes, fat-trees and Slim Flies, 1.5 on a Jellyfish of 100,000
-hosts, and 1.4 to 2 on DCells, FiConns and tori, in turn on one core.
+Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015, with
+bottom-up levels: a node gathers what the neighbours have seen that something new reached in the
+last level. A row is one value of the compiler (a vector of eight words), so that it is read, joined
+and counted by a few instructions. Plain loops over the words took 1.1 times as long on BCubes,
+fat-trees and Slim Flies, 1.5 on a Jellyfish of 100,000 hosts, and 1.4 to 2 on DCells, FiConns and
+tori, in turn on one core.
 """
 
 from typing import Any
@@ -83,7 +84,9 @@ def _store(_, rows, v, row):  # type: ignore[no-untyped-def]
     """Write row v of an array [n, 8]."""
 
     def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        builder.store(arguments[2], _pointer(context, builder, signature.args[0], *arguments[:2]), align=8)
+        builder.store(
+            arguments[2], _pointer(context, builder, signature.args[0], *arguments[:2]), align=8
+        )
         return context.get_dummy_value()
 
     return types.void(rows, v, row), build
@@ -148,7 +151,8 @@ def _gather(v, indptr, indices, sends, seen):  # type: ignore[no-untyped-def]
 def _search(indptr, indices, transit, relays, weight, sources):  # type: ignore[no-untyped-def]
     n = indptr.size - 1
     seen, everything = np.zeros((n, WORDS), dtype=np.uint64), np.zeros((1, WORDS), dtype=np.uint64)
-    after = np.zeros_like(seen)  # a level; rows of nodes that are done, and send no more, may be out of date
+    # a level; rows of nodes that are done, and send no more, may be out of date
+    after = np.zeros_like(seen)
     sends, arrived = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
     done = np.zeros(n, dtype=np.bool_)
     done[relays] = True

@@ -1,7 +1,7 @@
 """Local search for a cheap halving of the hosts: single moves with a memory (Fiduccia and Mattheyses).
 
-Hosts move so that the halves stay within two of each other, switches move freely. A pass moves every node
-once, best gain first, and goes back to the cheapest halving that it met.
+Hosts move so that the halves stay within two of each other, switches move freely. A pass moves
+every node once, best gain first, and goes back to the cheapest halving that it met.
 """
 
 import math
@@ -25,7 +25,9 @@ def cheapest_halving(t: Topology) -> int:
     cables = np.tile(t.multiplicity, 2)[np.argsort(np.concatenate([u * n + v, v * n + u]))]
     passes = 20 if len(t.edges) < 10**5 else 4
     halvings = (_placed(t, order) for order in _orders(t))
-    return min(int(_refine(t.indptr, t.indices, cables, t.endpoint, side, passes)) for side in halvings)
+    return min(
+        int(_refine(t.indptr, t.indices, cables, t.endpoint, side, passes)) for side in halvings
+    )
 
 
 def _orders(t: Topology) -> Iterator[IntArray]:
@@ -42,9 +44,9 @@ def _orders(t: Topology) -> Iterator[IntArray]:
     )
     starts = int(np.clip(10**5 // len(t.edges), 1, 12))
     for start in t.hosts[np.linspace(0, t.num_hosts - 1, starts).astype(np.int64)]:
-        found = scipy.sparse.csgraph.breadth_first_order(graph, start, return_predecessors=False).astype(
-            np.int64
-        )
+        found = scipy.sparse.csgraph.breadth_first_order(
+            graph, start, return_predecessors=False
+        ).astype(np.int64)
         near = found[t.endpoint[found]]
         yield np.concatenate([near, np.setdiff1d(t.hosts, near)])
 
@@ -82,7 +84,9 @@ def _modes(t: Topology) -> FloatArray:
     """Eigenvectors of the Laplacian matrix on the hosts, the switches eliminated; slow ones first."""
     (u, v), part = t.edges.T, parts(t.edges, t.num_nodes)
     laplacian = np.diag(t.degrees.astype(np.float64))
-    np.subtract.at(laplacian, (np.concatenate([u, v]), np.concatenate([v, u])), np.tile(t.multiplicity, 2))
+    np.subtract.at(
+        laplacian, (np.concatenate([u, v]), np.concatenate([v, u])), np.tile(t.multiplicity, 2)
+    )
     h, s = t.hosts, t.switches[np.isin(part[t.switches], part[t.hosts])]
     inner = laplacian[np.ix_(h, h)]
     if s.size:
@@ -132,7 +136,12 @@ def _pass(indptr, indices, cables, endpoint, side, widest):  # type: ignore[no-u
     gain, kind = np.zeros(n, dtype=np.int64), np.full(n, 2, dtype=np.int64)
     bucket, top = np.full(3 * width, -1), np.full(3, width - 1)
     following, before = np.full(n, -1), np.full(n, -1)
-    moved, order, excess, hosts = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64), np.int64(0), 0
+    moved, order, excess, hosts = (
+        np.zeros(n, dtype=np.bool_),
+        np.empty(n, dtype=np.int64),
+        np.int64(0),
+        0,
+    )
     for v in range(n):
         if endpoint[v]:
             kind[v] = 1 if side[v] else 0

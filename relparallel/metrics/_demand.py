@@ -18,9 +18,10 @@ MATCHED: Final = 4096  #: most senders of a longest matching: the assignment tak
 class Problem:
     """A network and its traffic, up to symmetry.
 
-    Row i of ``demand`` [roots, n] is what the i-th of ``roots`` sends to every node; ``scale`` nodes send
-    alike. ``node_class`` and ``arc_class`` number what proved symmetries of the network and of the traffic
-    carry into each other, turning all flows round among them; without any, everything is alone.
+    Row i of ``demand`` [roots, n] is what the i-th of ``roots`` sends to every node; ``scale``
+    nodes send alike. ``node_class`` and ``arc_class`` number what proved symmetries of the network
+    and of the traffic carry into each other, turning all flows round among them; without any,
+    everything is alone.
     """
 
     net: Network
@@ -39,7 +40,8 @@ class Problem:
 def all_to_all(t: Topology, net: Network) -> Problem:
     """The same from every host to every other, from one node of every orbit.
 
-    Where each sender is alone, what it sends to later nodes counts twice: the way back is the way there.
+    Where each sender is alone, what it sends to later nodes counts twice: the way back is the way
+    there.
     """
     hosts, arcs = net.weight.sum(), np.arange(net.head.size)
     whole = hosts == t.num_hosts  # a share of the hosts has no symmetry
@@ -80,7 +82,8 @@ def longest_matching(t: Topology, net: Network) -> Problem:
     ends = senders if alike else np.repeat(senders, many)
     if ends.size > MATCHED:
         raise ValueError(
-            f"traffic must not be 'longest_matching' above {MATCHED} senders, got {ends.size} in {t!r}"
+            f"traffic must not be 'longest_matching' above {MATCHED} senders, got {ends.size} in "
+            f"{t!r}"
         )
     hops = distances(net.indptr, net.head, net.transit, np.ones(net.head.size), senders)[:, senders]
     row = np.searchsorted(senders, ends)

@@ -1,10 +1,10 @@
 """Largest concurrent flow by linear programming, exact and certified by its dual.
 
-Traffic is aggregated by sender: one flow variable for each sender and arc. Where symmetry is proved one
-sender stands for its orbit, capacity holds for orbits of arcs (the mean over the group of any flow is a
-flow), and the arcs of one sender are joined when colour refinement from it cannot tell them apart (in an
-equitable partition the mean over a class keeps conservation: Grohe et al., "Dimension reduction via colour
-refinement", ESA 2014).
+Traffic is aggregated by sender: one flow variable for each sender and arc. Where symmetry is proved
+one sender stands for its orbit, capacity holds for orbits of arcs (the mean over the group of any
+flow is a flow), and the arcs of one sender are joined when colour refinement from it cannot tell
+them apart (in an equitable partition the mean over a class keeps conservation: Grohe et al.,
+"Dimension reduction via colour refinement", ESA 2014).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from relparallel.topology.symmetry import refine_colours
 class Commodity:
     """What one root sends: cells of nodes, of which cell ``source`` is the root alone, and classes of arcs.
 
-    ``row`` is the class of arcs whose capacity a variable uses, ``demand`` what each cell receives in all,
-    ``scale`` how many nodes send alike.
+    ``row`` is the class of arcs whose capacity a variable uses, ``demand`` what each cell receives
+    in all, ``scale`` how many nodes send alike.
     """
 
     tail: IntArray

@@ -1,7 +1,8 @@
 """The arcs that traffic uses: both directions of every living pair of joined nodes, in units of a host link.
 
-Hosts that do not forward and have the same neighbours, cables and capacities are *twins*: one of them stands
-for the class, with the cables of all. Exchanging twins changes nothing else, so all of them carry the same.
+Hosts that do not forward and have the same neighbours, cables and capacities are *twins*: one of
+them stands for the class, with the cables of all. Exchanging twins changes nothing else, so all of
+them carry the same.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 class Network:
     """One node for each class of twins, one arc for each direction of a pair, sorted by tail, then head.
 
-    ``member[v]`` is the node that stands for v, ``origin`` the first that it stands for, ``weight`` the hosts
-    of a node that live; ``cables`` and ``capacity`` (in host links) are of all cables between two classes.
+    ``member[v]`` is the node that stands for v, ``origin`` the first that it stands for, ``weight``
+    the hosts of a node that live; ``cables`` and ``capacity`` (in host links) are of all cables
+    between two classes.
     """
 
     indptr: IntArray
@@ -48,7 +50,8 @@ def network(t: Topology, weight: FloatArray, cables: IntArray) -> Network:
     """Arcs of the living cables; ``weight`` is 1 at the living hosts and 0 elsewhere."""
     tail, head, number, capacity = _arcs(t, cables)
     starts = np.searchsorted(tail, np.arange(t.num_nodes + 1))
-    rows = np.column_stack([head, number.view(np.int64), capacity.view(np.int64)])  # bits of the floats
+    # bits of the floats
+    rows = np.column_stack([head, number.view(np.int64), capacity.view(np.int64)])
     candidates = (weight > 0) & ~t.transit & (np.diff(starts) > 0)
     stands = first_twins(starts, rows, t.transit, candidates)
     size = np.bincount(stands, minlength=t.num_nodes).astype(np.float64)
@@ -113,7 +116,11 @@ def arcs_of(t: Topology, alive: BoolArray) -> tuple[FloatArray, IntArray]:
 def require_alive(t: Topology, alive: BoolArray | None) -> BoolArray:
     """Return the state of nodes and pairs; everything lives by default."""
     size = t.num_nodes + len(t.edges)
-    return np.ones(size, dtype=bool) if alive is None else flags("alive", alive, size, "nodes, then edges")
+    return (
+        np.ones(size, dtype=bool)
+        if alive is None
+        else flags("alive", alive, size, "nodes, then edges")
+    )
 
 
 def require_hosts(topology: Topology | nx.Graph[Any]) -> Topology:

@@ -1,7 +1,7 @@
 """Traffic over shortest paths, one destination at a time: counted in hops (ECMP) or along given lengths.
 
-Brandes, "A faster algorithm for betweenness centrality", 2001: search from the destination, then push the
-traffic from the farthest nodes inwards.
+Brandes, "A faster algorithm for betweenness centrality", 2001: search from the destination, then
+push the traffic from the farthest nodes inwards.
 """
 
 from heapq import heappop, heappush
@@ -14,9 +14,10 @@ import numpy as np
 def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, against):  # type: ignore[no-untyped-def]
     """What all nodes send to each root, split over all shortest paths; returns the traffic that arrived.
 
-    Node v sends ``weight[v]`` times the root's ``scale``. ``by_paths`` splits evenly over the paths, else at
-    every node evenly over the next cables. Adds to ``against`` of every arc what runs from its head to its
-    tail: the search leaves the root, the traffic comes back over the arcs that it used.
+    Node v sends ``weight[v]`` times the root's ``scale``. ``by_paths`` splits evenly over the
+    paths, else at every node evenly over the next cables. Adds to ``against`` of every arc what
+    runs from its head to its tail: the search leaves the root, the traffic comes back over the arcs
+    that it used.
     """
     n = indptr.size - 1
     distance, order = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
@@ -103,9 +104,9 @@ def route(  # type: ignore[no-untyped-def]
 ):
     """Add to ``load`` the demand of every root, on paths about as short as the shortest.
 
-    Row i of ``demand`` is what roots[i] sends to every node. Where an arc makes a path longer by x than the
-    shortest, it takes a share in proportion to capacity x exp(-x / softness). Returns the sum of demand times
-    shortest distance, infinite where a demand has no path.
+    Row i of ``demand`` is what roots[i] sends to every node. Where an arc makes a path longer by x
+    than the shortest, it takes a share in proportion to capacity x exp(-x / softness). Returns the
+    sum of demand times shortest distance, infinite where a demand has no path.
     """
     n = indptr.size - 1
     distance, order, rank = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)

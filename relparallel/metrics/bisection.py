@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 Method = Literal["auto", "exact", "bracket"]
 
-_SMALL: Final = 48  # hosts and, times six, nodes and joined pairs: the integer program takes about a second
+# hosts and, times six, nodes and joined pairs: the integer program takes about a second
+_SMALL: Final = 48
 _BRANCHES: Final = 2000  # nodes of the search tree before "auto" gives up
 _VISITS: Final = 10**9  # arcs that the routing may look at
-_SLACK: Final = 1e-6  # relative rounding error that a bound may carry, far below the step of one cable
+# relative rounding error that a bound may carry, far below the step of one cable
+_SLACK: Final = 1e-6
 
 
 def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") -> Estimate:
@@ -37,40 +39,42 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     Parameters
     ----------
     topology : Topology or networkx.Graph
-        Of a graph every node is a host. Parallel cables count singly. Halves of an odd number of hosts
-        differ by one; switches stand where it is cheapest.
+        Of a graph every node is a host. Parallel cables count singly. Halves of an odd number of
+        hosts differ by one; switches stand where it is cheapest.
     method : {"auto", "exact", "bracket"}, optional
-        "auto" takes the closed form of the design where one is known, the network is still wired so and no
-        halving beats it, then the integer program where the network is small, else the bracket. "exact"
-        solves the integer program whatever its size, which may take very long; "bracket" never does.
+        "auto" takes the closed form of the design where one is known, the network is still wired so
+        and no halving beats it, then the integer program where the network is small, else the
+        bracket. "exact" solves the integer program whatever its size, which may take very long;
+        "bracket" never does.
 
     Returns
     -------
     Estimate
-        In cables. Not exact: ``value`` and ``upper`` belong to a halving that was constructed, ``lower`` is
-        proved.
+        In cables. Not exact: ``value`` and ``upper`` belong to a halving that was constructed,
+        ``lower`` is proved.
 
     Notes
     -----
-    Lower bounds: ceil(N/2) floor(N/2) over the load of the busiest cable when every ordered pair of hosts
-    sends one unit over its shortest paths; and, in trees, floor(N/2) over that load when every host sends one
-    unit to all top switches alike. Upper bound: moves after Fiduccia and Mattheyses from several starts.
-    Integer program: one variable per node and joined pair, hosts 0 or 1, at least the lower bound and less
-    than the upper.
+    Lower bounds: ceil(N/2) floor(N/2) over the load of the busiest cable when every ordered pair of
+    hosts sends one unit over its shortest paths; and, in trees, floor(N/2) over that load when
+    every host sends one unit to all top switches alike. Upper bound: moves after Fiduccia and
+    Mattheyses from several starts. Integer program: one variable per node and joined pair, hosts 0
+    or 1, at least the lower bound and less than the upper.
 
-    The second bound: every node splits what it has evenly over its cables towards the top. If each top switch
-    gets the same share from every host, the smaller half A of the hosts can send one unit each to the other
-    half B by way of the top: up as all hosts do, down the same way backwards. No cable then carries more than
-    the busiest does with all hosts sending, L, in either direction, so that at least A/L cables lie between
-    the halves. Hosts that meet at switches with no way up, such as those of NVLink, first spread what they
-    send over all hosts there, and what they receive comes the same way: a host sends 2 units at most to these
-    switches, and takes 2 at most.
+    The second bound: every node splits what it has evenly over its cables towards the top. If each
+    top switch gets the same share from every host, the smaller half A of the hosts can send one
+    unit each to the other half B by way of the top: up as all hosts do, down the same way
+    backwards. No cable then carries more than the busiest does with all hosts sending, L, in either
+    direction, so that at least A/L cables lie between the halves. Hosts that meet at switches with
+    no way up, such as those of NVLink, first spread what they send over all hosts there, and what
+    they receive comes the same way: a host sends 2 units at most to these switches, and takes 2 at
+    most.
 
     References
     ----------
-    Fiduccia, Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982; Leighton, Rao,
-    "Multicommodity max-flow min-cut theorems", 1999; Valiant, "A scheme for fast parallel communication",
-    SIAM J. Computing 1982.
+    Fiduccia, Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982;
+    Leighton, Rao, "Multicommodity max-flow min-cut theorems", 1999; Valiant, "A scheme for fast
+    parallel communication", SIAM J. Computing 1982.
 
     Examples
     --------
@@ -92,12 +96,15 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
         lower, upper = _solved(t, lower, upper, None if method == "exact" else _BRANCHES)
     if lower == upper:
         return exactly(upper, "integer program")
-    return Estimate(value=upper, lower=lower, upper=upper, method="bounds and local search", exact=False)
+    return Estimate(
+        value=upper, lower=lower, upper=upper, method="bounds and local search", exact=False
+    )
 
 
 def _lower(t: Topology) -> int:
     """Largest of the proved bounds, rounded up to a whole cable."""
-    joined = np.unique(parts(t.edges, t.num_nodes)[t.hosts]).size == 1  # a cable lies between any two halves
+    # a cable lies between any two halves
+    joined = np.unique(parts(t.edges, t.num_nodes)[t.hosts]).size == 1
     return math.ceil(max(float(joined), _up_down(t), _routed(t)) * (1 - _SLACK) - _SLACK)
 
 
@@ -134,7 +141,11 @@ def _up_down(t: Topology) -> float:
     alike = np.array_equal(number[t.hosts], number[group[t.hosts]])
     if not alike or np.unique(_shares(group[tail], head, cables, level)[group[t.hosts]]).size > 1:
         return 0.0
-    return t.num_hosts // 2 / max(inner, _busiest(t.endpoint.astype(np.float64), tail, head, cables, level))
+    return (
+        t.num_hosts
+        // 2
+        / max(inner, _busiest(t.endpoint.astype(np.float64), tail, head, cables, level))
+    )
 
 
 def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
@@ -151,9 +162,9 @@ def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
         return own, 0.0  # not every host at every switch, by as many cables
     first = np.full(hosts.size, t.num_nodes)
     np.minimum.at(first, part[t.hosts], t.hosts)
-    least = np.bincount(np.concatenate(ends), weights=np.tile(cables[inside], 2), minlength=t.num_nodes)[
-        t.hosts
-    ]
+    least = np.bincount(
+        np.concatenate(ends), weights=np.tile(cables[inside], 2), minlength=t.num_nodes
+    )[t.hosts]
     return np.where(t.endpoint, first[part], own), 2.0 / float(least[least > 0].min())
 
 
@@ -182,7 +193,9 @@ def _shares(tail: IntArray, head: IntArray, cables: FloatArray, level: IntArray)
     return kind
 
 
-def _busiest(sent: FloatArray, tail: IntArray, head: IntArray, cables: FloatArray, level: IntArray) -> float:
+def _busiest(
+    sent: FloatArray, tail: IntArray, head: IntArray, cables: FloatArray, level: IntArray
+) -> float:
     """Load of the busiest cable when every host sends one unit up."""
     number = np.bincount(tail, weights=cables, minlength=sent.size)
     load = 0.0
@@ -220,6 +233,8 @@ def _solved(t: Topology, lower: int, upper: int, branches: int | None) -> tuple[
     if found.status == 2:  # no halving below the upper bound
         return upper, upper
     bound = found.mip_dual_bound
-    proved = lower if bound is None or not np.isfinite(bound) else max(lower, math.ceil(bound - 1e-5))
+    proved = (
+        lower if bound is None or not np.isfinite(bound) else max(lower, math.ceil(bound - 1e-5))
+    )
     best = upper if found.x is None else round(found.fun)
     return min(proved, best), best

@@ -2,12 +2,12 @@
 
 The unit is a host link: the slowest cable of a host. Letters of the papers: ``N`` hosts.
 
-Any mixture of routings is a flow: its largest load bounds the throughput from below. Any prices of the arcs
-bound it from above: the price of all capacity over the price of all demand on its cheapest paths (Shahrokhi
-and Matula, JACM 1990). Rounds of routing and pricing close the gap, as in Garg and Koenemann, SIAM J.
-Computing 2007, here accelerated: traffic takes softly the cheapest paths, prices follow the accumulated load
-by Nesterov's method for smoothed problems (Math. Programming 2005), with a restart at the best prices
-whenever the bound gets worse.
+Any mixture of routings is a flow: its largest load bounds the throughput from below. Any prices of
+the arcs bound it from above: the price of all capacity over the price of all demand on its cheapest
+paths (Shahrokhi and Matula, JACM 1990). Rounds of routing and pricing close the gap, as in Garg and
+Koenemann, SIAM J. Computing 2007, here accelerated: traffic takes softly the cheapest paths, prices
+follow the accumulated load by Nesterov's method for smoothed problems (Math. Programming 2005),
+with a restart at the best prices whenever the bound gets worse.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Traffic = Literal["all_to_all", "permutation", "longest_matching"]
 FLOWS: Final = 80_000  #: most variables of a linear program: a few seconds
 CLOSE: Final = 1e-6  #: relative distance of the dual bound at which a value counts as exact
 _ROUNDS: Final = 1000  # most rounds
-_VISITS: Final = 6e9  # most visits of arcs, about a minute; the bounds hold whenever the rounds stop
+# most visits of arcs, about a minute; the bounds hold whenever the rounds stop
+_VISITS: Final = 6e9
 _SOFTNESS: Final = 0.03  # at first, in mean prices; halved when a stage ends
 _STAGE: Final = 100  # rounds of the first stage; half as many again in the next
 _WORSE: Final = 1.02  # a bound so many times the best of the stage halves the step
@@ -56,28 +57,30 @@ def concurrent_flow(
     topology : Topology or networkx.Graph
         Of a graph every node is a host. A node without ``transit`` is passed through by no path.
     traffic : {"all_to_all", "permutation", "longest_matching"}, optional
-        Every host sends 1/(N-1) to each of the others; or all to a single one, in a random cyclic order; or
-        to a single one such that the hops between them add up to the most.
+        Every host sends 1/(N-1) to each of the others; or all to a single one, in a random cyclic
+        order; or to a single one such that the hops between them add up to the most.
     share : float, optional
         Share of the hosts that take part, at least two of them; the others stay silent.
     rng : numpy.random.Generator, optional
         Required for a permutation and for a share below 1.
     gap : float, optional
-        Relative distance of the bounds at which the approximation of a large network stops; a wide one gives
-        quick bounds.
+        Relative distance of the bounds at which the approximation of a large network stops; a wide
+        one gives quick bounds.
 
     Returns
     -------
     Estimate
-        Exact where the dual bound is met, otherwise the proved bounds with the lower one, which a routing
-        attains, as the value. 0 where a path is missing, infinite where no traffic leaves a switch.
+        Exact where the dual bound is met, otherwise the proved bounds with the lower one, which a
+        routing attains, as the value. 0 where a path is missing, infinite where no traffic leaves a
+        switch.
 
     Notes
     -----
-    A host that hangs on a single switch counts there and its own cable does not limit it, as in topobench;
-    so the value can pass 1. Linear program with one variable for each sender and arc, reduced by proved
-    symmetry; above 80,000 variables rounds of routing and pricing. Whatever was computed is checked against
-    the bound of the prices: capacity x price / (demand x cheapest path).
+    A host that hangs on a single switch counts there and its own cable does not limit it, as in
+    topobench; so the value can pass 1. Linear program with one variable for each sender and arc,
+    reduced by proved symmetry; above 80,000 variables rounds of routing and pricing. Whatever was
+    computed is checked against the bound of the prices: capacity x price / (demand x cheapest
+    path).
 
     References
     ----------
@@ -126,7 +129,9 @@ def _solved(problem: Problem, gap: float) -> Estimate:
     blocks = commodities(problem, FLOWS)
     if not blocks:
         lower, upper = bracket(problem, gap)
-        return Estimate(value=lower, lower=lower, upper=upper, method="routing and pricing", exact=False)
+        return Estimate(
+            value=lower, lower=lower, upper=upper, method="routing and pricing", exact=False
+        )
     flows = sum(block.tail.size for block in blocks)
     value, price = solve(problem, blocks)
     upper = routed(problem, price, CLOSE)[1]
@@ -134,7 +139,9 @@ def _solved(problem: Problem, gap: float) -> Estimate:
     method = f"linear program{over}, {flows} flows"
     if abs(upper - value) <= CLOSE * value:
         return exactly(value, f"{method}, dual bound met")
-    return Estimate(value=value, lower=min(value, upper), upper=max(value, upper), method=method, exact=False)
+    return Estimate(
+        value=value, lower=min(value, upper), upper=max(value, upper), method=method, exact=False
+    )
 
 
 def bracket(problem: Problem, gap: float) -> tuple[float, float]:
@@ -171,7 +178,9 @@ def routed(problem: Problem, price: FloatArray, softness: float) -> tuple[FloatA
     price = np.maximum(price, _FLOOR * price.max())
     worth = float((price * net.capacity).sum())
     static = (net.indptr, net.head, net.reverse, net.transit, price, net.capacity)
-    travelled = route(*static, problem.roots, sent, softness * worth / float(net.capacity.sum()), load)
+    travelled = route(
+        *static, problem.roots, sent, softness * worth / float(net.capacity.sum()), load
+    )
     mean = np.bincount(problem.arc_class, weights=load) / np.bincount(problem.arc_class)
     return mean[problem.arc_class], worth / travelled
 

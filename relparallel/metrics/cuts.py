@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def edge_connectivity(
-    topology: Topology | nx.Graph[Any], source: Hashable | None = None, target: Hashable | None = None
+    topology: Topology | nx.Graph[Any],
+    source: Hashable | None = None,
+    target: Hashable | None = None,
 ) -> Estimate:
     """Smallest number of cables whose loss separates source from target; or any two nodes, if both are None.
 
@@ -35,8 +37,8 @@ def edge_connectivity(
 
     Notes
     -----
-    One maximum flow (Dinic) for a pair. For the whole, one flow from a forwarding node to every other is
-    enough: what is not separated from it is joined through it.
+    One maximum flow (Dinic) for a pair. For the whole, one flow from a forwarding node to every
+    other is enough: what is not separated from it is joined through it.
 
     Examples
     --------
@@ -81,7 +83,10 @@ def reaches_all(t: Topology, first: int) -> bool:
     """Whether a forwarding node has a path to every other node."""
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
     arcs = t.transit[tail]
-    graph = scipy.sparse.csr_array((np.ones(arcs.sum()), (tail[arcs], head[arcs])), shape=(t.num_nodes,) * 2)
+    graph = scipy.sparse.csr_array(
+        (np.ones(arcs.sum()), (tail[arcs], head[arcs])), shape=(t.num_nodes,) * 2
+    )
     return bool(
-        scipy.sparse.csgraph.breadth_first_order(graph, first, return_predecessors=False).size == t.num_nodes
+        scipy.sparse.csgraph.breadth_first_order(graph, first, return_predecessors=False).size
+        == t.num_nodes
     )

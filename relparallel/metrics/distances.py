@@ -1,7 +1,7 @@
 """How far hosts are apart: the distribution of hops over all ordered pairs of different hosts.
 
-*Hops* are links, or, as the papers of server-centric networks count, servers: there a switch and its two
-cables make one hop, and a direct cable between two servers makes one.
+*Hops* are links, or, as the papers of server-centric networks count, servers: there a switch and
+its two cables make one hop, and a direct cable between two servers makes one.
 """
 
 from __future__ import annotations
@@ -92,18 +92,18 @@ def hop_statistics(
     topology : Topology or networkx.Graph
         Of a graph every node is a host. A node without ``transit`` is passed through by no path.
     hops : {"links", "servers"}, optional
-        What a hop is. "servers" counts a switch with its two cables as one hop; no cable may then join two
-        switches.
+        What a hop is. "servers" counts a switch with its two cables as one hop; no cable may then
+        join two switches.
     endpoints : {"hosts", "switches", "nodes"}, optional
         Between which nodes.
     sources : int, optional
-        Number of start nodes drawn without replacement, at least 2, for networks too large to measure from
-        all; distances are then exact from those to all.
+        Number of start nodes drawn without replacement, at least 2, for networks too large to
+        measure from all; distances are then exact from those to all.
     rng : numpy.random.Generator, optional
         Required with ``sources``.
     symmetry : bool, optional
-        Search from one endpoint of every orbit of the proved symmetries (`topology.orbits`); without any,
-        as usual. The answer is the same.
+        Search from one endpoint of every orbit of the proved symmetries (`topology.orbits`);
+        without any, as usual. The answer is the same.
 
     Returns
     -------
@@ -112,10 +112,10 @@ def hop_statistics(
 
     Notes
     -----
-    Bit-parallel breadth-first search, O(n m / 512) words. Endpoints with the same neighbours stand for each
-    other (they are never neighbours of each other), which leaves 1,152 of the 27,648 hosts of a fat-tree of
-    48-port switches; this is exact. The standard error of a sample compares groups of sources (ratio
-    estimate, finite population).
+    Bit-parallel breadth-first search, O(n m / 512) words. Endpoints with the same neighbours stand
+    for each other (they are never neighbours of each other), which leaves 1,152 of the 27,648 hosts
+    of a fat-tree of 48-port switches; this is exact. The standard error of a sample compares groups
+    of sources (ratio estimate, finite population).
 
     References
     ----------
@@ -155,7 +155,9 @@ def _relays(t: Topology, hops: Hops, endpoints: Endpoints) -> IntArray:
     if endpoints != "hosts":
         raise ValueError(f"endpoints must be 'hosts' where hops are servers, got {endpoints!r}")
     if not t.endpoint[t.edges].any(axis=1).all():
-        raise ValueError(f"hops must be 'links' where a cable joins two switches ({t!r}), got {hops!r}")
+        raise ValueError(
+            f"hops must be 'links' where a cable joins two switches ({t!r}), got {hops!r}"
+        )
     return t.switches
 
 
@@ -240,13 +242,17 @@ def _ordered_pairs(chosen: BoolArray) -> int:
     return total * (total - 1)
 
 
-def _sampled(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops, starts: IntArray) -> HopStatistics:
+def _sampled(
+    t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops, starts: IntArray
+) -> HopStatistics:
     """Search from the given starts to all endpoints."""
     counts = count_levels(t.indptr, t.indices, t.transit, relays, chosen.astype(np.int64), starts)
     histogram = dict(enumerate(counts.sum(axis=1).tolist()))
     total = int(chosen.sum())
     error = _standard_error(counts) * (1 - starts.size / total) ** 0.5
-    return _statistics(histogram, starts.size * (total - 1), hops, exact=starts.size == total, error=error)
+    return _statistics(
+        histogram, starts.size * (total - 1), hops, exact=starts.size == total, error=error
+    )
 
 
 def _statistics(
@@ -256,7 +262,9 @@ def _statistics(
     if not found:
         raise ValueError("topology must join at least two endpoints by a path, got none joined")
     apart = pairs - sum(found.values())
-    return HopStatistics(histogram=found, unreachable=apart, hops=hops, exact=exact, standard_error=error)
+    return HopStatistics(
+        histogram=found, unreachable=apart, hops=hops, exact=exact, standard_error=error
+    )
 
 
 def _standard_error(counts: IntArray) -> float:

@@ -27,7 +27,9 @@ class Estimate(Result):
         if not self.lower <= self.value <= self.upper:
             raise ValueError(f"value must lie in [{self.lower}, {self.upper}], got {self.value}")
         if self.exact and self.lower != self.upper:
-            raise ValueError(f"exact must be False where lower {self.lower} < upper {self.upper}, got True")
+            raise ValueError(
+                f"exact must be False where lower {self.lower} < upper {self.upper}, got True"
+            )
 
     def __float__(self) -> float:
         return float(self.value)
@@ -36,7 +38,10 @@ class Estimate(Result):
         if self.exact:
             return f"Estimate({self.value:g}, exact, {self.method})"
         digits = 6 if math.isfinite(self.value) else 1
-        return f"Estimate({self.value:.{digits}g} in [{self.lower:.6g}, {self.upper:.6g}], {self.method})"
+        return (
+            f"Estimate({self.value:.{digits}g} in [{self.lower:.6g}, {self.upper:.6g}], "
+            f"{self.method})"
+        )
 
 
 def exactly(value: float, method: str) -> Estimate:

@@ -1,7 +1,7 @@
 """How much of all-to-all traffic every cable carries when hosts use all shortest paths (ECMP).
 
-Every ordered pair of hosts sends one unit. A cable's *load* in one direction is what passes through it over
-its capacity, in units of a host link. Letters of the papers: ``N`` hosts.
+Every ordered pair of hosts sends one unit. A cable's *load* in one direction is what passes through
+it over its capacity, in units of a host link. Letters of the papers: ``N`` hosts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class LinkLoad(Result):
 
     edges: IntArray  #: [m, 2] the joined nodes u < v
     flow: FloatArray  #: [m, 2] units from u to v and from v to u, over all parallel cables
-    capacity: FloatArray  #: [m] of the living cables in one direction [host links]; 0 where none lives
+    # : [m] of the living cables in one direction [host links]; 0 where none lives
+    capacity: FloatArray
     pairs: int  #: ordered pairs of living hosts that a path joins
     unreachable: int  #: the other pairs, which send nothing
 
@@ -46,7 +47,9 @@ class LinkLoad(Result):
     def load(self) -> FloatArray:
         """Flow over capacity, [m, 2]; 0 where no cable lives."""
         living = self.capacity > 0
-        return np.where(living[:, None], self.flow / np.where(living, self.capacity, 1.0)[:, None], 0.0)
+        return np.where(
+            living[:, None], self.flow / np.where(living, self.capacity, 1.0)[:, None], 0.0
+        )
 
     @property
     def maximum(self) -> float:
@@ -68,7 +71,9 @@ class LinkLoad(Result):
             "capacity": np.tile(self.capacity, 2),
             "load": self.load.T.ravel(),
         }
-        return pd.DataFrame(found).sort_values("load", ascending=False, kind="stable", ignore_index=True)
+        return pd.DataFrame(found).sort_values(
+            "load", ascending=False, kind="stable", ignore_index=True
+        )
 
     def _said(self) -> str:
         apart = f", {self.unreachable} pairs unreachable" if self.unreachable else ""
@@ -87,8 +92,8 @@ def ecmp_load(
     alive : bool array [n + m], optional
         Which nodes, then which rows of ``edges``, work; all by default.
     split : {"paths", "hops"}, optional
-        Evenly over all shortest paths, as edge betweenness counts; or at every node evenly over the cables
-        of all next hops, as switches hash.
+        Evenly over all shortest paths, as edge betweenness counts; or at every node evenly over the
+        cables of all next hops, as switches hash.
 
     Returns
     -------
@@ -97,14 +102,15 @@ def ecmp_load(
 
     Notes
     -----
-    One breadth-first search to every class of twin hosts, O(classes x m), or, in the intact network, to one
-    host of every orbit of proved symmetries, with the mean over each orbit of cables. The two splits agree
-    where paths branch alike, as in fat-trees and BCube, and differ in DCell.
+    One breadth-first search to every class of twin hosts, O(classes x m), or, in the intact
+    network, to one host of every orbit of proved symmetries, with the mean over each orbit of
+    cables. The two splits agree where paths branch alike, as in fat-trees and BCube, and differ in
+    DCell.
 
     References
     ----------
-    Brandes, "On variants of shortest-path betweenness centrality and their generic computation", Social
-    Networks 2008.
+    Brandes, "On variants of shortest-path betweenness centrality and their generic computation",
+    Social Networks 2008.
 
     Examples
     --------
@@ -126,7 +132,9 @@ def load_of(
     roots = np.flatnonzero(net.weight)
     classes, scale = roots.size, net.weight[roots]
     if symmetric:
-        roots, scale = min((roots, scale), _one_of_each_orbit(t, net), key=lambda some: some[0].size)
+        roots, scale = min(
+            (roots, scale), _one_of_each_orbit(t, net), key=lambda some: some[0].size
+        )
     static = (net.indptr, net.head.astype(np.int32), net.cables, net.transit, net.weight)
     against = np.zeros(net.head.size)
     joined = spread(*static, roots, scale, split == "paths", against)
@@ -136,7 +144,9 @@ def load_of(
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
     if roots.size < classes:  # the same traffic spread evenly over every orbit
         orbit = arc_orbits(t)
-        flow = (np.bincount(orbit.ravel(), weights=flow.ravel()) / np.bincount(orbit.ravel()))[orbit]
+        flow = (np.bincount(orbit.ravel(), weights=flow.ravel()) / np.bincount(orbit.ravel()))[
+            orbit
+        ]
     meeting = np.unique(net.tail[_meeting(net)])
     among = round(float((net.weight[meeting] * (net.weight[meeting] - 1)).sum()))
     hosts, pairs = int(weight.sum()), round(joined) + among

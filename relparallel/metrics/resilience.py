@@ -1,7 +1,8 @@
 """What failures leave of a network: how many pairs of hosts, and how many hosts, still reach each other.
 
-Two hosts are *joined* where a path of working cables and working, forwarding nodes connects them; a host that
-fails is joined to none. All shares are of the hosts, or pairs of hosts, of the intact network.
+Two hosts are *joined* where a path of working cables and working, forwarding nodes connects them; a
+host that fails is joined to none. All shares are of the hosts, or pairs of hosts, of the intact
+network.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Survival(Result):
     """What one set of failures leaves."""
 
     pairs: float  #: share of the pairs of hosts that are joined
-    accessible: float  #: share of the hosts in the largest set that one connected part of the network joins
+    # : share of the hosts in the largest set that one connected part of the network joins
+    accessible: float
 
 
 def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
@@ -48,8 +50,9 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
 
     Notes
     -----
-    Connected parts of the forwarding nodes, then the parts that each host touches; hosts that touch the same
-    parts are counted together. O(n + m) but for networks of many parts and hosts that touch several.
+    Connected parts of the forwarding nodes, then the parts that each host touches; hosts that touch
+    the same parts are counted together. O(n + m) but for networks of many parts and hosts that
+    touch several.
 
     Examples
     --------
@@ -65,7 +68,9 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
     host, part = _touched(t, nodes, edges)
     joined = _joined_pairs(t, edges, host, part)
     largest = int(np.bincount(part).max()) if part.size else int(nodes[t.hosts].any())
-    return Survival(pairs=joined / (t.num_hosts * (t.num_hosts - 1)), accessible=largest / t.num_hosts)
+    return Survival(
+        pairs=joined / (t.num_hosts * (t.num_hosts - 1)), accessible=largest / t.num_hosts
+    )
 
 
 def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, IntArray]:

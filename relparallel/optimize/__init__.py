@@ -2,12 +2,13 @@
 
 Where to begin, by what is chosen:
 
-- How to split and run a training job: `joint` (of strategies whose speed is computed, or was measured).
+- How to split and run a training job: `joint` (of strategies whose speed is computed, or was
+  measured).
 - Where to keep copies of checkpoints: `place_replicas`.
 - The cheapest links that are reliable enough: `reliable_network`.
 
-The planners, packings and fabrics of the literature are in ``relparallel.book``. Most results carry the
-``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
+The planners, packings and fabrics of the literature are in ``relparallel.book``. Most results carry
+the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """
 
 import lazy_loader

@@ -1,4 +1,7 @@
 from .joint_plans import joint as joint
 from .joint_report import in_degrees as in_degrees
 from .reliable_network import reliable_network as reliable_network
-from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
+from .replica_placement import (
+    ReplicaPlacement as ReplicaPlacement,
+    place_replicas as place_replicas,
+)

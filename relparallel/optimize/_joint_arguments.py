@@ -69,14 +69,18 @@ def networks_of(
     named = _named(network)
     machines = clusters * len(named) if len(clusters) == 1 else clusters
     if len(machines) != len(named):
-        raise ValueError(f"network must be one for each of {len(clusters)} clusters, got {len(named)}")
+        raise ValueError(
+            f"network must be one for each of {len(clusters)} clusters, got {len(named)}"
+        )
     found = []
     for machine, (name, one) in zip(machines, named.items(), strict=True):
         if one is None:
             found.append((machine, Fabric(name=name)))
             continue
         if one.num_hosts != machine.gpus:
-            raise ValueError(f"network must have a host for each of {machine.gpus} GPUs, got {name}: {one!r}")
+            raise ValueError(
+                f"network must have a host for each of {machine.gpus} GPUs, got {name}: {one!r}"
+            )
         found.append((machine, Fabric(name=name, network=one, rates=part_rates(one, rates))))
     unknown = set(rates) - {"cable", "switch"}
     unknown -= {part.name for one in named.values() if one is not None for part in parts_of(one)}
@@ -127,7 +131,9 @@ def prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> list
     return [one * cluster.paid for one, cluster in zip(each, clusters, strict=True)]
 
 
-def recoveries_of(policies: Any, repair: float, restart: float, pause: float) -> dict[str, Recovery]:
+def recoveries_of(
+    policies: Any, repair: float, restart: float, pause: float
+) -> dict[str, Recovery]:
     """By name."""
     if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
         raise TypeError(f"policies must be a sequence of at least one policy, got {policies!r}")
@@ -174,7 +180,9 @@ def measured_of(measured: Any, clusters: tuple[Cluster, ...], **others: Any) -> 
         found[one] = float(require_real(measured=throughput, above=0, at_most=1e30))
         one.strategy.for_gpus(clusters[0].gpus)
     if len({placement.order for placement in found}) > 1:
-        raise ValueError(f"measured must have one rank order, got {sorted({p.order for p in found})}")
+        raise ValueError(
+            f"measured must have one rank order, got {sorted({p.order for p in found})}"
+        )
     return found
 
 
@@ -182,13 +190,19 @@ def orders_of(orders: Any) -> tuple[tuple[str, ...], ...]:
     """Rank orders, each once."""
     if not require_instance(tuple, orders=orders):
         raise ValueError(f"orders must hold at least one rank order, got {orders!r}")
-    return tuple(dict.fromkeys(Placement(strategy=Strategy(), order=order).order for order in orders))
+    return tuple(
+        dict.fromkeys(Placement(strategy=Strategy(), order=order).order for order in orders)
+    )
 
 
 def _held(
-    spares: Any, cluster: Cluster, model: Transformer, global_batch: int, limits: Mapping[str, Any],
+    spares: Any,
+    cluster: Cluster,
+    model: Transformer,
+    global_batch: int,
+    limits: Mapping[str, Any],
     measured: Measured,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """Numbers of nodes to hold back."""
     together = int(np.lcm(cluster.nodes_per_switch, cluster.nodes_per_rack))
 
@@ -206,17 +220,29 @@ def _held(
         raise TypeError(f"spares must be a number of nodes or several, got {spares!r}")
     for one in given:
         if require_int(spares=one, at_least=0, at_most=cluster.nodes - 1) % together:
-            raise ValueError(f"spares must be whole switches and racks of {together} nodes, got {one}")
+            raise ValueError(
+                f"spares must be whole switches and racks of {together} nodes, got {one}"
+            )
         if measured and not filled(int(one)):
             raise ValueError(f"spares must be whole replicas of some measured strategy, got {one}")
     return sorted(set(given))
 
 
 def sites_of(
-    model: Transformer, cluster: Cluster, rates: Any, global_batch: int, spares: Any,
-    limits: Mapping[str, Any], options: Mapping[str, Any], price: float, objective: str, fabric: Fabric,
-    write_off: float | None, measured: Measured, orders: tuple[tuple[str, ...], ...],
-) -> list[Site]:  # fmt: skip
+    model: Transformer,
+    cluster: Cluster,
+    rates: Any,
+    global_batch: int,
+    spares: Any,
+    limits: Mapping[str, Any],
+    options: Mapping[str, Any],
+    price: float,
+    objective: str,
+    fabric: Fabric,
+    write_off: float | None,
+    measured: Measured,
+    orders: tuple[tuple[str, ...], ...],
+) -> list[Site]:
     """A cluster with every number of nodes held back and every rank order."""
     sites = []
     network = fabric.network
@@ -227,17 +253,37 @@ def sites_of(
     for held, order in product(counts, orders):
         job = replace(cluster, nodes=cluster.nodes - held)
         if measured:
-            fastest = measured_strategies(measured, job, global_batch * model.sequence, whole=held == 0)
+            fastest = measured_strategies(
+                measured, job, global_batch * model.sequence, whole=held == 0
+            )
         else:
-            fastest = fastest_of_each_kind(model, job, global_batch, limits, network, order, **options)
-        wiring = None if network is None or fastest.costs is None else Wiring(
-            network=network, job=job, costs=fastest.costs, rates=fabric.rates, order=order,
-        )  # fmt: skip
-        sites.append(Site(
-            cluster=cluster, job=job, spares=held, failures=_failures(rates, job, wired=network is not None),
-            price=price, fastest=fastest, weight=price if objective == "cost" else 1.0, fabric=fabric.name,
-            wiring=wiring,
-        ))  # fmt: skip
+            fastest = fastest_of_each_kind(
+                model, job, global_batch, limits, network, order, **options
+            )
+        wiring = (
+            None
+            if network is None or fastest.costs is None
+            else Wiring(
+                network=network,
+                job=job,
+                costs=fastest.costs,
+                rates=fabric.rates,
+                order=order,
+            )
+        )
+        sites.append(
+            Site(
+                cluster=cluster,
+                job=job,
+                spares=held,
+                failures=_failures(rates, job, wired=network is not None),
+                price=price,
+                fastest=fastest,
+                weight=price if objective == "cost" else 1.0,
+                fabric=fabric.name,
+                wiring=wiring,
+            )
+        )
     return sites
 
 
@@ -248,5 +294,7 @@ def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
     if isinstance(table, tuple):
         return FailureModel(classes=table, cluster=cluster)
     if wired:
-        table = replace(table, causes=tuple(row for row in table.causes if row.category != "network"))
+        table = replace(
+            table, causes=tuple(row for row in table.causes if row.category != "network")
+        )
     return FailureModel.from_rates(table, cluster)

@@ -12,7 +12,8 @@ import scipy
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-# HiGHS stops at an absolute gap of 1e-6 whatever the relative one: costs are scaled until that is rounding.
+# HiGHS stops at an absolute gap of 1e-6 whatever the relative one: costs are scaled until that is
+# rounding.
 _LARGEST_COST = 1e3
 
 
@@ -37,8 +38,9 @@ def least(
 ) -> tuple[FloatArray | None, float]:
     """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``, and a bound of all costs.
 
-    None where there are none. Those that ``whole`` marks come back rounded, after a check. The optimum
-    is known to 1e-9 of the largest cost, or ``finer`` times finer; with a gap, to that relative gap.
+    None where there are none. Those that ``whole`` marks come back rounded, after a check. The
+    optimum is known to 1e-9 of the largest cost, or ``finer`` times finer; with a gap, to that
+    relative gap.
     """
     mixed = np.broadcast_to(np.asarray(whole), cost.shape)
     scale = finer * _LARGEST_COST / (np.abs(cost).max(initial=0.0) or 1.0)
@@ -57,7 +59,9 @@ def least(
     if found.status == 2:
         return None, low
     if found.status != 0:
-        raise RuntimeError(f"the programme of {cost.size} variables was not solved: {found.message}")
+        raise RuntimeError(
+            f"the programme of {cost.size} variables was not solved: {found.message}"
+        )
     x = np.asarray(found.x)
     rounded = np.where(mixed, np.round(x), x)
     if np.abs(x - rounded).max(initial=0.0) > 1e-5:

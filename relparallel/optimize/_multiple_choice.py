@@ -1,7 +1,7 @@
 """Multisets of parts that a subsystem can be made of, and the choice of one for every subsystem.
 
-A table has a cell for every amount of every resource. A cell holds the best value within these amounts, so
-one table answers every question whose limits it covers.
+A table has a cell for every amount of every resource. A cell holds the best value within these
+amounts, so one table answers every question whose limits it covers.
 """
 
 from __future__ import annotations
@@ -105,12 +105,15 @@ def _extend(before, after, shape, extra, gain):  # type: ignore[no-untyped-def]
 
 
 @lru_cache(maxsize=256)
-def multisets(parts: tuple[tuple[float, ...], ...], needed: int, most: int) -> tuple[Options, IntArray]:
+def multisets(
+    parts: tuple[tuple[float, ...], ...], needed: int, most: int
+) -> tuple[Options, IntArray]:
     """Multisets that no other dominates, and how many of each part they hold."""
     number = sum(math.comb(len(parts) + size - 1, size) for size in range(needed, most + 1))
     if not 1 <= number <= MOST_OPTIONS:
         raise ValueError(
-            f"most must allow from {needed} parts to {MOST_OPTIONS} multisets of {len(parts)}, got {most}"
+            f"most must allow from {needed} parts to {MOST_OPTIONS} multisets of {len(parts)}, got "
+            f"{most}"
         )
     counts = np.array(
         [
@@ -151,10 +154,14 @@ def _undominated(rows: FloatArray) -> IntArray:
     return np.sort(first[below.sum(axis=0) == 1])
 
 
-def by_table(options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]) -> list[list[int]]:
+def by_table(
+    options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]
+) -> list[list[int]]:
     """One option of every subsystem for every row of limits, from one table."""
     if any((o.use % 1).any() for o in options):
-        raise ValueError(f"components must take whole amounts of {', '.join(names)}, or use method='milp'")
+        raise ValueError(
+            f"components must take whole amounts of {', '.join(names)}, or use method='milp'"
+        )
     limits = np.floor(amounts + 1e-9).astype(np.int64)
     floor = sum(o.use.min(axis=0, initial=np.inf) for o in options)
     for row in amounts:
@@ -173,7 +180,9 @@ def _nothing_fits(names: tuple[str, ...], row: FloatArray) -> str:
     return f"limits must leave room for parts in every subsystem, got {shown}"
 
 
-def by_programme(options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]) -> list[list[int]]:
+def by_programme(
+    options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]
+) -> list[list[int]]:
     """The same by one mixed-integer programme for every row of limits."""
     from scipy.sparse import block_diag, csr_array, vstack
 

@@ -1,7 +1,7 @@
 """A network under a job: how fast it lets every strategy be, what the loss of its parts does, what it costs.
 
-What a lost part leaves of the bandwidth depends on the degrees alone and is found once for each; what that
-does to the step depends on the whole strategy and is priced row by row.
+What a lost part leaves of the bandwidth depends on the degrees alone and is found once for each;
+what that does to the step depends on the whole strategy and is priced row by row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Wiring:
     costs: Pricing
     rates: Mapping[str, float]
     order: tuple[str, ...] = DEGREES
-    _left: dict[tuple[int, ...], tuple[tuple[NetworkPart, ...], list[Vector]]] = field(default_factory=dict)
+    _left: dict[tuple[int, ...], tuple[tuple[NetworkPart, ...], list[Vector]]] = field(
+        default_factory=dict
+    )
 
     def scaled(self, factor: float) -> Wiring:
         """All rates times a factor; what has been found out about the network is kept."""
@@ -68,13 +70,16 @@ class Wiring:
 
         def number(has: Vector) -> float:
             usual = vectors[0] if vectors else has
-            key = tuple(round(_over(has[name], usual[name]), 9) for name in has)  # sums in any order
+            # sums in any order
+            key = tuple(round(_over(has[name], usual[name]), 9) for name in has)
             if key not in numbers:
                 vectors.append(dict(has))
                 numbers[key] = float(len(vectors))
             return numbers[key]
 
-        job = WiredJob.of(Placement(strategy=strategy, order=self.order), self.job, self.network, number)
+        job = WiredJob.of(
+            Placement(strategy=strategy, order=self.order), self.job, self.network, number
+        )
         named = [part for part in parts_of(self.network) if self.rates.get(part.name)]
         parts = job.kinds(named, _SAMPLES)
         return parts, [{name: _over(job.usual[name], has[name]) for name in has} for has in vectors]
@@ -95,16 +100,19 @@ def part_rates(
 ) -> dict[str, float]:
     """Rates by name of the part, of rates by name or by kind.
 
-    "cable" stands for every cable outside servers, "switch" for packet switches; parts inside a server
-    (cards, NVSwitches and their cables) stand in the failure table of the servers.
+    "cable" stands for every cable outside servers, "switch" for packet switches; parts inside a
+    server (cards, NVSwitches and their cables) stand in the failure table of the servers.
     """
     kind, ends = np.array(network.kinds), np.sort(network.node_kind[network.edges], axis=1)
     joined = np.unique(ends[_outside(network)], axis=0).tolist()
     hardware = np.array(network.device_classes, dtype=object)[network.device_class]
-    packet = np.unique(kind[network.node_kind[~network.endpoint & (hardware == "switch") & ~_card(network)]])
+    packet = np.unique(
+        kind[network.node_kind[~network.endpoint & (hardware == "switch") & ~_card(network)]]
+    )
     spelled = {
-        "cable": [f"{kind[low]}-{kind[high]} cable" for low, high in joined], "switch": packet.tolist(),
-    }  # fmt: skip
+        "cable": [f"{kind[low]}-{kind[high]} cable" for low, high in joined],
+        "switch": packet.tolist(),
+    }
     rates = {name: rate for key, rate in given.items() for name in spelled.get(key, ())}
     known = {part.name for part in parts_of(network)}
     return rates | {name: rate for name, rate in given.items() if name in known}

@@ -1,8 +1,9 @@
 """The joint optimum: strategy, recovery, checkpoints and spares, chosen together.
 
-A planner that looks at speed alone takes the strategy with the largest throughput T. What becomes progress is
-T times the share that failures leave, and that share depends on the strategy as well: on the nodes that stop
-together, on the copies of the training state, on the nodes that are left for spares.
+A planner that looks at speed alone takes the strategy with the largest throughput T. What becomes
+progress is T times the share that failures leave, and that share depends on the strategy as well:
+on the nodes that stop together, on the copies of the training state, on the nodes that are left for
+spares.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from relparallel.optimize._joint_arguments import (
     recoveries_of,
     sites_of,
 )
-from relparallel.optimize.joint_report import alternatives, as_row, in_degrees, on_each_fabric, report
+from relparallel.optimize.joint_report import (
+    alternatives,
+    as_row,
+    in_degrees,
+    on_each_fabric,
+    report,
+)
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.step_time import StepTime
@@ -58,7 +65,8 @@ class JointPlan(Result):
     share: float  # of the throughput that becomes progress
     tenth: float  # tenth percentile of that share over the horizon
     counts: pd.Series  # strategies by fate; they sum to all that there are
-    search: JointSearch = field(repr=False)  # the question that was asked, and what has been evaluated
+    # the question that was asked, and what has been evaluated
+    search: JointSearch = field(repr=False)
     choice: Choice = field(repr=False)  # the best in it
 
     @property
@@ -109,7 +117,8 @@ class JointPlan(Result):
 
         def chosen(site: Site, row: int) -> bool:
             fast = site.fastest
-            same = fast.time[row] == least or int(fast.measured[row]) in runs  # with fewer replicas, too
+            # with fewer replicas, too
+            same = fast.time[row] == least or int(fast.measured[row]) in runs
             return bool(same and fast.copies[row] >= copies)
 
         found = self.search.best(chosen)
@@ -143,7 +152,10 @@ class JointPlan(Result):
     def _said(self) -> str:
         share = f"relative goodput {self.share:.2%}, nine runs of ten above {self.tenth:.2%}"
         gained = f"{self.goodput:.4g} tokens/s"
-        return f"{in_degrees(self.strategy)}, {self.policy}, {self.spares} spare nodes: {gained}, {share}"
+        return (
+            f"{in_degrees(self.strategy)}, {self.policy}, {self.spares} spare nodes: {gained}, "
+            f"{share}"
+        )
 
     def explain(self) -> str:
         """Say what is best, why nothing better was left out, and what the others lose."""
@@ -154,11 +166,20 @@ def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan
     """Plan of a choice."""
     site = search.sites[choice.site]
     return JointPlan(
-        strategy=site.fastest.grid[choice.row], cluster=site.cluster, spares=site.spares,
-        policy=choice.policy, checkpoint=choice.checkpoint, interval=choice.state.interval,
-        every=choice.state.every, throughput=choice.throughput, share=choice.state.share,
-        tenth=choice.tenth, counts=counts, search=search, choice=choice,
-    )  # fmt: skip
+        strategy=site.fastest.grid[choice.row],
+        cluster=site.cluster,
+        spares=site.spares,
+        policy=choice.policy,
+        checkpoint=choice.checkpoint,
+        interval=choice.state.interval,
+        every=choice.state.every,
+        throughput=choice.throughput,
+        share=choice.state.share,
+        tenth=choice.tenth,
+        counts=counts,
+        search=search,
+        choice=choice,
+    )
 
 
 def joint(
@@ -195,7 +216,8 @@ def joint(
     rates : str, ComponentRates, FailureLog or tuple of ComponentClass
         What fails, as in `failure_model`.
     objective : {"goodput", "cost", "p10"}
-        Large goodput, small price of a token, or a large tenth percentile of the goodput over ``horizon``.
+        Large goodput, small price of a token, or a large tenth percentile of the goodput over
+        ``horizon``.
     global_batch : int, optional
         Sequences of a step; one for each GPU of the largest cluster where omitted.
     policies : sequence of str or Recovery
@@ -203,11 +225,12 @@ def joint(
     checkpoints : Checkpointing or Mapping of str to Checkpointing, optional
         Levels to choose from, by name. Where omitted, storage that writes 57.5 GB/s (BLOOM).
     spares : int or sequence of int, optional
-        Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the nodes for
-        which the rules leave a strategy; with ``measured``, every number of whole replicas.
+        Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the
+        nodes for which the rules leave a strategy; with ``measured``, every number of whole
+        replicas.
     repair, restart, pause : float
-        Of policies by name: mean time until a failed node is back, fixed part of a restart besides reading
-        the checkpoint, and standstill of a job that goes on without going back [s].
+        Of policies by name: mean time until a failed node is back, fixed part of a restart besides
+        reading the checkpoint, and standstill of a job that goes on without going back [s].
     price : float or sequence of float, optional
         Of a GPU and second, network included; one for each cluster. For the objective "cost".
     horizon : float
@@ -215,20 +238,23 @@ def joint(
     limits : Mapping, optional
         Values of axes of `StrategyGrid`, such as the schedules that a framework has.
     network : Topology, or Mapping or sequence of them, optional
-        How the GPUs are wired, its hosts in their order; one for each cluster, or several for one cluster.
-        None among several: the two levels of links of the cluster, failing as ``rates`` say.
+        How the GPUs are wired, its hosts in their order; one for each cluster, or several for one
+        cluster. None among several: the two levels of links of the cluster, failing as ``rates``
+        say.
     network_rates : Mapping of str to float, optional
-        Failures per part and second, by name as in `network_impact`, or of every "cable" outside servers and
-        every packet "switch"; `published_network_rates` where omitted. In a failure table they replace the
-        causes of category "network"; classes that are given in full are all kept.
+        Failures per part and second, by name as in `network_impact`, or of every "cable" outside
+        servers and every packet "switch"; `published_network_rates` where omitted. In a failure
+        table they replace the causes of category "network"; classes that are given in full are all
+        kept.
     write_off : float, optional
-        Time over which the network is paid [s]. Then the cables, transceivers and ports outside servers, at
-        list prices of 2024 in USD, come on top of ``price``.
+        Time over which the network is paid [s]. Then the cables, transceivers and ports outside
+        servers, at list prices of 2024 in USD, come on top of ``price``.
     measured : Mapping of Strategy or Placement to float, optional
-        Strategies to choose from in place of all, with their throughput on the whole cluster [tokens/s];
-        where nodes are held back, it is taken in proportion to the replicas.
+        Strategies to choose from in place of all, with their throughput on the whole cluster
+        [tokens/s]; where nodes are held back, it is taken in proportion to the replicas.
     orders : tuple of tuple of str, optional
-        Rank orders to choose from, as of `Placement`: which ranks share a node, and what one failure stops.
+        Rank orders to choose from, as of `Placement`: which ranks share a node, and what one
+        failure stops.
     **options
         Of `evaluate`: software, precision, storage, reserve and so on.
 
@@ -239,16 +265,16 @@ def joint(
 
     Notes
     -----
-    Exact within the closed form of `goodput`: rank orders, strategies, spares, policies and levels are
-    enumerated, the interval is its closed optimum. Every row of the grid is asked, its fate is counted. Of
-    strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
-    kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
-    A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when
-    they fail depends on the strategy, only takes time, and is asked of those alone that could be the best if
-    none failed (`network_impact`).
+    Exact within the closed form of `goodput`: rank orders, strategies, spares, policies and levels
+    are enumerated, the interval is its closed optimum. Every row of the grid is asked, its fate is
+    counted. Of strategies that failures cannot tell apart the fastest is kept (dominance, see
+    `fastest_of_each_kind`); kinds are evaluated by falling upper bound until the bound is below the
+    best score (`JointSearch.best`). A network changes the time of every strategy (`step_time`)
+    before any is left out. What its parts do when they fail depends on the strategy, only takes
+    time, and is asked of those alone that could be the best if none failed (`network_impact`).
 
-    All nodes that a strategy leaves free are spares: more spares never cost anything on a given budget.
-    O(rows that keep the rules), then O(classes + k) for a kind.
+    All nodes that a strategy leaves free are spares: more spares never cost anything on a given
+    budget. O(rows that keep the rules), then O(classes + k) for a kind.
 
     References
     ----------
@@ -296,15 +322,29 @@ def joint(
         site
         for (one, fabric), cost in zip(wired, prices, strict=True)
         for site in sites_of(
-            workload, one, rates, batch, spares, limits or {}, options, cost, objective, fabric, write_off,
-            known, ranked,
+            workload,
+            one,
+            rates,
+            batch,
+            spares,
+            limits or {},
+            options,
+            cost,
+            objective,
+            fabric,
+            write_off,
+            known,
+            ranked,
         )
-    ]  # fmt: skip
+    ]
     search = JointSearch(
-        sites=tuple(sites), recoveries=recoveries_of(policies, repair, restart, pause),
-        checkpoints=checkpoints_of(checkpoints, workload), tokens=batch * workload.sequence,
-        horizon=horizon, objective=objective,
-    )  # fmt: skip
+        sites=tuple(sites),
+        recoveries=recoveries_of(policies, repair, restart, pause),
+        checkpoints=checkpoints_of(checkpoints, workload),
+        tokens=batch * workload.sequence,
+        horizon=horizon,
+        objective=objective,
+    )
     counts = sum((site.fastest.counts for site in sites[1:]), sites[0].fastest.counts)
     best = search.best()
     if best is None:

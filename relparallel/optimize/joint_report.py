@@ -42,13 +42,21 @@ def as_row(search: JointSearch, choice: Choice) -> dict[str, Any]:
     site = search.sites[choice.site]
     fast, state = site.fastest, choice.state
     return {
-        "cluster": _name(search, site), **({"network": site.fabric} if site.fabric else {}),
+        "cluster": _name(search, site),
+        **({"network": site.fabric} if site.fabric else {}),
         **{name: int(fast.grid.choices[name][choice.row]) for name in DEGREES},
-        "copies": int(fast.copies[choice.row]), "spares": site.spares, "policy": choice.policy,
-        "checkpoint": choice.checkpoint, "interval": state.interval, "throughput": choice.throughput,
-        **_step(search, choice), "share": state.share, "goodput": choice.throughput * state.share,
-        "tenth percentile": choice.throughput * choice.tenth, "score": choice.score,
-    }  # fmt: skip
+        "copies": int(fast.copies[choice.row]),
+        "spares": site.spares,
+        "policy": choice.policy,
+        "checkpoint": choice.checkpoint,
+        "interval": state.interval,
+        "throughput": choice.throughput,
+        **_step(search, choice),
+        "share": state.share,
+        "goodput": choice.throughput * state.share,
+        "tenth percentile": choice.throughput * choice.tenth,
+        "score": choice.score,
+    }
 
 
 def _step(search: JointSearch, choice: Choice) -> dict[str, float]:
@@ -100,9 +108,10 @@ def _without(search: JointSearch, axis: str, value: Any) -> Choice | None:
         others = tuple(name for name in search.checkpoints if name != value)
         return search.best(checkpoints=others) if others else None
     values: dict[str, Callable[[Site, int], Any]] = {
-        "copies": lambda site, row: site.fastest.copies[row], "spares": lambda site, row: site.spares,
+        "copies": lambda site, row: site.fastest.copies[row],
+        "spares": lambda site, row: site.spares,
         "cluster": lambda site, row: _name(search, site),
-    }  # fmt: skip
+    }
 
     def on_axis(site: Site, row: int) -> Any:
         return site.fastest.grid.choices[axis][row]
@@ -120,12 +129,16 @@ def on_each_fabric(search: JointSearch) -> pd.DataFrame:
             site, goodput = search.sites[one.site], one.throughput * one.state.share
             rows.append(
                 {
-                    "fabric": fabric, "best": in_degrees(site.fastest.grid[one.row]), "policy": one.policy,
-                    "throughput": one.throughput, **_step(search, one),
+                    "fabric": fabric,
+                    "best": in_degrees(site.fastest.grid[one.row]),
+                    "policy": one.policy,
+                    "throughput": one.throughput,
+                    **_step(search, one),
                     "degraded parts": one.state.degraded_parts,
-                    "goodput": goodput, "price of a token": site.price / goodput,
+                    "goodput": goodput,
+                    "price of a token": site.price / goodput,
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows).set_index("fabric")
 
 
@@ -141,7 +154,8 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
     )
     lines = [
         f"Best {search.objective}: {_described(row)}.",
-        f"{best.throughput:,.0f} tokens/s without failures{known}, {best.throughput * share:,.0f} with them "
+        f"{best.throughput:,.0f} tokens/s without failures{known}, {best.throughput * share:,.0f} "
+        "with them "
         f"({share:.2%}; {best.tenth:.2%} or more in nine runs of ten): "
         + ", ".join(f"{_spelled(name)} {value:.2%}" for name, value in factors.items() if value < 1)
         + ".",
@@ -149,13 +163,18 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
         f"{len(search.evaluated):,} joint choices were evaluated; no other can reach the best: "
         f"their bounds are at or below it.",
         *(f"{note[0].upper()}{note[1:]}." for note in (step.notes if step else ())),
-        f"The job as a whole fails {search.sites[best.site].failures.job_rate * DAY:.2g} times a day: in "
+        f"The job as a whole fails {search.sites[best.site].failures.job_rate * DAY:.2g} times a "
+        "day: in "
         "proportion to its GPUs by a published table or a log, as given by classes.",
     ]
     if fastest == best:
-        lines.append("The fastest strategy is the best here: planning by throughput alone is right.")
+        lines.append(
+            "The fastest strategy is the best here: planning by throughput alone is right."
+        )
     else:
-        worst = min(FACTORS, key=lambda name: getattr(fastest.state, name) / max(factors[name], 1e-300))
+        worst = min(
+            FACTORS, key=lambda name: getattr(fastest.state, name) / max(factors[name], 1e-300)
+        )
         lines.append(
             f"The fastest strategy, {_changed(as_row(search, fastest), row)}, is "
             f"{fastest.throughput / best.throughput - 1:.2%} faster without failures and keeps "
@@ -168,7 +187,8 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
     lines.append("The best with another value, axis by axis:")
     for _, other in alternatives(search, best).iterrows():
         lines.append(
-            f"- {other['axis']} {other['value']}: loses {other['loses']:.3%}, {_changed(dict(other), row)}."
+            f"- {other['axis']} {other['value']}: loses {other['loses']:.3%}, "
+            f"{_changed(dict(other), row)}."
         )
     return lines
 
@@ -186,7 +206,8 @@ def _described(row: dict[str, Any]) -> str:
     if row["interval"] == float("inf"):
         every = "never written (no failure that counts sends the job back to one)"
     return (
-        f"{degrees} on {row['cluster']}{wired}, {row['spares']} spares, policy {row['policy']}, checkpoints "
+        f"{degrees} on {row['cluster']}{wired}, {row['spares']} spares, policy {row['policy']}, "
+        "checkpoints "
         f"{row['checkpoint']} {every}"
     )
 

@@ -19,7 +19,8 @@ from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
 from relparallel.training.goodput import SteadyState, most_running, steady_state
 
-NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
+# standard deviations from the mean down to the tenth percentile
+NORMAL_TENTH: Final = 1.2815515655446004
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -88,18 +89,25 @@ class JointSearch:
     ) -> list[Choice]:
         """Best choices of so many kinds of strategy, one for each kind, the best first; fewer if no more.
 
-        Kinds are what failures can tell apart: degrees, copies of the state, nodes that are left; each
-        measured strategy is one of its own. Best first: rows are asked by an upper bound on their score,
-        throughput times `ceilings`, until no bound is above the last score wanted. On a network the score
-        without failures of its parts is a second bound (`_reach`), and the parts are asked last; a slower row
-        of a kind comes after the one before it, which shows what is left of all of them: if no part ever
-        failed they would lose the same. It is not asked once its bound is below the best of its kind.
+        Kinds are what failures can tell apart: degrees, copies of the state, nodes that are left;
+        each measured strategy is one of its own. Best first: rows are asked by an upper bound on
+        their score, throughput times `ceilings`, until no bound is above the last score wanted. On
+        a network the score without failures of its parts is a second bound (`_reach`), and the
+        parts are asked last; a slower row of a kind comes after the one before it, which shows what
+        is left of all of them: if no part ever failed they would lose the same. It is not asked
+        once its bound is below the best of its kind.
         """
-        policies, checkpoints = policies or tuple(self.recoveries), checkpoints or tuple(self.checkpoints)
+        policies, checkpoints = (
+            policies or tuple(self.recoveries),
+            checkpoints or tuple(self.checkpoints),
+        )
         pairs = tuple(product(policies, checkpoints))
         found: dict[Any, Choice] = {}
         least = -np.inf  # the last score wanted; of equal ones the first that was found stays
-        heap = [(-bound, True, place, number) for bound, place, number in self.bounds(policies, checkpoints)]
+        heap = [
+            (-bound, True, place, number)
+            for bound, place, number in self.bounds(policies, checkpoints)
+        ]
         while heap and -heap[0][0] >= least:
             bound, fresh, place, number = heappop(heap)
             site = self.sites[place]
@@ -132,7 +140,9 @@ class JointSearch:
         most = max((x.share for x in seen if x), default=0.0)
         return self.tokens / site.weight * most / float(site.fastest.time[row]) * (1 + 1e-12)
 
-    def bounds(self, policies: tuple[str, ...], checkpoints: tuple[str, ...]) -> list[tuple[float, int, int]]:
+    def bounds(
+        self, policies: tuple[str, ...], checkpoints: tuple[str, ...]
+    ) -> list[tuple[float, int, int]]:
         """Upper bound on the score, site and row of the fastest of every kind, the largest bound first."""
         key = (policies, checkpoints)
         if key not in self._bounds:
@@ -151,14 +161,17 @@ class JointSearch:
     ) -> NDArray[np.float64]:
         """Upper bound on the share of every strategy of a site.
 
-        Policies that wait leave the same to all. For the others: the mean speed is at most `most_running`
-        with the fewest nodes that a replica can touch, and what goes back under every policy (failures of the
-        job, corrupt data, everything where the state has one copy) leaves at most `_most_kept`.
+        Policies that wait leave the same to all. For the others: the mean speed is at most
+        `most_running` with the fewest nodes that a replica can touch, and what goes back under
+        every policy (failures of the job, corrupt data, everything where the state has one copy)
+        leaves at most `_most_kept`.
         """
         site = self.sites[place]
         kinds = site.fastest.kinds
         touched = np.maximum(kinds[:, :4].prod(axis=1) // (kinds[:, 2] * site.job.gpus_per_node), 1)
-        cases, case = np.unique(np.column_stack([touched, kinds[:, 4] == 1]), axis=0, return_inverse=True)
+        cases, case = np.unique(
+            np.column_stack([touched, kinds[:, 4] == 1]), axis=0, return_inverse=True
+        )
         reached = np.zeros(len(cases))
         for policy, checkpoint in product(policies, checkpoints):
             recovery = self.recoveries[policy]
@@ -167,11 +180,15 @@ class JointSearch:
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
             running = most_running(site.placed(0), recovery, site.spares, cases[:, 0].tolist())
-            kept = [self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]]
+            kept = [
+                self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]
+            ]
             reached = np.maximum(reached, np.multiply(running, kept))
         return np.asarray(reached[case.ravel()])
 
-    def _most_kept(self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool) -> float:
+    def _most_kept(
+        self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool
+    ) -> float:
         """Upper bound on what checkpoints leave: the cheapest standstill and the shortest way back of all.
 
         Longer ways, more expensive levels, lost checkpoints and further failures only take time.
@@ -192,12 +209,20 @@ class JointSearch:
             seen = self._state(place, row, policy, checkpoint)
             if seen is None:
                 return None
-            tenth = max(seen.share - NORMAL_TENTH * float(np.sqrt(seen.variance_rate / self.horizon)), 0.0)
+            tenth = max(
+                seen.share - NORMAL_TENTH * float(np.sqrt(seen.variance_rate / self.horizon)), 0.0
+            )
             counted = tenth if self.objective == "p10" else seen.share
             self.evaluated[key] = Choice(
-                site=place, row=row, policy=policy, checkpoint=checkpoint, throughput=throughput,
-                state=seen, tenth=tenth, score=throughput * counted / site.weight,
-            )  # fmt: skip
+                site=place,
+                row=row,
+                policy=policy,
+                checkpoint=checkpoint,
+                throughput=throughput,
+                state=seen,
+                tenth=tenth,
+                score=throughput * counted / site.weight,
+            )
         return self.evaluated[key]
 
     def _state(
@@ -205,7 +230,8 @@ class JointSearch:
     ) -> SteadyState | None:
         """What failures leave, on a network without those of its parts if ``bare``.
 
-        Without them it is the same for all strategies of a kind; under policies that wait, of a site.
+        Without them it is the same for all strategies of a kind; under policies that wait, of a
+        site.
         """
         site, recovery = self.sites[place], self.recoveries[policy]
         bare = bare or site.wiring is None
@@ -228,15 +254,20 @@ class JointSearch:
         for site in self.sites:
             classes = tuple(replace(c, rate=scale * c.rate) for c in site.failures.classes)
             wiring = None if site.wiring is None else site.wiring.scaled(scale)
-            sites.append(replace(site, failures=replace(site.failures, classes=classes), wiring=wiring))
+            sites.append(
+                replace(site, failures=replace(site.failures, classes=classes), wiring=wiring)
+            )
         return JointSearch(
-            sites=tuple(sites), checkpoints=self.checkpoints, tokens=self.tokens, horizon=self.horizon,
+            sites=tuple(sites),
+            checkpoints=self.checkpoints,
+            tokens=self.tokens,
+            horizon=self.horizon,
             recoveries={
                 name: replace(one, repair=one.repair if repair is None else repair)
                 for name, one in self.recoveries.items()
             },
             objective=self.objective,
-        )  # fmt: skip
+        )
 
     def model(self, place: int, row: int) -> FailureModel:
         """Failures of a site under one of its strategies, with those of its network; once for each."""

@@ -1,7 +1,8 @@
 """Strategies worth asking about reliability: of all with the same fate under failures, the fastest.
 
-Two steps, both without loss. Rules are asked of parts of a row, so that rows which break one are counted but
-never built. Rows that fit are sorted by what failures can tell apart, and the fastest of each kind is kept.
+Two steps, both without loss. Rules are asked of parts of a row, so that rows which break one are
+counted but never built. Rows that fit are sorted by what failures can tell apart, and the fastest
+of each kind is kept.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,10 +81,10 @@ def rule_keeping(
 ) -> tuple[NDArray[Any], int, int]:
     """Rows of `StrategyGrid.all` that keep every rule and may fit, how many cannot, and how many in all.
 
-    ``fits`` says of degrees and ZeRO columns whether any strategy with them can fit. Every rule looks at the
-    degrees and either at the ZeRO columns or at the others, so each side is asked alone and the rows are put
-    together from those that pass. Recomputation breaks no rule, and degrees that
-    break one with the plainest other columns break it with all.
+    ``fits`` says of degrees and ZeRO columns whether any strategy with them can fit. Every rule
+    looks at the degrees and either at the ZeRO columns or at the others, so each side is asked
+    alone and the rows are put together from those that pass. Recomputation breaks no rule, and
+    degrees that break one with the plainest other columns break it with all.
     """
     given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
     axes = {**_inner_axes(gpus, model, global_batch, given), **given}
@@ -91,7 +92,9 @@ def rule_keeping(
     shapes = _product({name: axes[name] for name in _SHAPED})
     plain, every = _degrees(gpus, model, global_batch, node, limits)
     pairs, times = np.unique(every, axis=0, return_counts=True)
-    sizes = [_shards(data, zero_stages(pipeline, given), given) for data, pipeline in pairs.tolist()]
+    sizes = [
+        _shards(data, zero_stages(pipeline, given), given) for data, pipeline in pairs.tolist()
+    ]
     asked = int(times @ np.array(sizes)) * shapes.size * recompute.size
 
     def passing(rows: NDArray[Any]) -> NDArray[Any]:
@@ -125,7 +128,9 @@ def _degrees(
     """Degrees that keep the rules in the plainest strategy; data and pipeline degree of all, [n, 2]."""
     given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
     divisors = np.array(_divisors(gpus), dtype=np.int64)
-    tensor, pipeline, context = (axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij"))
+    tensor, pipeline, context = (
+        axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij")
+    )
     split = tensor * pipeline * context
     whole = (split <= gpus) & (gpus % split == 0)
     columns = (tensor[whole], pipeline[whole], gpus // split[whole], context[whole])
@@ -168,20 +173,25 @@ def fastest_of_each_kind(
 ) -> Fastest:
     """Evaluate every strategy that fills a cluster; keep the fastest of each kind.
 
-    On a network all are kept: of two rows of one kind the slower one may lose less with a lost part.
+    On a network all are kept: of two rows of one kind the slower one may lose less with a lost
+    part.
 
     Notes
     -----
-    Dominance: on the same nodes, whatever is computed about failures is a function of `reliability_kinds`, so
-    two rows of one kind lose the same share. The slower one has the smaller goodput under every policy,
-    checkpoint and number of spares, and may be left out. Between equally fast ones less memory wins, then the
-    earlier row. O(rows that keep the rules).
+    Dominance: on the same nodes, whatever is computed about failures is a function of
+    `reliability_kinds`, so two rows of one kind lose the same share. The slower one has the smaller
+    goodput under every policy, checkpoint and number of spares, and may be left out. Between
+    equally fast ones less memory wins, then the earlier row. O(rows that keep the rules).
     """
     costs = pricing(model, cluster, global_batch, **options)
     choices, large, asked = rule_keeping(
-        cluster.gpus, model, global_batch, cluster.gpus_per_node, limits,
+        cluster.gpus,
+        model,
+        global_batch,
+        cluster.gpus_per_node,
+        limits,
         lambda rows: least_memory(costs, rows) <= costs.available,
-    )  # fmt: skip
+    )
     if network is not None or order != ORDER:
         costs = costs.wired(cluster, cluster if network is None else network, choices, order)
     rows, time, memory = _priced(costs, choices)
@@ -189,20 +199,30 @@ def fastest_of_each_kind(
     first = _first_of_each(list(kinds.T), time, memory)
     kept = first if network is None else np.lexsort((memory, time))
     begin, later = (
-        (np.arange(first.size), np.full(first.size, -1)) if network is None else _chained(kinds[kept])
+        (np.arange(first.size), np.full(first.size, -1))
+        if network is None
+        else _chained(kinds[kept])
     )
     counts = pd.Series(
         {
             "break a rule": asked - choices.size - large,
             "exceed the memory": choices.size - rows.size + large,
-            "are slower than one of the same kind": rows.size - first.size, "are compared": first.size,
+            "are slower than one of the same kind": rows.size - first.size,
+            "are compared": first.size,
         }
-    )  # fmt: skip
+    )
     return Fastest(
-        grid=StrategyGrid(choices=choices[rows[kept]]), time=time[kept], copies=copies[kept],
-        kinds=kinds[kept], counts=counts, first=begin, later=later, costs=costs,
-        measured=np.full(kept.size, -1), order=order,
-    )  # fmt: skip
+        grid=StrategyGrid(choices=choices[rows[kept]]),
+        time=time[kept],
+        copies=copies[kept],
+        kinds=kinds[kept],
+        counts=counts,
+        first=begin,
+        later=later,
+        costs=costs,
+        measured=np.full(kept.size, -1),
+        order=order,
+    )
 
 
 def with_fewer_replicas(placement: Placement, cluster: Cluster) -> Placement | None:
@@ -239,11 +259,16 @@ def measured_strategies(
     kinds, copies = reliability_kinds(choices, cluster, order)
     names = ("are measured", "are measured with more replicas")
     return Fastest(
-        grid=StrategyGrid(choices=choices), time=np.array([time for time, *_ in found]), copies=copies,
-        kinds=kinds, counts=pd.Series([len(found) * whole, len(found) * (not whole)], names),
-        first=np.arange(len(found)), later=np.full(len(found), -1),
-        measured=np.array([number for _, number, _ in found]), order=order,
-    )  # fmt: skip
+        grid=StrategyGrid(choices=choices),
+        time=np.array([time for time, *_ in found]),
+        copies=copies,
+        kinds=kinds,
+        counts=pd.Series([len(found) * whole, len(found) * (not whole)], names),
+        first=np.arange(len(found)),
+        later=np.full(len(found), -1),
+        measured=np.array([number for _, number, _ in found]),
+        order=order,
+    )
 
 
 def _chained(kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -258,12 +283,16 @@ def _chained(kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 def least_memory(costs: Pricing, rows: NDArray[Any]) -> NDArray[np.float64]:
     """Lower bound on the memory of every strategy with the degrees and ZeRO columns of the rows [bytes].
 
-    Weights, gradients and optimizer state of the average stage, matrices of the layers outside experts alone:
-    no stage can be smaller than the average on all of them.
+    Weights, gradients and optimizer state of the average stage, matrices of the layers outside
+    experts alone: no stage can be smaller than the average on all of them.
     """
     model, kept = costs.models[0], costs.storage[0]
     router = model["mixture"] * model["hidden"] * model["experts"]
-    whole = model["layers"] * (model["layer_weights"] - router) / (rows["tensor"] * 1.0 * rows["pipeline"])
+    whole = (
+        model["layers"]
+        * (model["layer_weights"] - router)
+        / (rows["tensor"] * 1.0 * rows["pipeline"])
+    )
     shard, stage = whole / (rows["shard"] * 1.0 * rows["context"]), rows["zero_stage"]
     state = kept["optimizer"] * np.where(stage >= 1, shard, whole)
     state += kept["gradient"] * np.where(stage >= 2, shard, whole)
@@ -278,10 +307,11 @@ def reliability_kinds(
 
     Notes
     -----
-    Ranks of one shard lie d/copies replicas apart, s GPUs each, the product of the degrees dealt out before
-    the replicas (t c in the default order). The first and the last copy of the first shard start at GPU 0 and
-    (d - d/copies) s; no part of w consecutive GPUs holds them both, nor those of any other shard, if that is
-    at least w. With two copies or more the widest part below the job decides. O(n).
+    Ranks of one shard lie d/copies replicas apart, s GPUs each, the product of the degrees dealt
+    out before the replicas (t c in the default order). The first and the last copy of the first
+    shard start at GPU 0 and (d - d/copies) s; no part of w consecutive GPUs holds them both, nor
+    those of any other shard, if that is at least w. With two copies or more the widest part below
+    the job decides. O(n).
     """
     degrees = [choices[name].astype(np.int64) for name in DEGREES]
     data = choices["data"].astype(np.int64)
@@ -289,7 +319,9 @@ def reliability_kinds(
     for name in order[: order.index("data")]:
         stride *= choices[name]
     copies = np.where(choices["zero_stage"] == 0, data, data // choices["shard"])
-    widest = max(cluster.gpus_per_part(level) for level in ("gpu", "tray", "node", "switch", "rack"))
+    widest = max(
+        cluster.gpus_per_part(level) for level in ("gpu", "tray", "node", "switch", "rack")
+    )
     apart = (data - data // copies) * stride >= widest
     lost = np.where(copies == 1, 1, np.where(apart, 0, copies))
     return np.column_stack([*degrees, lost]), copies

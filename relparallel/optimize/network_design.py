@@ -57,7 +57,9 @@ def edge_numbers(
             return np.zeros(0)
         if given not in topology.edge_attributes:
             known = ", ".join(topology.edge_attributes) or "there is none"
-            raise ValueError(f"{argument} must name an attribute of the links ({known}), got {given!r}")
+            raise ValueError(
+                f"{argument} must name an attribute of the links ({known}), got {given!r}"
+            )
         given = topology.edge_attributes[given]
     elif isinstance(given, Mapping):
         given = [_found(argument, given, topology, pair) for pair in topology.edges.tolist()]
@@ -69,7 +71,9 @@ def edge_numbers(
     named: dict[str, Any] = {argument: given}
     numbers = np.asarray(require_real(**named, at_least=0, at_most=1e12))
     if numbers.ndim and numbers.shape != (len(topology.edges),):
-        raise ValueError(f"{argument} must be one number or {len(topology.edges)}, got shape {numbers.shape}")
+        raise ValueError(
+            f"{argument} must be one number or {len(topology.edges)}, got shape {numbers.shape}"
+        )
     return np.broadcast_to(numbers, (len(topology.edges),)).astype(np.float64)
 
 

@@ -1,7 +1,8 @@
 """The cheapest network that is reliable enough, out of candidate links with prices and failures.
 
-E are candidate links with prices c_e that are down with probabilities d_e, x_e = 1 where e is bought; U(Y) is
-the probability that the links Y do not connect the terminals, U0 its largest admitted value.
+E are candidate links with prices c_e that are down with probabilities d_e, x_e = 1 where e is
+bought; U(Y) is the probability that the links Y do not connect the terminals, U0 its largest
+admitted value.
 """
 
 from __future__ import annotations
@@ -59,37 +60,40 @@ def reliable_network(
     terminals : {"all", "switches", "nodes"} or collection of labels
         Nodes that have to be connected.
     link_up, node_up : float, array, mapping or str
-        Probability that a link or a node is up, as `relparallel.reliability.evaluate`; that of links must be
-        given.
+        Probability that a link or a node is up, as `relparallel.reliability.evaluate`; that of
+        links must be given.
     cost : str, float, array [m] or mapping
-        Price of every link, by attribute, in the order of the links, or by pair of labels; a link of price 0
-        is there already, and stays.
+        Price of every link, by attribute, in the order of the links, or by pair of labels; a link
+        of price 0 is there already, and stays.
     max_rounds, max_seconds : int, float
-        Relaxations, and time [s], after which the best network is returned with the bound that was reached.
+        Relaxations, and time [s], after which the best network is returned with the bound that was
+        reached.
 
     Returns
     -------
     NetworkDesign
-        The optimum (any of them where several cost the same), with ``cost == bound``, unless ``max_rounds``
-        or ``max_seconds`` was too small; then ``proven`` is False and the bound certified all the same.
+        The optimum (any of them where several cost the same), with ``cost == bound``, unless
+        ``max_rounds`` or ``max_seconds`` was too small; then ``proven`` is False and the bound
+        certified all the same.
 
     Notes
     -----
-    A set of links that fails with U(X) > U0 needs help: whatever Y adds, with probability prod d_e over
-    Y outside X all of it is down, so U(Y) >= U(X) prod d_e, and the logarithm is the inequality of the
-    formulation. X = all links but those of a cut gives U(X) = 1: the cut must be reliable by itself. These
-    are looked for first; a relaxation that satisfies them is evaluated exactly, and if it fails, links are
-    added to it in several orders for as long as it still fails, which makes the inequality strong. The
-    first relaxation whose optimum is reliable enough is the optimum. Coefficients are lowered to b_X, which
-    no 0-1 solution feels. The first network adds to the links of price 0 whatever lowers log U most for its
-    price. Relaxations look only for what is cheaper than the best network, by one step where
-    all prices are whole; where nothing is, the best one is proven.
+    A set of links that fails with U(X) > U0 needs help: whatever Y adds, with probability prod d_e
+    over Y outside X all of it is down, so U(Y) >= U(X) prod d_e, and the logarithm is the
+    inequality of the formulation. X = all links but those of a cut gives U(X) = 1: the cut must be
+    reliable by itself. These are looked for first; a relaxation that satisfies them is evaluated
+    exactly, and if it fails, links are added to it in several orders for as long as it still fails,
+    which makes the inequality strong. The first relaxation whose optimum is reliable enough is the
+    optimum. Coefficients are lowered to b_X, which no 0-1 solution feels. The first network adds to
+    the links of price 0 whatever lowers log U most for its price. Relaxations look only for what is
+    cheaper than the best network, by one step where all prices are whole; where nothing is, the
+    best one is proven.
 
     References
     ----------
     Problem: Jan, Hwang and Cheng, "Topological optimization of a communication network subject to a
-    reliability constraint", IEEE Transactions on Reliability 42, 1993. Cover inequalities: Balas, "Facets of
-    the knapsack polytope", Mathematical Programming 8, 1975.
+    reliability constraint", IEEE Transactions on Reliability 42, 1993. Cover inequalities: Balas,
+    "Facets of the knapsack polytope", Mathematical Programming 8, 1975.
 
     Examples
     --------
@@ -104,22 +108,32 @@ def reliable_network(
     target = require_number(unreliability=unreliability, above=0, below=1)
     require_int(max_rounds=max_rounds, at_least=1)
     if link_up is None:
-        raise ValueError("link_up must be given: a probability, one for each link, or an attribute, got None")
+        raise ValueError(
+            "link_up must be given: a probability, one for each link, or an attribute, got None"
+        )
     until = time.monotonic() + require_number(max_seconds=max_seconds, above=0, at_most=1e9)
     prices = edge_numbers("cost", cost, topology, candidates)
     problem = read_problem(candidates, terminals, link_up, node_up)
     rows_of = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
-    usable = np.array([rows_of[pair] for pair in map(tuple, problem.edges.tolist())], dtype=np.int64)
+    usable = np.array(
+        [rows_of[pair] for pair in map(tuple, problem.edges.tolist())], dtype=np.int64
+    )
     oracle = _oracle(topology, problem, usable)
     try:
         floor = oracle(np.ones(usable.size, dtype=np.bool_))
     except NotExactError as why:
-        raise NotExactError(f"candidates must fit the frontier DP: {str(why).partition(';')[0]}") from why
+        raise NotExactError(
+            f"candidates must fit the frontier DP: {str(why).partition(';')[0]}"
+        ) from why
     if floor > target:
-        raise ValueError(f"unreliability must be at least {floor!r}, that of all candidates, got {target!r}")
+        raise ValueError(
+            f"unreliability must be at least {floor!r}, that of all candidates, got {target!r}"
+        )
     bought, bound, rows = np.zeros(0, dtype=np.bool_), 0.0, 0
     if usable.size:
-        bought, bound, rows = _cutting_planes(problem, prices[usable], oracle, target, max_rounds, until)
+        bought, bound, rows = _cutting_planes(
+            problem, prices[usable], oracle, target, max_rounds, until
+        )
     chosen = topology.edges[usable[bought]].tolist()
     return NetworkDesign(
         links=tuple((topology.labels[u], topology.labels[v]) for u, v in chosen),
@@ -143,7 +157,9 @@ def _oracle(topology: Topology, problem: Problem, usable: NDArray[np.int64]) -> 
             down: Any = np.ones(len(topology.edges))
             down[usable[chosen]] = problem.link[chosen, 1]
             down = down if down.size else 1.0
-            found = evaluate(single, terminals, link_down=down, node_down=problem.node[:, 1], method="exact")
+            found = evaluate(
+                single, terminals, link_down=down, node_down=problem.node[:, 1], method="exact"
+            )
             known[key] = found.unreliability
         return known[key]
 
@@ -151,12 +167,18 @@ def _oracle(topology: Topology, problem: Problem, usable: NDArray[np.int64]) -> 
 
 
 def _cutting_planes(
-    problem: Problem, prices: FloatArray, oracle: Oracle, target: float, max_rounds: int, until: float
+    problem: Problem,
+    prices: FloatArray,
+    oracle: Oracle,
+    target: float,
+    max_rounds: int,
+    until: float,
 ) -> tuple[Mask, float, int]:
     """The cheapest set that the oracle admits, the bound on its price, and the inequalities it took."""
     sides = _sides(problem)
     free = prices == 0
-    strength = -np.log(np.maximum(problem.link[:, 1], 1e-250))  # by which a link lowers the failure of a cut
+    # by which a link lowers the failure of a cut
+    strength = -np.log(np.maximum(problem.link[:, 1], 1e-250))
     pool = np.where(sides, np.minimum(strength / -np.log(target), 1.0), 0.0)
     rows = pool[np.argsort(sides.sum(axis=1), kind="stable")[: len(problem.node)]]
     half = time.monotonic() + (until - time.monotonic()) / 2
@@ -179,8 +201,13 @@ def _cutting_planes(
             chosen = (x > threshold) | free
             if oracle(chosen) > target:
                 found.append(_lacking(problem, prices, oracle, chosen, target))
-            best = min(best, _repaired(prices, oracle, chosen, target), key=lambda links: prices @ links)
-        if prices @ best - step <= bound * (1 - 1e-9) or prices @ best <= bound + 1e-8 * prices.max():
+            best = min(
+                best, _repaired(prices, oracle, chosen, target), key=lambda links: prices @ links
+            )
+        if (
+            prices @ best - step <= bound * (1 - 1e-9)
+            or prices @ best <= bound + 1e-8 * prices.max()
+        ):
             bound = float(prices @ best)
             break
         cuts = np.concatenate(found)
@@ -208,8 +235,8 @@ def _cheaper(
 ) -> tuple[FloatArray | None, float]:
     """A choice that satisfies the inequalities and costs at most so much, and a bound on all of them.
 
-    The cheapest fractions; of whole choices the first (with a gap of 1), which gives inequalities as good as
-    the cheapest would and is found much sooner. None if there is none.
+    The cheapest fractions; of whole choices the first (with a gap of 1), which gives inequalities
+    as good as the cheapest would and is found much sooner. None if there is none.
     """
     left = until - time.monotonic()
     if left <= 0:
@@ -220,7 +247,9 @@ def _cheaper(
     return least(prices, limited, lower, whole=whole, gap=gap, seconds=left)
 
 
-def _greedy(problem: Problem, prices: FloatArray, oracle: Oracle, target: float, until: float) -> Mask:
+def _greedy(
+    problem: Problem, prices: FloatArray, oracle: Oracle, target: float, until: float
+) -> Mask:
     """Links of price 0 and a cheapest tree, then what lowers log U most for its price, while time lasts."""
     graph: nx.Graph[int] = nx.Graph()
     for link, (u, v) in enumerate(problem.edges.tolist()):
@@ -266,7 +295,9 @@ def _sides(problem: Problem) -> Mask:
     return np.asarray(np.unique(side[:, ends[:, 0]] != side[:, ends[:, 1]], axis=0))
 
 
-def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> FloatArray:
+def _lacking(
+    problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask, target: float
+) -> FloatArray:
     """Inequalities that the choice breaks, from itself and from larger sets that fail too."""
     found = []
     free = np.flatnonzero(~chosen)
@@ -289,9 +320,9 @@ def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask,
 def _credits(edges, down, bought, node, terminals, root):  # type: ignore[no-untyped-def]
     """Probability of failure, and for every link the share of it across which the link would lead.
 
-    ``edges[m, 2]``, ``down[m]``, ``bought[m]``, ``node[n, 2]`` (up, down), ``terminals`` as a bit mask. In a
-    failed state the root reaches S; the state stays failed unless a link from S to a node that is up is
-    added and is up. 3^(n-1) steps for the probabilities that S is connected.
+    ``edges[m, 2]``, ``down[m]``, ``bought[m]``, ``node[n, 2]`` (up, down), ``terminals`` as a bit
+    mask. In a failed state the root reaches S; the state stays failed unless a link from S to a
+    node that is up is added and is up. 3^(n-1) steps for the probabilities that S is connected.
     """
     n = node.shape[0]
     full = 1 << n

@@ -12,15 +12,17 @@ from relparallel._checks import Result, require_instance, require_int
 from relparallel.topology.routing import maximum_flow
 
 MOST_NODES = 10**5
-MOST_CLASSES = 2048  # nodes with the same domains are one class; the network has their square of arcs
+# nodes with the same domains are one class; the network has their square of arcs
+MOST_CLASSES = 2048
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class HallViolator:
     """Why no placement exists: owners that need more copies than the others have room for.
 
-    A node j takes at most min(b, number of owners in A that may use it). That the sum over j is below m |A|
-    refutes every placement; it is Hall's condition for b-matchings, and the minimum cut of the network.
+    A node j takes at most min(b, number of owners in A that may use it). That the sum over j is
+    below m |A| refutes every placement; it is Hall's condition for b-matchings, and the minimum cut
+    of the network.
     """
 
     owners: NDArray[np.int64]  # the set A
@@ -28,7 +30,9 @@ class HallViolator:
     room: int  # copies that all nodes together can take from them
 
     def __str__(self) -> str:
-        first = ", ".join(map(str, self.owners[:6].tolist())) + (", ..." if self.owners.size > 6 else "")
+        first = ", ".join(map(str, self.owners[:6].tolist())) + (
+            ", ..." if self.owners.size > 6 else ""
+        )
         return (
             f"{self.owners.size} nodes ({first}) need {self.needed} copies outside their domains, "
             f"where there is room for {self.room}"
@@ -51,7 +55,9 @@ class ReplicaPlacement(Result):
     def survives(self, kind: str) -> float:
         """Share of the domains of a kind whose failure leaves a copy of every shard."""
         if self.holders is None:
-            raise ValueError(f"kind can be asked of a placement only, got {kind!r}: {self.violator}")
+            raise ValueError(
+                f"kind can be asked of a placement only, got {kind!r}: {self.violator}"
+            )
         known = {"node": np.arange(len(self.holders)), **self.domains}
         if kind not in known:
             raise ValueError(f"kind must be one of {sorted(known)}, got {kind!r}")
@@ -67,7 +73,9 @@ class ReplicaPlacement(Result):
         return table.assign(**{f"copy {k + 1}": column for k, column in enumerate(self.holders.T)})
 
 
-def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None = None) -> ReplicaPlacement:
+def place_replicas(
+    domains: Mapping[str, Any], copies: int = 1, room: int | None = None
+) -> ReplicaPlacement:
     """Give the copies of every node's checkpoint to nodes that share no domain with it.
 
     Parameters
@@ -86,15 +94,16 @@ def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None
 
     Notes
     -----
-    A bipartite b-matching. Nodes with the same domains are one class, so a maximum flow from classes to
-    classes decides it: class a sends at most |a| |b| copies to class b, and only if all their domains differ.
-    Given a flow x_ab, the fractional matching x_ab / (|a| |b|) is feasible for the nodes, and vertices of
-    that polytope are integral; dealing the copies in turn, by owners and then by holders, finds one.
-    O(N m + flow).
+    A bipartite b-matching. Nodes with the same domains are one class, so a maximum flow from
+    classes to classes decides it: class a sends at most |a| |b| copies to class b, and only if all
+    their domains differ. Given a flow x_ab, the fractional matching x_ab / (|a| |b|) is feasible
+    for the nodes, and vertices of that polytope are integral; dealing the copies in turn, by owners
+    and then by holders, finds one. O(N m + flow).
 
     References
     ----------
-    Hall 1935; Ford and Fulkerson 1956; b-matching: Schrijver, "Combinatorial Optimization", 2003, chapter 21.
+    Hall 1935; Ford and Fulkerson 1956; b-matching: Schrijver, "Combinatorial Optimization", 2003,
+    chapter 21.
 
     Examples
     --------
@@ -111,7 +120,9 @@ def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None
         np.column_stack(list(labels.values())), axis=0, return_inverse=True, return_counts=True
     )
     if len(sizes) > MOST_CLASSES:
-        raise ValueError(f"domains must have at most {MOST_CLASSES} different combinations, got {len(sizes)}")
+        raise ValueError(
+            f"domains must have at most {MOST_CLASSES} different combinations, got {len(sizes)}"
+        )
     apart = (kinds[:, None] != kinds[None]).all(axis=2)
     flow, reached = _flow(apart, sizes, copies, room)
     if flow.sum() < copies * nodes:
@@ -131,7 +142,9 @@ def _labels(domains: Any) -> dict[str, NDArray[np.int64]]:
         require_instance(str, domains=kind)
         column = np.asarray(values)
         if column.ndim != 1 or column.dtype.kind not in "iu" or not 2 <= column.size <= MOST_NODES:
-            raise TypeError(f"domains must give a number for each of 2 or more nodes, got {values!r:.80}")
+            raise TypeError(
+                f"domains must give a number for each of 2 or more nodes, got {values!r:.80}"
+            )
         if column.min() < 0:
             raise ValueError(f"domains must be numbers >= 0, got {kind}: {column.min()}")
         labels[kind] = column.astype(np.int64)
@@ -172,5 +185,7 @@ def _dealt(flow: NDArray[np.int64], member: NDArray[np.int64], copies: int) -> N
     order = np.lexsort((owners, kinds))
     owners, kinds = owners[order], kinds[order]
     turn = np.arange(kinds.size) - np.searchsorted(kinds, kinds)
-    holder = np.array([nodes[k][t % nodes[k].size] for k, t in zip(kinds, turn, strict=True)], dtype=np.int64)
+    holder = np.array(
+        [nodes[k][t % nodes[k].size] for k, t in zip(kinds, turn, strict=True)], dtype=np.int64
+    )
     return holder[np.argsort(owners, kind="stable")].reshape(-1, copies)

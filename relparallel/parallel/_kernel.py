@@ -1,9 +1,9 @@
 """The time of one training step, one strategy after the other: the numba kernel behind `step_time`.
 
-Every number is SI. A *pass* is the work of one layer on one micro-batch, forward or backward. Models,
-machines and strategies come as rows of structured arrays (`MODEL`, `MACHINE`, `CHOICE`); the answer is a row
-of `PARTS` that sums to the time of the step. n is tokens of a micro-batch on one rank; t, c, e, d, p are the
-degrees, m micro-batches, v chunks per stage.
+Every number is SI. A *pass* is the work of one layer on one micro-batch, forward or backward.
+Models, machines and strategies come as rows of structured arrays (`MODEL`, `MACHINE`, `CHOICE`);
+the answer is a row of `PARTS` that sums to the time of the step. n is tokens of a micro-batch on
+one rank; t, c, e, d, p are the degrees, m micro-batches, v chunks per stage.
 """
 
 from typing import Any, Final
@@ -16,34 +16,104 @@ from relparallel.parallel._transfer_kernel import exchange, gather, in_node, sen
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.steady_state import bubble_time
 
-MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
-    # the data sheet
-    "peak", "weight_peak", "memory_bandwidth", "processors", "node", "node_link", "network",
-    # what calibration finds, see `Calibration`
-    "gemm", "depth", "batched", "flash", "fused", "misaligned", "hbm", "traffic",
-    "link_share", "network_share", "round", "hop",
-    "host", "host_backward", "host_wide", "micro", "step", "overlap", "exposed",
-    # how much slower than in the default placement on this cluster the groups of a degree are
-    "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
-    # the software
-    "flash_attention", "gradient_bytes", "scatter", "bucketed", "elementwise",
-    "tensor_overlap", "pipeline_overlap", "expert_launch", "node_dispatch", "factor",
-)]))  # fmt: skip
+MACHINE: Final = np.dtype(
+    (
+        np.record,
+        [
+            (name, np.float64)
+            for name in (
+                # the data sheet
+                "peak",
+                "weight_peak",
+                "memory_bandwidth",
+                "processors",
+                "node",
+                "node_link",
+                "network",
+                # what calibration finds, see `Calibration`
+                "gemm",
+                "depth",
+                "batched",
+                "flash",
+                "fused",
+                "misaligned",
+                "hbm",
+                "traffic",
+                "link_share",
+                "network_share",
+                "round",
+                "hop",
+                "host",
+                "host_backward",
+                "host_wide",
+                "micro",
+                "step",
+                "overlap",
+                "exposed",
+                # how much slower than in the default placement on this cluster the groups of a
+                # degree are
+                "tensor_slow",
+                "context_slow",
+                "data_slow",
+                "pipeline_slow",
+                # the software
+                "flash_attention",
+                "gradient_bytes",
+                "scatter",
+                "bucketed",
+                "elementwise",
+                "tensor_overlap",
+                "pipeline_overlap",
+                "expert_launch",
+                "node_dispatch",
+                "factor",
+            )
+        ],
+    )
+)
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
-CHOICE: Final = np.dtype((np.record, np.dtype([
-    ("tensor", np.int32), ("pipeline", np.int32), ("data", np.int32), ("context", np.int32),
-    ("expert", np.int32), ("shard", np.int32), ("micro_batch", np.int32), ("micro_batches", np.int32),
-    ("virtual_stages", np.int32), ("sequence_parallel", np.int8), ("recompute", np.int8),
-    ("zero_stage", np.int8), ("schedule", np.int8), ("ends_as_layers", np.int8),
-    ("experts_over_tensor", np.int8),
-], align=True)))  # fmt: skip
+CHOICE: Final = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("tensor", np.int32),
+                ("pipeline", np.int32),
+                ("data", np.int32),
+                ("context", np.int32),
+                ("expert", np.int32),
+                ("shard", np.int32),
+                ("micro_batch", np.int32),
+                ("micro_batches", np.int32),
+                ("virtual_stages", np.int32),
+                ("sequence_parallel", np.int8),
+                ("recompute", np.int8),
+                ("zero_stage", np.int8),
+                ("schedule", np.int8),
+                ("ends_as_layers", np.int8),
+                ("experts_over_tensor", np.int8),
+            ],
+            align=True,
+        ),
+    )
+)
 """One strategy, with the micro-batches of a replica."""
 
 PARTS: Final = (
-    "compute", "recompute", "launch", "head", "tensor", "context", "expert", "pipeline", "pipeline_bubble",
-    "data", "optimizer", "overhead",
-)  # fmt: skip
+    "compute",
+    "recompute",
+    "launch",
+    "head",
+    "tensor",
+    "context",
+    "expert",
+    "pipeline",
+    "pipeline_bubble",
+    "data",
+    "optimizer",
+    "overhead",
+)
 """What a step is made of, in the order of the kernel's columns."""
 
 _CHIMERA: Final = SCHEDULES.index("chimera")
@@ -54,7 +124,8 @@ _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, 
 _STREAM_BYTES: Final = 22.0  # per token and hidden unit: two norms, two dropouts with residual
 _GELU_BYTES: Final = 4.0  # per token and unit of the feed-forward block
 _LOGIT_BYTES: Final = 14.0  # per token and word: logits in fp32, softmax and its gradient
-_CAST_BYTES: Final = 4.0  # per operand of a product in fp8: bf16 read, fp8 written, and once more transposed
+# per operand of a product in fp8: bf16 read, fp8 written, and once more transposed
+_CAST_BYTES: Final = 4.0
 _STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, master copy and gradient
 
 
@@ -98,11 +169,13 @@ def _attention(model: Any, h: Any, s: Any) -> Any:
         forward = 2 * length * model.span * model.head * heads / (h.peak * share)
         forward += s.micro_batch * length * model.core / s.tensor / (h.peak * share)
         return forward, 2.5 * forward
-    heads *= model.attention  # scores of a window are all made, then masked; other mixers have no such path
+    # scores of a window are all made, then masked; other mixers have no such path
+    heads *= model.attention
     rate = h.peak * h.batched * (1.0 if model.head % 8 == 0 else h.misaligned)
     scores = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)
     values = _gemm(length, model.head, model.sequence, heads, rate, 0.0, h)
-    into_head = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)  # gradients of scores, q, k, v
+    # gradients of scores, q, k, v
+    into_head = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)
     softmax = heads * length * model.sequence * _SOFTMAX_BYTES * h.traffic / hbm
     return scores + values + softmax, into_head + 3 * values + softmax
 
@@ -145,7 +218,12 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
         local, split = model.experts / s.expert, _expert_tensor(s)
         mine = n * (split / t)  # tokens that a rank sends to experts
         routed, routed_back = _feed_forward(
-            mine * model.active / local, model.expert_ffn / split, model.matrices, model.hidden, local, h
+            mine * model.active / local,
+            model.expert_ffn / split,
+            model.matrices,
+            model.hidden,
+            local,
+            h,
         )
         always, always_back = 0.0, 0.0
         if model.shared > 0:
@@ -157,7 +235,11 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
     split = t if s.sequence_parallel else 1
     bytes_ = n * model.hidden * _STREAM_BYTES / split
     if h.weight_peak > h.peak:
-        bytes_ += n * (2 * model.hidden / split + (model.heads * model.head + model.ffn) / t) * _CAST_BYTES
+        bytes_ += (
+            n
+            * (2 * model.hidden / split + (model.heads * model.head + model.ffn) / t)
+            * _CAST_BYTES
+        )
     stream = model.blocks * bytes_ * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm)
     products = around_back + block_back  # half of them make gradients of weights
     return around + core + block + stream, products + core_back + stream, core, products / 2
@@ -167,23 +249,32 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
 def pass_times(model: Any, h: Any, s: Any) -> Any:
     """Kernels of one layer on one micro-batch: forward, backward, of that for weights, and forward again."""
     forward, backward, core, weight = _layer(model, h, s)
-    return forward, backward, weight, forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
+    return (
+        forward,
+        backward,
+        weight,
+        forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0),
+    )
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     """Communication of one pass of a layer: tensor, context and experts.
 
-    A pass has two all-reduces of its activations among tensor ranks and two exchanges among experts; keys and
-    values go round the context ranks while these attend to what they have. Whole experts exchange the tokens
-    of each tensor rank, and leave one all-reduce to the attention where no expert is shared.
+    A pass has two all-reduces of its activations among tensor ranks and two exchanges among
+    experts; keys and values go round the context ranks while these attend to what they have. Whole
+    experts exchange the tokens of each tensor rank, and leave one all-reduce to the attention where
+    no expert is shared.
     """
     n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
     hidden = 2 * n * model.hidden
     split = _expert_tensor(s)
     alone = model.mixture if split < t and model.shared == 0 else 0.0
-    tensor = (4 * model.blocks - 2 * alone) * gather(hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h)
-    sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
+    tensor = (4 * model.blocks - 2 * alone) * gather(
+        hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h
+    )
+    # keys and values of the whole sequence
+    sequence = 2 * 2 * n * model.kv_heads * model.head / t * c
     sequence *= model.attention
     context = max(gather(sequence * h.context_slow, c, in_node(h, t, c), True, h) - core, 0.0)
     experts = 0.0
@@ -204,16 +295,21 @@ def _under(moved: Any, work: Any, share: Any) -> Any:
 def _held(model: Any, s: Any) -> Any:
     """Weights that a rank holds besides experts, and in experts; from both ends where a schedule has two."""
     t, p, ends = s.tensor, s.pipeline, 2.0 if s.schedule == _CHIMERA else 1.0
-    dense = ends * (model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t)
+    dense = ends * (
+        model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t
+    )
     return dense, ends * model.expert_weights * model.layers / (_expert_tensor(s) * p * s.expert)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward: Any, held: Any) -> Any:
+def _gradients(
+    model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward: Any, held: Any
+) -> Any:
     """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them.
 
-    The first gradients are complete when the last micro-batch has passed a layer backward, or where stages
-    have chunks, when the last p micro-batches have passed the last one; the last layer hides behind nothing.
+    The first gradients are complete when the last micro-batch has passed a layer backward, or where
+    stages have chunks, when the last p micro-batches have passed the last one; the last layer hides
+    behind nothing.
     """
     copies = (2.0 if s.schedule == _CHIMERA else 1.0) * s["data"] * s.context
     split = _expert_tensor(s)
@@ -222,7 +318,8 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
         return 0.0
     dense, expert = _held(model, s)
     dense, expert = dense * h.data_slow, expert * h.data_slow
-    if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
+    # the first and the last layer have nothing to hide behind; copies are kept equal
+    if s.zero_stage >= 2:
         sharing = 1.0 * s.shard * s.context
         again = copies / sharing
         together = in_node(h, s.tensor * sharing, again)
@@ -233,7 +330,8 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
             together = in_node(h, split * s.expert * sharing, again)
             equal += gather(expert * h.gradient_bytes / sharing, again, together, False, h)
         return s.zero_stage * gathered + 2 * equal
-    again = 2.0 if s.zero_stage == 1 else h.gradient_bytes  # parameters come back where the state is sharded
+    # parameters come back where the state is sharded
+    again = 2.0 if s.zero_stage == 1 else h.gradient_bytes
     together = in_node(h, s.tensor, copies)
     alone = s.zero_stage == 1
     scattered = gather(dense * h.gradient_bytes, copies, together, alone, h)
@@ -260,7 +358,10 @@ def _update(model: Any, h: Any, s: Any) -> Any:
     dense, expert = _held(model, s)
     if s.zero_stage > 0:
         copies = 1.0 * s.shard * s.context
-        dense, expert = dense / copies, expert / max(copies * (s.tensor / _expert_tensor(s)) / s.expert, 1.0)
+        dense, expert = (
+            dense / copies,
+            expert / max(copies * (s.tensor / _expert_tensor(s)) / s.expert, 1.0),
+        )
     return (dense + expert) * _STATE_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
 
 
@@ -276,7 +377,8 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     if h.tensor_overlap > 0:  # in pieces, each under the product that makes or needs it
         tensor = _under(tensor, forward, h.exposed)
 
-    # The host launches kernels while earlier ones run; many ranks in step wait for the slowest of them.
+    # The host launches kernels while earlier ones run; many ranks in step wait for the slowest of
+    # them.
     wide = max(t - 4.0, 0.0) / 4
     sharded = s.zero_stage >= 2 and s["data"] * c > 1
     host = h.host * (1 + h.host_wide * wide * wide)
@@ -288,16 +390,19 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     ahead = on_gpu + launch
     behind = back_on_gpu + launch_back + again + repeats * (tensor + context + experts + launch)
 
-    # Sharded parameters are gathered before each pass of a layer and their gradients scattered after it.
+    # Sharded parameters are gathered before each pass of a layer and their gradients scattered
+    # after it.
     gathered, exposed = 0.0, 0.0
     if sharded:
         own = model.expert_weights / s.expert * (t / _expert_tensor(s))
         rows = 2 * (model.layer_weights + own) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
         gathered = gather(rows, sharing, in_node(h, t, sharing), True, h)
-        # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for every one.
+        # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for
+        # every one.
         exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
-        exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)  # stage 2 still has them
+        # stage 2 still has them
+        exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)
 
     # Layers are dealt out as `counted_ends` says; the stage of the output layer may have fewer.
     folded = s.schedule in _FOLDED
@@ -323,7 +428,9 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
-        transfer = send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
+        transfer = send(
+            2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h
+        )
         if h.pipeline_overlap > 0 and v > 1:
             transfer = _under(transfer, held / v * ahead, h.exposed)
 

@@ -9,16 +9,26 @@ import numpy as np
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def list_schedule(
-    resource: Any, duration: Any, queue: Any, queue_heads: Any,
-    heads: Any, after: Any, lag: Any, missing: Any, delay: Any, credit: Any, in_order: bool,
-) -> Any:  # fmt: skip
+    resource: Any,
+    duration: Any,
+    queue: Any,
+    queue_heads: Any,
+    heads: Any,
+    after: Any,
+    lag: Any,
+    missing: Any,
+    delay: Any,
+    credit: Any,
+    in_order: bool,
+) -> Any:
     """Start times by list scheduling; NaN for tasks that never start."""
     start = np.full(resource.size, np.nan)
     ready = np.zeros(resource.size)  # earliest start by the dependencies met so far
     free = np.zeros(queue_heads.size - 1)  # when each resource has done what it took
     taken = np.zeros(free.size, dtype=np.int64)  # tasks of each resource that have not ended
     next_in_queue = queue_heads[:-1].copy()
-    # (time, 0, task): the task ends; (time, 1, resource): the resource looks for work. Ends come first.
+    # (time, 0, task): the task ends; (time, 1, resource): the resource looks for work. Ends come
+    # first.
     events = [(0.0, 1, r) for r in range(free.size)]
     while len(events) > 0:
         now, looks, which = heapq.heappop(events)

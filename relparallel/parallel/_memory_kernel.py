@@ -1,8 +1,9 @@
 """The bytes of a pipeline stage, one strategy after the other: the numba kernel behind `memory`.
 
-Models and strategies come as rows of `MODEL` and `CHOICE`, the software as a row of `STORAGE`; the answer is
-a row of `BYTES` for each stage, or the largest stage of each strategy, per GPU. n is tokens of a micro-batch
-on one rank; t, c, e, p are the degrees, m micro-batches, v chunks per stage, i the stage, counted from 0.
+Models and strategies come as rows of `MODEL` and `CHOICE`, the software as a row of `STORAGE`; the
+answer is a row of `BYTES` for each stage, or the largest stage of each strategy, per GPU. n is
+tokens of a micro-batch on one rank; t, c, e, p are the degrees, m micro-batches, v chunks per
+stage, i the stage, counted from 0.
 """
 
 from typing import Any, Final
@@ -12,12 +13,34 @@ import numpy as np
 
 from relparallel.parallel.schedules import FLIGHTS, TABLE
 
-STORAGE: Final = np.dtype((np.record, [(name, np.float64) for name in (
-    "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
-    "product", "expert_copies", "scratch",
-    "sharded_storage", "flash", "dropout",
-    "offload_optimizer", "offload_parameters", "offload_activations",  # 0 or 1
-)]))  # fmt: skip
+STORAGE: Final = np.dtype(
+    (
+        np.record,
+        [
+            (name, np.float64)
+            for name in (
+                # see `Precision`
+                "parameter",
+                "gradient",
+                "optimizer",
+                "gathered",
+                "bucket",
+                "setup",
+                "logit",
+                "loss",
+                "product",
+                "expert_copies",
+                "scratch",
+                "sharded_storage",
+                "flash",
+                "dropout",
+                "offload_optimizer",
+                "offload_parameters",
+                "offload_activations",  # 0 or 1
+            )
+        ],
+    )
+)
 """How the software keeps numbers."""
 
 BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers", "setup")
@@ -29,8 +52,8 @@ FLIGHT_RULES: Final = {name: FLIGHTS.index(known.flight) for name, known in TABL
 FRAGMENTATION: Final = 0.02
 """Of what is held, lost between the blocks of a caching allocator.
 
-With the reserve of `memory`, no verdict on the BLOOM runs is wrong between 0.001 and 0.10, and none of the
-llm-foundry runs, which fill their GPUs, is refused up to 0.05.
+With the reserve of `memory`, no verdict on the BLOOM runs is wrong between 0.001 and 0.10, and none
+of the llm-foundry runs, which fill their GPUs, is refused up to 0.05.
 """
 
 _RULES: Final = np.array(list(FLIGHT_RULES.values()))  # in the order of `SCHEDULES`
@@ -41,7 +64,8 @@ _TWO_VERSIONS: Final = FLIGHT_RULES["pipedream_2bw"]
 _SPLIT: Final = FLIGHT_RULES["zb_h1"]
 _SPLIT_EAGER: Final = FLIGHT_RULES["zb_2p"]
 _CHIMERA: Final = FLIGHT_RULES["chimera"]
-_FOLDED: Final = FLIGHT_RULES["zb_v"]  # from here on, the path through the stages goes down and up again
+# from here on, the path through the stages goes down and up again
+_FOLDED: Final = FLIGHT_RULES["zb_v"]
 _FOLDED_HALF: Final = FLIGHT_RULES["v_half"]
 _HALF: Final = 2.0
 
@@ -97,7 +121,9 @@ def dealt_places(places: Any, p: Any, v: Any, folded: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def stage_layers(layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: Any, i: Any) -> Any:
+def stage_layers(
+    layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: Any, i: Any
+) -> Any:
     """Layers of a stage; embedding and loss take places of the first and the last chunk."""
     taken = (embedding if i == 0 else 0) + (loss if i == (0 if folded else p - 1) else 0)
     return dealt_places(layers + embedding + loss, p, v, folded, i) - taken
@@ -116,8 +142,8 @@ def most_layers(layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: 
 def counted_ends(layers: Any, mtp: Any, p: Any, v: Any, folded: Any, said: Any) -> Any:
     """Layers that embedding and loss count as: as said, or those that fill chunks and let no stage grow.
 
-    Each of the ``mtp`` layers behind the last one counts as a layer and a loss. The loss comes first: its
-    stage is the slowest; the embedding only takes memory.
+    Each of the ``mtp`` layers behind the last one counts as a layer and a loss. The loss comes
+    first: its stage is the slowest; the embedding only takes memory.
     """
     if p == 1:
         return 0, 0
@@ -134,8 +160,9 @@ def counted_ends(layers: Any, mtp: Any, p: Any, v: Any, folded: Any, said: Any) 
 def _layer_parameters(model: Any, s: Any, mixture: Any) -> Any:
     """Parameters of a layer on one rank: common to all data-parallel ranks, and in its experts.
 
-    Matrices are split over t; norms, the biases of what is summed over t, and the router are not. Keys and
-    values have at least one head on every rank. ``mixture`` is the share of layers with experts.
+    Matrices are split over t; norms, the biases of what is summed over t, and the router are not.
+    Keys and values have at least one head on every rank. ``mixture`` is the share of layers with
+    experts.
     """
     t, h, inner = 1.0 * s.tensor, model.hidden, model.matrices - 1
     kept = max(model.kv_heads / t, 1.0)
@@ -173,13 +200,25 @@ def _outside(model: Any, s: Any, folded: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, outer: Any, inner: Any, heads: Any, sequence: Any,
-                recompute: Any, flash: Any, dropout: Any) -> Any:  # fmt: skip
+def layer_bytes(
+    n: Any,
+    whole: Any,
+    t: Any,
+    hidden: Any,
+    outer: Any,
+    inner: Any,
+    heads: Any,
+    sequence: Any,
+    recompute: Any,
+    flash: Any,
+    dropout: Any,
+) -> Any:
     """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, and more for weights.
 
-    A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer`` bytes besides
-    two masks, and inside ``inner``. What is computed again for the gradients of the inputs stays until those
-    of the weights: half of it, as half of what is kept does. The closed forms are the same lines on arrays.
+    A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer``
+    bytes besides two masks, and inside ``inner``. What is computed again for the gradients of the
+    inputs stays until those of the weights: half of it, as half of what is kept does. The closed
+    forms are the same lines on arrays.
     """
     inputs = whole * (2 * dropout * hidden + outer)
     inside = n / t * inner
@@ -199,14 +238,16 @@ def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, outer: Any, inner: Any,
 def _layer_activations(model: Any, s: Any, k: Any, mixture: Any) -> Any:
     """`layer_bytes` of a model: inputs of norms and products, Q, K, V, and what feed-forward blocks keep.
 
-    Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which the
-    gradient of attention needs in half precision too, and behind the activation; those of routers are not.
+    Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which
+    the gradient of attention needs in half precision too, and behind the activation; those of
+    routers are not.
     """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
     outer = ((2 * _HALF + 2 * k.product) * model.blocks + 2 * (model.blocks - 1) * k.dropout) * h
     block = model.ffn * (model.dense - (mixture - model.mixture))
-    if mixture > 0:  # each token is sent to its experts and may be kept as it returns; probabilities in fp32
+    # each token is sent to its experts and may be kept as it returns; probabilities in fp32
+    if mixture > 0:
         sent = (k.product + _HALF * (k.expert_copies - 1)) * model.active * h
         outer += mixture * (sent + (_HALF - k.product) * h + 4 * model.experts)
         block += mixture * model.expert_ffn * (model.active + model.shared)
@@ -216,14 +257,31 @@ def _layer_activations(model: Any, s: Any, k: Any, mixture: Any) -> Any:
         inner += k.product * model.heads * model.head * model.attention
     inner += (_HALF * (model.matrices - 1) + k.product) * block
     return layer_bytes(
-        n, n / t if s.sequence_parallel else n, t, h, outer, inner, model.heads * model.attention,
-        model.sequence, s.recompute, k.flash, k.dropout,
-    )  # fmt: skip
+        n,
+        n / t if s.sequence_parallel else n,
+        t,
+        h,
+        outer,
+        inner,
+        model.heads * model.attention,
+        model.sequence,
+        s.recompute,
+        k.flash,
+        k.dropout,
+    )
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def state_bytes(whole: Any, shard: Any, zero_stage: Any, thin: Any, copies: Any, parameter: Any,
-                gradient: Any, optimizer: Any) -> Any:  # fmt: skip
+def state_bytes(
+    whole: Any,
+    shard: Any,
+    zero_stage: Any,
+    thin: Any,
+    copies: Any,
+    parameter: Any,
+    gradient: Any,
+    optimizer: Any,
+) -> Any:
     """Bytes of parameters, gradients and optimizer state that a rank holds, of all or of its shard."""
     return (
         parameter * copies * (shard if thin else whole),
@@ -259,12 +317,15 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
     elif rule == _TWO_VERSIONS:
         copies = min(held, 2.0)
     whole, expert = of_layers * common + rest, of_layers * experts
-    ranks = 1.0 * s.shard * s.context  # context-parallel ranks hold the same parameters, and share them too
+    # context-parallel ranks hold the same parameters, and share them too
+    ranks = 1.0 * s.shard * s.context
     replicas = max(ranks * (s.tensor if s.experts_over_tensor else 1) / s.expert, 1.0)
     shard = whole / ranks + expert / replicas
     whole += expert
     thin = z == 3 or (z == 2 and k.sharded_storage > 0)
-    out[0], out[1], out[2] = state_bytes(whole, shard, z, thin, copies, k.parameter, k.gradient, k.optimizer)
+    out[0], out[1], out[2] = state_bytes(
+        whole, shard, z, thin, copies, k.parameter, k.gradient, k.optimizer
+    )
 
     n = s.micro_batch * model.sequence / s.context
     outside = n / s.tensor if s.sequence_parallel else n
@@ -282,7 +343,8 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
         out[3] += last * (2 * _HALF * outside * model.hidden + k.logit * logits)
         out[4] += k.loss * logits + k.scratch * model.vocabulary * model.hidden / s.tensor
 
-    if z >= 2 and ranks > 1:  # a layer's gradients before they are scattered; two layers' parameters gathered
+    # a layer's gradients before they are scattered; two layers' parameters gathered
+    if z >= 2 and ranks > 1:
         one = common + experts
         out[4] += k.gathered * max(one, rest)
         if z == 3:
@@ -313,14 +375,18 @@ def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
     """Layers of a stage and its mirror where they are dealt out."""
     p, v, folded = np.int64(s.pipeline), np.int64(s.virtual_stages), rule >= _FOLDED
     layers = np.int64(model.layers)
-    first, last = counted_ends(layers, np.int64(model.mtp), p, v, folded, np.int64(s.ends_as_layers))
+    first, last = counted_ends(
+        layers, np.int64(model.mtp), p, v, folded, np.int64(s.ends_as_layers)
+    )
     own = stage_layers(layers, p, v, folded, first, last, i)
     mirrored = stage_layers(layers, p, v, folded, first, last, p - 1 - i)
     flown = -1.0
     if rule == _INTERLEAVED and v > 1:  # the last chunk may have fewer layers, and waits shortest
         places = layers + first + last
         each = (
-            places // (p * v) + (1 if places % (p * v) > p * (v - 1) + i else 0) - (last if i == p - 1 else 0)
+            places // (p * v)
+            + (1 if places % (p * v) > p * (v - 1) + i else 0)
+            - (last if i == p - 1 else 0)
         )
         more = own - v * each
         if more > 0:
@@ -333,8 +399,8 @@ def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
 def _mixture(model: Any, s: Any, rule: Any, layers: Any, before: Any) -> Any:
     """Share of a stage's layers that have experts, the first ``before`` layers being on stages before it.
 
-    Where fewer than half of the layers have none, these come first (DeepSeek, Kimi, GLM); else every stage
-    has its share (Llama 4, where kinds alternate), as have both ends of Chimera.
+    Where fewer than half of the layers have none, these come first (DeepSeek, Kimi, GLM); else
+    every stage has its share (Llama 4, where kinds alternate), as have both ends of Chimera.
     """
     dense = model.dense * model.layers
     if dense < 0.5 or model.mixture <= 0.5 or rule == _CHIMERA or layers == 0:
@@ -348,7 +414,8 @@ def _mixture(model: Any, s: Any, rule: Any, layers: Any, before: Any) -> Any:
 def stages(model: Any, s: Any, k: Any, own: Any, flown: Any, out: Any) -> None:
     """Bytes of every stage of one strategy, [stages, BYTES].
 
-    ``own`` and ``flown`` [stages] are its layers and those in flight; empty where they are dealt out.
+    ``own`` and ``flown`` [stages] are its layers and those in flight; empty where they are dealt
+    out.
     """
     rule, before = _RULES[s.schedule], 0.0
     for i in range(s.pipeline):
@@ -364,9 +431,10 @@ def stages(model: Any, s: Any, k: Any, own: Any, flown: Any, out: Any) -> None:
 def peaks(models: Any, choices: Any, model: Any, k: Any, out: Any) -> None:
     """Bytes of the largest stage of every strategy.
 
-    From the second stage to the last but one, layers and micro-batches in flight never grow, so the second
-    stands for all. Every stage is looked at where a schedule comes from both ends, where layers are computed
-    again and their weights wait, and behind one with layers that have no experts.
+    From the second stage to the last but one, layers and micro-batches in flight never grow, so the
+    second stands for all. Every stage is looked at where a schedule comes from both ends, where
+    layers are computed again and their weights wait, and behind one with layers that have no
+    experts.
     """
     row = np.empty(len(BYTES))
     for j in range(choices.size):

@@ -23,18 +23,50 @@ from relparallel.parallel.strategy import DEGREES, ENDS, RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 from relparallel.workload.mixers import attended
 
-MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
-    "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
-    "experts", "active", "shared", "expert_ffn", "mixture", "layer_weights", "expert_weights",
-    "positions", "tied", "biases", "attention", "span", "dense", "blocks", "mixer", "core", "kept", "mtp",
-)]))  # fmt: skip
+MODEL: Final = np.dtype(
+    (
+        np.record,
+        [
+            (name, np.float64)
+            for name in (
+                "layers",
+                "hidden",
+                "heads",
+                "kv_heads",
+                "head",
+                "ffn",
+                "matrices",
+                "vocabulary",
+                "sequence",
+                "experts",
+                "active",
+                "shared",
+                "expert_ffn",
+                "mixture",
+                "layer_weights",
+                "expert_weights",
+                "positions",
+                "tied",
+                "biases",
+                "attention",
+                "span",
+                "dense",
+                "blocks",
+                "mixer",
+                "core",
+                "kept",
+                "mtp",
+            )
+        ],
+    )
+)
 """Sizes of a model; ``matrices`` is 2, or 3 with a gate; ``positions``, ``tied`` and ``biases`` are 0 or 1.
 
-What layers do not share is a mean over all of them: the shares ``mixture`` with experts, ``dense`` with a
-dense block, ``attention`` with the own attention, whose queries look at ``span`` tokens (a masked half
-counted); weights, without and with those that expert parallelism splits; ``blocks`` in a layer over two; and
-of other mixers columns of products, FLOPs of a token besides (a masked half left out) and numbers it keeps.
-``mtp`` layers of multi-token prediction come behind the last one.
+What layers do not share is a mean over all of them: the shares ``mixture`` with experts, ``dense``
+with a dense block, ``attention`` with the own attention, whose queries look at ``span`` tokens (a
+masked half counted); weights, without and with those that expert parallelism splits; ``blocks`` in
+a layer over two; and of other mixers columns of products, FLOPs of a token besides (a masked half
+left out) and numbers it keeps. ``mtp`` layers of multi-token prediction come behind the last one.
 """
 
 _SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
@@ -43,7 +75,8 @@ _SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts"
 def model_record(model: Transformer) -> NDArray[Any]:
     """Sizes of a model, one row of `MODEL`."""
     L, mixers = model.layers, model.mixers
-    own = model.mixture_layers * model.experts * model.expert_weights  # what expert parallelism splits
+    # what expert parallelism splits
+    own = model.mixture_layers * model.experts * model.expert_weights
     plain = model.ffn_blocks - model.mixture_layers
     return _row(
         MODEL,
@@ -77,17 +110,23 @@ def _span(model: Transformer) -> float:
 
 
 def machine_record(
-    cluster: Cluster, calibration: Calibration, software: Software, precision: str = "bf16",
+    cluster: Cluster,
+    calibration: Calibration,
+    software: Software,
+    precision: str = "bf16",
     slow: Mapping[str, float] | None = None,
-) -> NDArray[Any]:  # fmt: skip
+) -> NDArray[Any]:
     """What a cluster and its software can do, one row of `MACHINE`.
 
-    A smaller number format speeds products with weights up by as much as has been measured for large ones.
-    ``slow`` says how much less bandwidth the groups of a degree have than in the default placement.
+    A smaller number format speeds products with weights up by as much as has been measured for
+    large ones. ``slow`` says how much less bandwidth the groups of a degree have than in the
+    default placement.
     """
     device = cluster.accelerator
     if device is None or cluster.network_bandwidth is None:
-        raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}")
+        raise ValueError(
+            f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}"
+        )
     require_choice(tuple(device.matmul), precision=precision)
     return _row(
         MACHINE,
@@ -108,7 +147,8 @@ def machine_record(
         expert_launch=software.expert_launch,
         node_dispatch=software.node_dispatch,
         factor=calibration.factor(software.name),
-        **{f"{degree}_slow": 1.0 for degree in DEGREES} | {f"{k}_slow": v for k, v in (slow or {}).items()},
+        **{f"{degree}_slow": 1.0 for degree in DEGREES}
+        | {f"{k}_slow": v for k, v in (slow or {}).items()},
         **calibration.values,
     )
 
@@ -126,9 +166,12 @@ class Machine:
 
 
 def calibrated_machine(
-    cluster: Cluster, software: str | None, precision: str = "bf16", calibrated: Calibration | None = None,
+    cluster: Cluster,
+    software: str | None,
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
     slow: Mapping[str, float] | None = None,
-) -> Machine:  # fmt: skip
+) -> Machine:
     """Check a cluster with its software; return its row of `MACHINE`, and what is known of both.
 
     Where no software is named, it is the newest that was measured on the accelerator.
@@ -143,7 +186,12 @@ def calibrated_machine(
     row = machine_record(cluster, known, programs, precision, slow)
     peak = device.peak.get(precision, device.peak["bf16"])
     return Machine(
-        row=row, known=known, software=programs, assumed=software is None, precision=precision, peak=peak
+        row=row,
+        known=known,
+        software=programs,
+        assumed=software is None,
+        precision=precision,
+        peak=peak,
     )
 
 

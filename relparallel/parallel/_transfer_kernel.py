@@ -1,6 +1,7 @@
 """Collectives and transfers on the two levels of links of a cluster, compiled for the kernel of a step.
 
-Sizes are bytes, ``h`` is a row of `MACHINE`, ``inside`` the ranks of a group that share a node; seconds.
+Sizes are bytes, ``h`` is a row of `MACHINE`, ``inside`` the ranks of a group that share a node;
+seconds.
 """
 
 from typing import Any
@@ -18,9 +19,10 @@ _rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
 def gather(size: Any, ranks: Any, inside: Any, ring: Any, h: Any) -> Any:
     """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
 
-    The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
-    several nodes, two levels save network and use it later. The halves of an all-reduce have the rounds of a
-    tree between nodes if those are fewer, either half alone goes round the ``ring``: NCCL has no tree for it.
+    The forms of `collective_time` with calibrated links, whose latencies are counted on their own.
+    Over several nodes, two levels save network and use it later. The halves of an all-reduce have
+    the rounds of a tree between nodes if those are fewer, either half alone goes round the
+    ``ring``: NCCL has no tree for it.
     """
     if ranks <= 1:
         return 0.0
@@ -28,9 +30,16 @@ def gather(size: Any, ranks: Any, inside: Any, ring: Any, h: Any) -> Any:
     if ranks <= inside:
         return _one_ring(ranks, 0.0, near, 0.0, 0.0) + h["round"] * (1 + 0.25 * ranks) / 2
     nodes = np.ceil(ranks / inside)
-    far = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
-    moved = min(_one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far))
-    return moved + h["round"] / 2 + (nodes - 1 if ring else min(nodes - 1, np.ceil(np.log2(nodes)))) * h.hop
+    # as many groups leave the node at once
+    far = size * h.node / inside / (h.network * h.network_share)
+    moved = min(
+        _one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far)
+    )
+    return (
+        moved
+        + h["round"] / 2
+        + (nodes - 1 if ring else min(nodes - 1, np.ceil(np.log2(nodes)))) * h.hop
+    )
 
 
 @numba.njit(cache=True)  # type: ignore[misc]

@@ -1,9 +1,10 @@
 """Collectives beside the ring, as rounds of messages: trees, halving and doubling, nodes, exchanges.
 
-Ranks are numbered node by node. A reduction between nodes happens chunk by chunk: the ranks of a node first
-scatter what they have, the ranks with the same number in all nodes reduce their chunk, and the node gathers.
-In an all-to-all the vector of every rank has a row of N elements for each rank that sends: row i holds what
-rank i sends, its chunk j goes to rank j. So a message keeps its place in the vector like any other.
+Ranks are numbered node by node. A reduction between nodes happens chunk by chunk: the ranks of a
+node first scatter what they have, the ranks with the same number in all nodes reduce their chunk,
+and the node gathers. In an all-to-all the vector of every rank has a row of N elements for each
+rank that sends: row i holds what rank i sends, its chunk j goes to rank j. So a message keeps its
+place in the vector like any other.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +31,9 @@ from relparallel.parallel.collectives import (
 
 
 @algorithm("all_reduce", "tree")
-def tree_all_reduce(ranks: int, elements: int, ranks_per_node: int | None = None) -> Iterator[Round]:
+def tree_all_reduce(
+    ranks: int, elements: int, ranks_per_node: int | None = None
+) -> Iterator[Round]:
     """Reduce over a binomial tree to rank 0, then broadcast the same way back, whole vectors each time.
 
     With nodes of g ranks the tree joins first these, then the first ranks of the nodes:
@@ -47,9 +50,10 @@ def tree_all_reduce(ranks: int, elements: int, ranks_per_node: int | None = None
 def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterator[Round]:
     """Reduce and broadcast each half of the vector over a binary tree of its own, in k pieces.
 
-    2 (D + k - 1) rounds for trees of depth D = ceil(log2 n). Leaves of one tree are inner ranks of the other,
-    so no rank ever sends more than two pieces of N/(2 k): at most 2 (D + k - 1)(alpha + beta N/k). Sanders,
-    Speck and Traff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
+    2 (D + k - 1) rounds for trees of depth D = ceil(log2 n). Leaves of one tree are inner ranks of
+    the other, so no rank ever sends more than two pieces of N/(2 k): at most 2 (D + k - 1)(alpha +
+    beta N/k). Sanders, Speck and Traff, "Two-tree algorithms for full bandwidth broadcast,
+    reduction and scan", 2009.
     """
     require_group(ranks, elements)
     require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
@@ -68,12 +72,14 @@ def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterat
         for step in range(deepest + pieces - 1 if ranks > 1 else 0):
             piece = step - wait
             child = np.flatnonzero((rank > 0) & (piece >= 0) & (piece < pieces))
-            yield from together([
-                [messages(*(ends if reduce else ends[::-1]), cut[k], cut[k + 1], reduce)]
-                for k in [piece[child]]
-                for number, cut in trees
-                for ends in [(number[child], number[parent[child]])]
-            ])  # fmt: skip
+            yield from together(
+                [
+                    [messages(*(ends if reduce else ends[::-1]), cut[k], cut[k + 1], reduce)]
+                    for k in [piece[child]]
+                    for number, cut in trees
+                    for ends in [(number[child], number[parent[child]])]
+                ]
+            )
 
     return chain(waves(True), waves(False))
 
@@ -84,9 +90,10 @@ def halving_doubling_all_reduce(
 ) -> Iterator[Round]:
     """Swap halves, quarters, ... with ever farther ranks, then double what one has on the way back.
 
-    2 (log2 g + log2 n/g) rounds with the bytes of the ring, the large halves inside nodes of g ranks; 2 more
-    for each of g and n/g that is no power of two, as the surplus ranks hand their vector to a neighbour.
-    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
+    2 (log2 g + log2 n/g) rounds with the bytes of the ring, the large halves inside nodes of g
+    ranks; 2 more for each of g and n/g that is no power of two, as the surplus ranks hand their
+    vector to a neighbour. Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+    operations in MPICH", 2005.
     """
     node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
     core = _power_below(node)
@@ -100,11 +107,12 @@ def halving_doubling_all_reduce(
         in_nodes(ranks, node, _halving, elements),
         together(
             placed(_all_halving_doubling(len(ranks_), size), ranks_, first)
-            for ranks_, first, size in between if size
+            for ranks_, first, size in between
+            if size
         ),
         in_nodes(ranks, node, _doubling, elements),
         in_nodes(ranks, node, _fold, elements, False),
-    )  # fmt: skip
+    )
 
 
 @algorithm("all_reduce", "hierarchical")
@@ -113,9 +121,9 @@ def hierarchical_all_reduce(
 ) -> Iterator[Round]:
     """Reduce-scatter inside every node, all-reduce each chunk between the nodes, all-gather inside.
 
-    Between nodes goes a ring, or a double binary tree of so many pieces. Inside 2 (g - 1)/g N bytes a rank;
-    between, 2 (n/g - 1)/(n/g) N bytes a node. Jia et al., "Highly scalable deep learning training system with
-    mixed-precision", 2018.
+    Between nodes goes a ring, or a double binary tree of so many pieces. Inside 2 (g - 1)/g N bytes
+    a rank; between, 2 (n/g - 1)/(n/g) N bytes a node. Jia et al., "Highly scalable deep learning
+    training system with mixed-precision", 2018.
     """
     node = require_group(ranks, elements, ranks_per_node)
     reduce: Callable[[int, int], Iterator[Round]] = ring_all_reduce
@@ -135,19 +143,24 @@ def recursive_doubling_all_reduce(
 ) -> Iterator[Round]:
     """Swap whole vectors with ranks 1, 2, 4, ... places off, first inside nodes of g: for the shortest ones.
 
-    log2 g (alpha + beta N) inside, log2 n/g (A + g N/C) between; 2 rounds more for each of g and n/g that is
-    no power of two. Thakur, Rabenseifner and Gropp 2005, section 4.5.
+    log2 g (alpha + beta N) inside, log2 n/g (A + g N/C) between; 2 rounds more for each of g and
+    n/g that is no power of two. Thakur, Rabenseifner and Gropp 2005, section 4.5.
     """
     node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
     between = together(
-        placed(_exchange(ranks // node, elements), np.arange(rank, ranks, node)) for rank in range(node)
+        placed(_exchange(ranks // node, elements), np.arange(rank, ranks, node))
+        for rank in range(node)
     )
     return chain(in_nodes(ranks, node, _exchange, elements), between)
 
 
-def in_nodes(ranks: int, node: int, rounds: Callable[..., Iterator[Round]], *given: Any) -> Iterator[Round]:
+def in_nodes(
+    ranks: int, node: int, rounds: Callable[..., Iterator[Round]], *given: Any
+) -> Iterator[Round]:
     """The same rounds of g ranks in every node."""
-    return together(placed(rounds(node, *given), first + np.arange(node)) for first in range(0, ranks, node))
+    return together(
+        placed(rounds(node, *given), first + np.arange(node)) for first in range(0, ranks, node)
+    )
 
 
 def between_nodes(
@@ -157,7 +170,11 @@ def between_nodes(
     cut = bounds(node, elements)
     chunks = [((rank + 1) % node, np.arange(rank, ranks, node)) for rank in range(node)]
     return together(
-        placed(rounds(ranks // node, int(cut[chunk + 1] - cut[chunk])), np.roll(same, roll), int(cut[chunk]))
+        placed(
+            rounds(ranks // node, int(cut[chunk + 1] - cut[chunk])),
+            np.roll(same, roll),
+            int(cut[chunk]),
+        )
         for chunk, same in chunks
         if cut[chunk + 1] > cut[chunk]
     )
@@ -228,7 +245,9 @@ def _halving(ranks: int, elements: int) -> Iterator[Round]:
     for level in range(core.bit_length() - 1):
         partner = np.arange(core) ^ (1 << level)
         theirs = _spans(core, level + 1)[partner]
-        yield messages(number, number[partner], cut[theirs], cut[theirs + (core >> (level + 1))], True)
+        yield messages(
+            number, number[partner], cut[theirs], cut[theirs + (core >> (level + 1))], True
+        )
 
 
 def _doubling(ranks: int, elements: int) -> Iterator[Round]:
@@ -244,9 +263,11 @@ def _doubling(ranks: int, elements: int) -> Iterator[Round]:
 def _all_halving_doubling(ranks: int, elements: int) -> Iterator[Round]:
     """The whole all-reduce among equal ranks."""
     return chain(
-        _fold(ranks, elements, True), _halving(ranks, elements),
-        _doubling(ranks, elements), _fold(ranks, elements, False),
-    )  # fmt: skip
+        _fold(ranks, elements, True),
+        _halving(ranks, elements),
+        _doubling(ranks, elements),
+        _fold(ranks, elements, False),
+    )
 
 
 def _exchange(ranks: int, elements: int) -> Iterator[Round]:
@@ -292,8 +313,8 @@ def ring_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
 def hierarchical_all_to_all(ranks: int, elements: int, ranks_per_node: int) -> Iterator[Round]:
     """Bring chunks first to the rank of the own node that has their receiver's place, then across.
 
-    g - 1 rounds inside, then n/g - 1 between: the network carries what it carries in the direct exchange, in
-    g times larger messages. Rajbhandari et al., "DeepSpeed-MoE", ICML 2022.
+    g - 1 rounds inside, then n/g - 1 between: the network carries what it carries in the direct
+    exchange, in g times larger messages. Rajbhandari et al., "DeepSpeed-MoE", ICML 2022.
     """
     node = require_group(ranks, elements, ranks_per_node)
     nodes, cut = ranks // node, bounds(ranks, elements)
@@ -355,8 +376,8 @@ def bruck_all_gather(ranks: int, elements: int) -> Iterator[Round]:
 def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> Iterator[Round]:
     """Gather between the ranks with one place in all nodes, then inside the nodes.
 
-    Rank r of node j starts with part j of n/g of chunk (r + 1) mod g, as the hierarchical all-reduce leaves
-    it.
+    Rank r of node j starts with part j of n/g of chunk (r + 1) mod g, as the hierarchical
+    all-reduce leaves it.
     """
     node = require_group(ranks, elements, ranks_per_node)
     between = between_nodes(ranks, node, ring_all_gather, elements, roll=-1)
@@ -373,9 +394,13 @@ def _runs(first: Whole, count: int, parts: int) -> tuple[Whole, Whole, Whole]:
 
 
 def _chunks(
-    source: Whole, to: Whole, row: Whole, chunk: Whole,
-    cut: Whole, elements: int,
-) -> Round:  # fmt: skip
+    source: Whole,
+    to: Whole,
+    row: Whole,
+    chunk: Whole,
+    cut: Whole,
+    elements: int,
+) -> Round:
     """Round in which every rank sends several chunks to one other."""
     many = row.shape[1]
     start, stop = (row * elements + cut[chunk]).ravel(), (row * elements + cut[chunk + 1]).ravel()

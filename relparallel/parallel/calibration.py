@@ -1,8 +1,8 @@
 """What a data sheet does not say about a machine: shares of its peaks, latencies, the host's part.
 
-A `Calibration` holds these parameters for one kind of accelerator, and a factor for every generation of
-software measured on it. Priors and bounds stand in ``data/priors.csv``: no share exceeds 1, and none of the
-peak rate what somebody has measured.
+A `Calibration` holds these parameters for one kind of accelerator, and a factor for every
+generation of software measured on it. Priors and bounds stand in ``data/priors.csv``: no share
+exceeds 1, and none of the peak rate what somebody has measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import choice, flag, instance, real, record, require_choice, require_instance, whole
+from relparallel._checks import (
+    choice,
+    flag,
+    instance,
+    real,
+    record,
+    require_choice,
+    require_instance,
+    whole,
+)
 from relparallel.hardware import Accelerator, accelerator, accelerators
 from relparallel.published import data_folder, shipped_rows
 from relparallel.workload.precision import PRECISIONS
@@ -26,8 +35,10 @@ REGIMES: Final = ("kernels", "host")
 HOST_BOUND: Final = 0.01
 UNSEEN: Final = " unseen"
 """Added to a regime where the software is one that no run was measured with."""
-_BORROWED: Final = "borrowed"  # stands for a family in the table: how far off parameters of another one are
-_UNTRIED: Final = "untried"  # so does this: how far off runs of a kind are that hardly any fit contains
+# stands for a family in the table: how far off parameters of another one are
+_BORROWED: Final = "borrowed"
+# so does this: how far off runs of a kind are that hardly any fit contains
+_UNTRIED: Final = "untried"
 KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in REGIMES)
 
 
@@ -35,10 +46,10 @@ KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in RE
 class Software:
     """A generation of training software: its kernels, its gradients on the wire, and what it overlaps.
 
-    ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop out
-    activations of models that have biases; ``expert_launch``: host time for the kernels of one expert of a
-    layer forward [s]; ``node_dispatch``: a token goes once to each node that has some of its experts, else
-    once to each of these.
+    ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop
+    out activations of models that have biases; ``expert_launch``: host time for the kernels of one
+    expert of a layer forward [s]; ``node_dispatch``: a token goes once to each node that has some
+    of its experts, else once to each of these.
     """
 
     name: str = instance(str)
@@ -70,11 +81,12 @@ class Prior:
 class Calibration:
     """Parameters of one kind of accelerator, with the scatter of what they predict.
 
-    Accelerators of a ``family`` share them: the part of the name before the memory size. ``values`` has one
-    for each parameter of `priors`, ``factors`` the time of each software beside the parameters' time;
-    ``borrowed`` is the family whose runs they come from, where no run on this one was measured. ``scatter``,
-    for steps that wait for ``kernels`` and for those that wait for the ``host``, and for either with software
-    that is ``unseen``: level to bound of abs(log(predicted / measured)), from left-out runs.
+    Accelerators of a ``family`` share them: the part of the name before the memory size. ``values``
+    has one for each parameter of `priors`, ``factors`` the time of each software beside the
+    parameters' time; ``borrowed`` is the family whose runs they come from, where no run on this one
+    was measured. ``scatter``, for steps that wait for ``kernels`` and for those that wait for the
+    ``host``, and for either with software that is ``unseen``: level to bound of abs(log(predicted /
+    measured)), from left-out runs.
     """
 
     family: str = instance(str)
@@ -86,7 +98,8 @@ class Calibration:
     def __post_init__(self) -> None:
         if set(self.values) != set(_prior_rows()):
             raise ValueError(
-                f"values must name the parameters {sorted(_prior_rows())}, got {sorted(self.values)}"
+                f"values must name the parameters {sorted(_prior_rows())}, got "
+                f"{sorted(self.values)}"
             )
         if self.scatter and set(self.scatter) != set(KINDS):
             raise ValueError(f"scatter must be given for {KINDS}, got {sorted(self.scatter)}")
@@ -97,19 +110,23 @@ class Calibration:
     def bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
         """Levels and bounds for a step that waits for the host, or not, with a software.
 
-        At least as wide as those of the shipped calibration of the family, from left-out runs, or where there
-        is none, of parameters lent by another family.
+        At least as wide as those of the shipped calibration of the family, from left-out runs, or
+        where there is none, of parameters lent by another family.
         """
         kind = REGIMES[waiting] + ("" if name in self.factors else UNSEEN)
         usual = _scatter(self.family if self.family in _families() else _BORROWED)[kind]
         own = self.scatter.get(kind, {})
-        return tuple(sorted((level, max(bound, own.get(level, 0.0))) for level, bound in usual.items()))
+        return tuple(
+            sorted((level, max(bound, own.get(level, 0.0))) for level, bound in usual.items())
+        )
 
     def untried_bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
         """The same for steps of an `untried` kind: at least as wide as such runs were off."""
         usual = dict(self.bounds(waiting, name))
         wide = _scatter(_UNTRIED)[REGIMES[waiting] + ("" if name in self.factors else UNSEEN)]
-        return tuple(sorted((level, max(bound, usual.get(level, 0.0))) for level, bound in wide.items()))
+        return tuple(
+            sorted((level, max(bound, usual.get(level, 0.0))) for level, bound in wide.items())
+        )
 
     def factor(self, name: str) -> float:
         """Time of a software beside that of the parameters alone, 1 where it was not measured."""
@@ -179,7 +196,10 @@ def newest_software(device: str | Accelerator | None = None) -> str:
         known = calibration(device)
         measured = (_calibration(known.borrowed) if known.borrowed else known).factors
     made = _softwares()
-    return max(measured, key=lambda one: (made[one].year, made[one].flash_attention, -softwares().index(one)))
+    return max(
+        measured,
+        key=lambda one: (made[one].year, made[one].flash_attention, -softwares().index(one)),
+    )
 
 
 def calibration(name: str | Accelerator) -> Calibration:
@@ -193,9 +213,10 @@ def calibration(name: str | Accelerator) -> Calibration:
     Returns
     -------
     Calibration
-        The parameters; of an accelerator on which nobody measured a run those of the measured one next to it
-        in peak rate, with the interval that such loans have (`borrow`). An own accelerator borrows from the
-        family that its name begins with, as in "h100-mine" or "a100-80gb", where that was measured.
+        The parameters; of an accelerator on which nobody measured a run those of the measured one
+        next to it in peak rate, with the interval that such loans have (`borrow`). An own
+        accelerator borrows from the family that its name begins with, as in "h100-mine" or
+        "a100-80gb", where that was measured.
 
     Examples
     --------
@@ -216,14 +237,16 @@ def calibration(name: str | Accelerator) -> Calibration:
 def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
     """Calibration of the family next to an accelerator in peak rate, within the bounds of its own data sheet.
 
-    Nothing is known of software on it. How far such a loan is off is measured where it need not be made: each
-    family's runs are predicted from the family next to it.
+    Nothing is known of software on it. How far such a loan is off is measured where it need not be
+    made: each family's runs are predicted from the family next to it.
     """
     family = {one.family: one for one in known}
     rate = {name: accelerator(_first(name)).peak["bf16"] for name in family}
     near = min(family, key=lambda name: abs(math.log(rate[name] / device.peak["bf16"])))
     bounds = priors(device)
-    values = {key: min(value, 0.99 * bounds[key].highest) for key, value in family[near].values.items()}
+    values = {
+        key: min(value, 0.99 * bounds[key].highest) for key, value in family[near].values.items()
+    }
     return Calibration(family=device.family, values=values, factors={}, scatter={}, borrowed=near)
 
 

@@ -1,9 +1,9 @@
 """How long an all-reduce takes, by every algorithm, and which one is best: closed forms on two levels.
 
-n ranks with g in each of k = n/g nodes reduce a vector of N bytes; a and B are latency and bandwidth inside a
-node, A and C those of a node's network. Every form is what `rounds_time` says of the rounds where n divides
-N, but for the double tree, of which the form is an upper bound. A form stands under ``@form(kind,
-algorithm)``; collectives without one are priced by their rounds.
+n ranks with g in each of k = n/g nodes reduce a vector of N bytes; a and B are latency and
+bandwidth inside a node, A and C those of a node's network. Every form is what `rounds_time` says of
+the rounds where n divides N, but for the double tree, of which the form is an upper bound. A form
+stands under ``@form(kind, algorithm)``; collectives without one are priced by their rounds.
 """
 
 import inspect
@@ -50,9 +50,15 @@ def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
 
 
 def collective(
-    kind: str, algorithm: str, ranks: int, elements: int, ranks_per_node: int | None = None,
-    pieces: int | None = None, servers: int | None = None, factors: Sequence[int] | None = None,
-) -> Iterator[Round]:  # fmt: skip
+    kind: str,
+    algorithm: str,
+    ranks: int,
+    elements: int,
+    ranks_per_node: int | None = None,
+    pieces: int | None = None,
+    servers: int | None = None,
+    factors: Sequence[int] | None = None,
+) -> Iterator[Round]:
     """Return the rounds of messages of a collective by one algorithm.
 
     Parameters
@@ -60,8 +66,8 @@ def collective(
     kind, algorithm : str
         A key of `COLLECTIVES`, and one of its algorithms.
     ranks, elements : int
-        Ranks n, numbered node by node, and elements N of the vector, each at least 1. In an all-to-all the
-        vector of every rank has a row of N elements for each rank that sends.
+        Ranks n, numbered node by node, and elements N of the vector, each at least 1. In an
+        all-to-all the vector of every rank has a row of N elements for each rank that sends.
     ranks_per_node : int, optional
         Ranks g of a node, a divisor of n, for algorithms that know nodes; all ranks where omitted.
     pieces : int, optional
@@ -85,24 +91,34 @@ def collective(
     require_choice(tuple(COLLECTIVES), kind=kind)
     generator = COLLECTIVES[kind][require_choice(tuple(COLLECTIVES[kind]), algorithm=algorithm)]
     wanted = {
-        "ranks_per_node": ranks if ranks_per_node is None else ranks_per_node, "pieces": pieces,
-        "servers": servers, "factors": factors,
-    }  # fmt: skip
+        "ranks_per_node": ranks if ranks_per_node is None else ranks_per_node,
+        "pieces": pieces,
+        "servers": servers,
+        "factors": factors,
+    }
     known = inspect.signature(generator).parameters
-    return generator(ranks, elements, **{k: v for k, v in wanted.items() if k in known and v is not None})
+    return generator(
+        ranks, elements, **{k: v for k, v in wanted.items() if k in known and v is not None}
+    )
 
 
 def collective_time(
-    kind: str, algorithm: str, size: ArrayLike, ranks: ArrayLike | None = None,
-    ranks_per_node: ArrayLike | None = None, links: Links | None = None, *,
+    kind: str,
+    algorithm: str,
+    size: ArrayLike,
+    ranks: ArrayLike | None = None,
+    ranks_per_node: ArrayLike | None = None,
+    links: Links | None = None,
+    *,
     levels: Sequence[tuple[int, float, float]] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Time of a collective by one algorithm.
 
     Parameters
     ----------
     kind, algorithm : str
-        A key of ``FORMS`` ("all_reduce", "reduce_scatter", "all_gather"), and one of ``FORMS[kind]``.
+        A key of ``FORMS`` ("all_reduce", "reduce_scatter", "all_gather"), and one of
+        ``FORMS[kind]``.
     size : array_like
         Bytes N of the whole vector.
     ranks, ranks_per_node : array_like of int
@@ -110,8 +126,8 @@ def collective_time(
     links : Links
         Latencies and bandwidths.
     levels : sequence of (ranks, latency, bandwidth), optional
-        In place of ranks, nodes and links for the all-reduces "blueconnect", over its best factors, and
-        "ring": any number of levels, as `blueconnect_time` takes them.
+        In place of ranks, nodes and links for the all-reduces "blueconnect", over its best factors,
+        and "ring": any number of levels, as `blueconnect_time` takes them.
 
     Returns
     -------
@@ -124,7 +140,8 @@ def collective_time(
 
     - ring: all-reduce 2 (n - 1) x, all-gather and reduce-scatter half of it;
     - tree: 2 log2 g (a + N/B) + 2 log2 k (A + N/C);
-    - halving_doubling: 2 log2 g a + 2 (g - 1)/g N/B + 2 log2 k A + 2 (k - 1)/k N/C for powers of two;
+    - halving_doubling: 2 log2 g a + 2 (g - 1)/g N/B + 2 log2 k A + 2 (k - 1)/k N/C for powers of
+      two;
     - hierarchical: 2 (g - 1)(a + N/(g B)) + 2 (k - 1)(A + N/(k C)), the others half of it;
     - double_tree: 2 (D + p - 1)(a + N/(p B)) with the best number p of pieces; over nodes between a
       reduce-scatter and an all-gather inside them, if there are several;
@@ -143,14 +160,18 @@ def collective_time(
         return _on_levels(kind, algorithm, size, levels)
     closed = require_form(kind, algorithm=algorithm)
     number = np.asarray(require_real(size=size, at_least=0, at_most=_LARGEST))
-    n, g = require_whole(ranks=ranks, ranks_per_node=ranks_per_node, at_least=1, at_most=MOST_DEVICES)
+    n, g = require_whole(
+        ranks=ranks, ranks_per_node=ranks_per_node, at_least=1, at_most=MOST_DEVICES
+    )
     if np.any(n % g):
         raise ValueError(f"ranks_per_node must divide ranks = {ranks!r}, got {ranks_per_node!r}")
     given: Links = require_instance(Links, links=links)
     return bare(np.where(n > 1, given.launch + closed(number, n, g, given), 0.0))
 
 
-def _on_levels(kind: str, algorithm: str, size: Any, levels: Sequence[tuple[int, float, float]]) -> float:
+def _on_levels(
+    kind: str, algorithm: str, size: Any, levels: Sequence[tuple[int, float, float]]
+) -> float:
     """Time of an all-reduce over levels: by its best factors, or by one ring as slow as its slowest link."""
     require_choice(("all_reduce",), kind=kind)
     require_choice(("blueconnect", "ring"), algorithm=algorithm)
@@ -168,7 +189,8 @@ def require_form(kind: str, **named: str) -> Form:
     forms = FORMS[require_choice(tuple(FORMS), kind=kind)]
     if algorithm in COLLECTIVES.get(kind, {}) and algorithm not in forms:
         raise ValueError(
-            f"{name} must have a closed form, which are {tuple(forms)}, got {algorithm!r}: price its rounds, "
+            f"{name} must have a closed form, which are {tuple(forms)}, got {algorithm!r}: price "
+            "its rounds, "
             f"rounds_time(collective({kind!r}, {algorithm!r}, ...), ...)"
         )
     return forms[require_choice(tuple(forms), **named)]
@@ -177,7 +199,8 @@ def require_form(kind: str, **named: str) -> Form:
 def one_ring(n: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
     """Ring of n ranks: n - 1 rounds of the n-th part, as slow as the slower level.
 
-    ``near`` and ``far``: seconds of the whole vector on a level, a and A its latency; 0 where none is used.
+    ``near`` and ``far``: seconds of the whole vector on a level, a and A its latency; 0 where none
+    is used.
     """
     return np.maximum((n - 1) * a + near * (n - 1) / n, (n - 1) * A + far * (n - 1) / n)
 
@@ -192,7 +215,9 @@ def _ring(rounds: int) -> Form:
 
     def form(size: Any, n: Any, g: Any, links: Links) -> Any:
         near = [np.where(g > 1, x, 0.0) for x in (links.latency, size / links.bandwidth)]
-        far = [np.where(n > g, x, 0.0) for x in (links.network_latency, size / links.network_bandwidth)]
+        far = [
+            np.where(n > g, x, 0.0) for x in (links.network_latency, size / links.network_bandwidth)
+        ]
         return rounds * one_ring(n, *near, *far)
 
     return form
@@ -301,14 +326,17 @@ def crossover_size(
 
 
 def overlap_time(
-    compute: ArrayLike, communication: ArrayLike, *, compute_slowdown: ArrayLike = 1.0,
+    compute: ArrayLike,
+    communication: ArrayLike,
+    *,
+    compute_slowdown: ArrayLike = 1.0,
     communication_slowdown: ArrayLike = 1.0,
-) -> Any:  # fmt: skip
+) -> Any:
     """Seconds of a computation X and a communication Y that start together and take a and b times longer.
 
-    Of the stretched times x = a X and y = b Y the shorter ends first, and the rest of the other runs at full
-    speed, x + (y - x)/b or y + (x - y)/a. To overlap is no slower than one after the other exactly if 1/a +
-    1/b >= 1. Miao et al., "Galvatron", VLDB 2022.
+    Of the stretched times x = a X and y = b Y the shorter ends first, and the rest of the other
+    runs at full speed, x + (y - x)/b or y + (x - y)/a. To overlap is no slower than one after the
+    other exactly if 1/a + 1/b >= 1. Miao et al., "Galvatron", VLDB 2022.
     """
     x, y = require_real(compute=compute, communication=communication, at_least=0)
     a, b = require_real(

@@ -1,7 +1,8 @@
 """Collective communication as rounds of messages: executed, counted and priced from one generator.
 
-n ranks each have a vector of N elements; a message takes alpha (``latency``) and beta (1 / ``bandwidth``) for
-every byte. A new algorithm is one generator of rounds under ``@algorithm(kind, name)`` in ``algorithms.py``.
+n ranks each have a vector of N elements; a message takes alpha (``latency``) and beta (1 /
+``bandwidth``) for every byte. A new algorithm is one generator of rounds under ``@algorithm(kind,
+name)`` in ``algorithms.py``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def algorithm(kind: str, name: str) -> Callable[[Generator], Generator]:
 class Round:
     """Messages that travel at the same time; message i carries elements start[i] ... stop[i] - 1.
 
-    The receiver adds what arrives to what it has where ``reduce`` is True, and replaces it otherwise.
+    The receiver adds what arrives to what it has where ``reduce`` is True, and replaces it
+    otherwise.
     """
 
     source: Whole
@@ -89,8 +91,8 @@ def ring_all_reduce(ranks: int, elements: int) -> Iterator[Round]:
     Returns
     -------
     iterator of Round
-        A reduce-scatter, then an all-gather: every rank sends 2 (n - 1)/n N elements where n divides N.
-        Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.
+        A reduce-scatter, then an all-gather: every rank sends 2 (n - 1)/n N elements where n
+        divides N. Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.
 
     Examples
     --------
@@ -122,7 +124,9 @@ def execute(rounds: Iterable[Round], vectors: ArrayLike) -> NDArray[np.float64]:
     """
     held = np.array(require_real(vectors=vectors))
     if held.ndim != 2:
-        raise ValueError(f"vectors must have two dimensions (ranks, elements), got shape {held.shape}")
+        raise ValueError(
+            f"vectors must have two dimensions (ranks, elements), got shape {held.shape}"
+        )
     for step in checked(rounds):
         messages = list(zip(step.source, step.destination, step.start, step.stop, strict=True))
         payloads = [held[source, start:stop].copy() for source, _, start, stop in messages]
@@ -131,7 +135,9 @@ def execute(rounds: Iterable[Round], vectors: ArrayLike) -> NDArray[np.float64]:
     return held
 
 
-def bytes_sent(rounds: Iterable[Round], ranks: int, element_bytes: float = 2) -> NDArray[np.float64]:
+def bytes_sent(
+    rounds: Iterable[Round], ranks: int, element_bytes: float = 2
+) -> NDArray[np.float64]:
     """Count the bytes that every rank sends.
 
     Parameters
@@ -166,8 +172,8 @@ class Links:
     latency, bandwidth : array_like
         Of a rank to the ranks of its node: alpha [s] and 1/beta [bytes/s].
     network_latency, network_bandwidth : array_like
-        Of a node to the others: alpha [s] and 1/beta [bytes/s], which the ranks of the node share. Where s
-        rings leave a node at once, each has 1/s of it.
+        Of a node to the others: alpha [s] and 1/beta [bytes/s], which the ranks of the node share.
+        Where s rings leave a node at once, each has 1/s of it.
     launch : array_like
         Of a collective before its first round [s].
     """
@@ -198,8 +204,9 @@ def rounds_time(
     Returns
     -------
     float
-        Seconds. A round lasts until both levels are done: alpha and the bytes of the rank that sends most
-        inside its node, and alpha and the bytes of the node that sends most to other nodes.
+        Seconds. A round lasts until both levels are done: alpha and the bytes of the rank that
+        sends most inside its node, and alpha and the bytes of the node that sends most to other
+        nodes.
 
     Examples
     --------
@@ -213,7 +220,10 @@ def rounds_time(
     require_instance(Links, links=links)
     if any(np.ndim(getattr(links, name)) for name in _LATENCIES + _BANDWIDTHS):
         raise ValueError(f"links must hold one number each, got {links!r}")
-    inside, between = (links.latency, links.bandwidth), (links.network_latency, links.network_bandwidth)
+    inside, between = (
+        (links.latency, links.bandwidth),
+        (links.network_latency, links.network_bandwidth),
+    )
     seconds = [
         max(_level(*inside, step.source, near, sent), _level(*between, node, ~near, sent))
         for step in rounds
@@ -225,9 +235,12 @@ def rounds_time(
 
 
 def _level(
-    latency: float, bandwidth: float, sender: NDArray[np.int64], here: NDArray[np.bool_],
+    latency: float,
+    bandwidth: float,
+    sender: NDArray[np.int64],
+    here: NDArray[np.bool_],
     sent: NDArray[np.float64],
-) -> float:  # fmt: skip
+) -> float:
     """Seconds of the messages on one level: those of the sender with most; 0 if there is none."""
     if not here.any():
         return 0.0
@@ -265,7 +278,9 @@ def bounds(parts: int, elements: int) -> Whole:
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
-def messages(source: Whole, destination: Whole, start: Whole | int, stop: Whole | int, reduce: bool) -> Round:
+def messages(
+    source: Whole, destination: Whole, start: Whole | int, stop: Whole | int, reduce: bool
+) -> Round:
     """Round of these messages; one start and stop may stand for all."""
     first, last = np.broadcast_to(start, source.shape), np.broadcast_to(stop, source.shape)
     return Round(source=source, destination=destination, start=first, stop=last, reduce=reduce)

@@ -1,6 +1,7 @@
 """What every strategy of a grid costs: whether it is possible, whether it fits, how long its step takes.
 
-The numbers are those of `memory` and `step_time`, from the same kernels: rules first, then memory, then time.
+The numbers are those of `memory` and `step_time`, from the same kernels: rules first, then memory,
+then time.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class Evaluation(Result):
 
     def counts(self) -> pd.Series:
         """How many rows there are for each reason; they sum to the rows of the grid."""
-        found = pd.Series(np.bincount(self.reason, minlength=len(REASONS)), index=REASONS, name="rows")
+        found = pd.Series(
+            np.bincount(self.reason, minlength=len(REASONS)), index=REASONS, name="rows"
+        )
         return found[found > 0].rename_axis("reason")
 
     def to_frame(self, rows: slice = slice(None)) -> pd.DataFrame:
@@ -83,8 +86,8 @@ class Evaluation(Result):
 class Pricing:
     """What the cost of a strategy depends on besides the strategy; `pricing` makes it.
 
-    With ``degrees``, rows [k, 4] of tensor, pipeline, data and context degree in lexicographic order, there
-    is a machine for each of them, and a strategy is priced on that of its degrees.
+    With ``degrees``, rows [k, 4] of tensor, pipeline, data and context degree in lexicographic
+    order, there is a machine for each of them, and a strategy is priced on that of its degrees.
     """
 
     model: Transformer
@@ -99,13 +102,18 @@ class Pricing:
     degrees: NDArray[np.int64] | None = None
 
     def wired(
-        self, cluster: Cluster, network: Cluster | Topology, choices: NDArray[Any],
+        self,
+        cluster: Cluster,
+        network: Cluster | Topology,
+        choices: NDArray[Any],
         order: tuple[str, ...] = DEGREES,
-    ) -> Pricing:  # fmt: skip
+    ) -> Pricing:
         """The same on a network with another rank order, for strategies with the degrees of the choices."""
         degrees = degrees_of(choices)
         machines = np.repeat(self.machines, len(degrees))
-        for machine, slow in zip(machines, slowdowns(degrees, cluster, network, order), strict=True):
+        for machine, slow in zip(
+            machines, slowdowns(degrees, cluster, network, order), strict=True
+        ):
             for degree, factor in slow.items():
                 machine[f"{degree}_slow"] = factor
         return replace(self, machines=machines, degrees=degrees)
@@ -113,7 +121,9 @@ class Pricing:
     def rows(self, choices: NDArray[Any]) -> NDArray[Any]:
         """Choices with the micro-batches of a replica; none where the batch is too small."""
         rows = choices.copy()
-        rows["micro_batches"] = self.global_batch // (rows["data"].astype(np.int64) * rows["micro_batch"])
+        rows["micro_batches"] = self.global_batch // (
+            rows["data"].astype(np.int64) * rows["micro_batch"]
+        )
         return rows
 
     def peak(self, rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -129,7 +139,9 @@ class Pricing:
         (parts,) = self.parts(self.rows(choice))
         return step_of(parts, self.machine, self.model, self.global_batch, self.gpus)
 
-    def slowed(self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+    def slowed(
+        self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]
+    ) -> NDArray[np.float64]:
         """Parts of the step [s] where the groups of each degree are slower by a factor of their own."""
         place = self._machine(rows)
         machines = self.machines[np.zeros(rows.size, np.int64) if place is None else place]
@@ -151,10 +163,17 @@ class Pricing:
 
 
 def pricing(
-    model: Transformer, cluster: Cluster, global_batch: int, *, software: str | None = None,
-    precision: str = "bf16", calibrated: Calibration | None = None, storage: str | Precision | None = None,
-    dropout: bool | None = None, reserve: float = RESERVE,
-) -> Pricing:  # fmt: skip
+    model: Transformer,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    software: str | None = None,
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
+    storage: str | Precision | None = None,
+    dropout: bool | None = None,
+    reserve: float = RESERVE,
+) -> Pricing:
     """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
     require_instance(Transformer, model=model)
     machine = calibrated_machine(cluster, software, precision, calibrated)
@@ -164,19 +183,34 @@ def pricing(
     kept, flash, masks = kept_by(machine.software, model, precision, dropout=dropout)
     kept = kept if storage is None else known_precision(storage=storage)
     return Pricing(
-        model=model, gpus=cluster.gpus, node=cluster.gpus_per_node, global_batch=global_batch,
-        available=room - reserve, models=model_record(model), machines=machine.row,
+        model=model,
+        gpus=cluster.gpus,
+        node=cluster.gpus_per_node,
+        global_batch=global_batch,
+        available=room - reserve,
+        models=model_record(model),
+        machines=machine.row,
         storage=storage_record(kept, flash_attention=flash, dropout=masks),
         machine=machine,
-    )  # fmt: skip
+    )
 
 
 def evaluate(
-    model: Transformer, grid: StrategyGrid, cluster: Cluster, global_batch: int, *,
-    software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
-    storage: str | Precision | None = None, dropout: bool | None = None, reserve: float = RESERVE,
-    complete: bool = False, network: Topology | None = None, executor: Executor | None = None,
-) -> Evaluation:  # fmt: skip
+    model: Transformer,
+    grid: StrategyGrid,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    software: str | None = None,
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
+    storage: str | Precision | None = None,
+    dropout: bool | None = None,
+    reserve: float = RESERVE,
+    complete: bool = False,
+    network: Topology | None = None,
+    executor: Executor | None = None,
+) -> Evaluation:
     """Find out what every strategy of a grid costs.
 
     Parameters
@@ -201,8 +235,9 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Time, memory and reason of every row: what `memory` and `step_time` say of its strategy, to the last
-        bit. O(rows), half a microsecond for a row that fits and much less for one that breaks a rule.
+        Time, memory and reason of every row: what `memory` and `step_time` say of its strategy, to
+        the last bit. O(rows), half a microsecond for a row that fits and much less for one that
+        breaks a rule.
 
     Examples
     --------
@@ -214,9 +249,16 @@ def evaluate(
     (True, True, False)
     """
     costs = pricing(
-        model, cluster, global_batch, software=software, precision=precision, calibrated=calibrated,
-        storage=storage, dropout=dropout, reserve=reserve,
-    )  # fmt: skip
+        model,
+        cluster,
+        global_batch,
+        software=software,
+        precision=precision,
+        calibrated=calibrated,
+        storage=storage,
+        dropout=dropout,
+        reserve=reserve,
+    )
     require_instance(StrategyGrid, grid=grid)
     require_flag(complete=complete)
     require_instance((Topology, type(None)), network=network)
@@ -225,7 +267,9 @@ def evaluate(
         costs = costs.wired(cluster, network, grid.choices[rules == 0])
     work = partial(_evaluated, costs, complete)
     rows = grid.choices
-    parts = map_chunks(work, (rows[k : k + CHUNK] for k in range(0, max(rows.size, 1), CHUNK)), executor)
+    parts = map_chunks(
+        work, (rows[k : k + CHUNK] for k in range(0, max(rows.size, 1), CHUNK)), executor
+    )
     time, memory, reason = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Evaluation(grid=grid, time=time, memory=memory, reason=reason)
 
@@ -234,7 +278,9 @@ def _evaluated(
     costs: Pricing, complete: bool, choices: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int8]]:
     """Time, memory and reason: memory of rows that keep the rules, time of those that fit too."""
-    reason = first_broken(broken_rules(costs.model, choices, costs.global_batch, costs.gpus, costs.node))
+    reason = first_broken(
+        broken_rules(costs.model, choices, costs.global_batch, costs.gpus, costs.node)
+    )
     time, memory = np.full((2, choices.size), np.nan)
     kept = np.flatnonzero(reason == FEASIBLE)
     rows = costs.rows(choices[kept])

@@ -1,6 +1,7 @@
 """Rules that a strategy has to keep with a model, a batch and a cluster, and which of them it breaks first.
 
-One compiled list of rules serves a single strategy, which gets an error, and a grid, whose rows get a code.
+One compiled list of rules serves a single strategy, which gets an error, and a grid, whose rows get
+a code.
 """
 
 from typing import Any, Final
@@ -22,7 +23,8 @@ RULES: Final = (
     "tensor must divide the heads",
     "tensor must divide the heads of keys and values, or be a multiple of them",
     "tensor must divide the feed-forward width",
-    "pipeline * virtual_stages must be at most the layers and what counts as one, and interleaved chunks but "
+    "pipeline * virtual_stages must be at most the layers and what counts as one, and interleaved "
+    "chunks but "
     "the last of each stage equal",
     "context must divide the sequence in two parts each",
     "tensor must divide the sequence where it is split",
@@ -54,8 +56,21 @@ _FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, mtp: Any, sequence: Any,
-            experts: Any, batch: Any, gpus: Any, node: Any, choices: Any, out: Any) -> None:  # fmt: skip
+def _broken(
+    heads: Any,
+    keys: Any,
+    width: Any,
+    expert_width: Any,
+    layers: Any,
+    mtp: Any,
+    sequence: Any,
+    experts: Any,
+    batch: Any,
+    gpus: Any,
+    node: Any,
+    choices: Any,
+    out: Any,
+) -> None:
     """Bits of the rules that every strategy breaks, the first rule lowest; no rule about the GPUs if 0."""
     for i in range(choices.size):
         s = choices[i]
@@ -96,9 +111,20 @@ def broken_rules(
     """Rules that each strategy breaks; memory is not looked at."""
     out = np.empty(choices.size, dtype=np.int32)
     _broken(
-        model.heads, model.key_value_heads, model.ffn_hidden, model.expert_hidden, model.layers,
-        model.mtp_layers, model.sequence, model.experts, global_batch, gpus, node, choices, out,
-    )  # fmt: skip
+        model.heads,
+        model.key_value_heads,
+        model.ffn_hidden,
+        model.expert_hidden,
+        model.layers,
+        model.mtp_layers,
+        model.sequence,
+        model.experts,
+        global_batch,
+        gpus,
+        node,
+        choices,
+        out,
+    )
     return out
 
 
@@ -108,7 +134,12 @@ def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
 
 
 def require_feasible(
-    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int, *, dealt: bool = False
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster | None,
+    global_batch: int,
+    *,
+    dealt: bool = False,
 ) -> None:
     """Raise a ValueError that names the rule which a strategy breaks; ``dealt``: its layers are given."""
     if cluster is not None and strategy.gpus > cluster.gpus:
@@ -121,9 +152,15 @@ def require_feasible(
     (code,) = first_broken(rules & ~(DEALT if dealt else 0))
     if code != FEASIBLE:
         sizes = {
-            "layers": model.layers, "heads": model.heads, "key-value heads": model.key_value_heads,
-            "feed-forward width": model.ffn_hidden, "experts": model.experts, "sequence": model.sequence,
+            "layers": model.layers,
+            "heads": model.heads,
+            "key-value heads": model.key_value_heads,
+            "feed-forward width": model.ffn_hidden,
+            "experts": model.experts,
+            "sequence": model.sequence,
             "batch": global_batch,
-        }  # fmt: skip
+        }
         said = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise ValueError(f"strategy breaks a rule: {REASONS[code]}; got {notation(strategy)} with {said}")
+        raise ValueError(
+            f"strategy breaks a rule: {REASONS[code]}; got {notation(strategy)} with {said}"
+        )

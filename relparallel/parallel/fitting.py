@@ -1,8 +1,9 @@
 """Calibration: the parameters of a machine from measured steps, with priors and bounds.
 
-A point of the search is the logarithm of every parameter beside its prior, and of every software's factor.
-Residuals are logarithms of predicted over measured time, damped beyond 5 % (pseudo-Huber) because a few runs
-were disturbed, and weighted so that every set of measurements counts the same however many rows it has.
+A point of the search is the logarithm of every parameter beside its prior, and of every software's
+factor. Residuals are logarithms of predicted over measured time, damped beyond 5 % (pseudo-Huber)
+because a few runs were disturbed, and weighted so that every set of measurements counts the same
+however many rows it has.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from relparallel.parallel.strategy import RECOMPUTE
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
-_PRIOR: Final = 5.0  # weight of a prior beside a source: its rows err alike, so that they are worth few
+# weight of a prior beside a source: its rows err alike, so that they are worth few
+_PRIOR: Final = 5.0
 _APART: Final = 0.05  # difference of two measured times from which their order is asked
 _LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
@@ -49,10 +51,10 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     Returns
     -------
     Calibration
-        Parameters within their bounds, and a factor for every software among the runs. Its scatter is that of
-        these very runs, smaller than that of new ones: intervals are at least as wide as those of the shipped
-        calibration (`Calibration.bounds`). Least squares by trust-region reflection from the priors, a second
-        for a thousand runs.
+        Parameters within their bounds, and a factor for every software among the runs. Its scatter
+        is that of these very runs, smaller than that of new ones: intervals are at least as wide as
+        those of the shipped calibration (`Calibration.bounds`). Least squares by trust-region
+        reflection from the priors, a second for a thousand runs.
 
     Examples
     --------
@@ -77,17 +79,18 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
     Parameters
     ----------
     runs, by : sequence of Run, {"source", "software"}
-        On accelerators of one family; what is left out at a time: a set of measurements, or all runs of a
-        generation of software. At least two groups.
+        On accelerators of one family; what is left out at a time: a set of measurements, or all
+        runs of a generation of software. At least two groups.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by run; source, group, regime, ``seen``: whether other runs had the same software; errors
-        (predicted over measured - 1): ``raw``, without any row of the group, ``one_factor``, after the
-        group's median ratio is divided out, and of two baselines, ``constant``: the median share of the peak
-        rate of the other runs, and ``nearest``: that of the run at the least ``distance``, Euclidean between
-        the logarithms of sizes and degrees, and 1 for another recomputation or number format.
+        Indexed by run; source, group, regime, ``seen``: whether other runs had the same software;
+        errors (predicted over measured - 1): ``raw``, without any row of the group, ``one_factor``,
+        after the group's median ratio is divided out, and of two baselines, ``constant``: the
+        median share of the peak rate of the other runs, and ``nearest``: that of the run at the
+        least ``distance``, Euclidean between the logarithms of sizes and degrees, and 1 for another
+        recomputation or number format.
 
     Examples
     --------
@@ -109,9 +112,11 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
         table = errors(left_out, found)
         ratio = 1 + table["error"]
         table = table[["source", "regime"]].assign(
-            group=group, seen=[run.software in found.factors for run in left_out],
-            raw=table["error"], one_factor=ratio / ratio.median() - 1,
-        )  # fmt: skip
+            group=group,
+            seen=[run.software in found.factors for run in left_out],
+            raw=table["error"],
+            one_factor=ratio / ratio.median() - 1,
+        )
         tables.append(table.join(_baselines(left_out, others)))
     return pd.concat(tables)
 
@@ -139,9 +144,17 @@ def _features(runs: Sequence[Run]) -> NDArray[np.float64]:
     for run in runs:
         model, split = run.model, run.strategy
         sizes = (
-            model.hidden, model.layers, model.sequence, split.tensor, split.pipeline, split.data,
-            split.context, split.virtual_stages, split.micro_batch, split.micro_batches(run.global_batch),
-        )  # fmt: skip
+            model.hidden,
+            model.layers,
+            model.sequence,
+            split.tensor,
+            split.pipeline,
+            split.data,
+            split.context,
+            split.virtual_stages,
+            split.micro_batch,
+            split.micro_batches(run.global_batch),
+        )
         kinds = RECOMPUTE.index(split.recompute), run.precision == "fp8", split.zero_stage >= 2
         rows.append([*np.log(sizes), *kinds])
     return np.array(rows, dtype=np.float64)
@@ -158,8 +171,8 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by run; source, measured and predicted [s], error (predicted over measured - 1), regime (what
-        the step waits for).
+        Indexed by run; source, measured and predicted [s], error (predicted over measured - 1),
+        regime (what the step waits for).
 
     Examples
     --------
@@ -190,10 +203,11 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
 def prediction_scatter(seen: pd.DataFrame, unseen: pd.DataFrame) -> dict[str, dict[float, float]]:
     """By regime, level to the bound of abs(log(predicted / measured)) that this share of left-out runs keeps.
 
-    ``seen`` is what `cross_validate` gives by source: its errors after one factor are those of software that
-    was measured. ``unseen`` is the same by software: its raw errors are those of software that nobody
-    measured, and at least as wide as any of software that was: which of the two a step with it waits for is
-    less certain too. Of all runs where a regime has fewer than two groups; every group counts the same.
+    ``seen`` is what `cross_validate` gives by source: its errors after one factor are those of
+    software that was measured. ``unseen`` is the same by software: its raw errors are those of
+    software that nobody measured, and at least as wide as any of software that was: which of the
+    two a step with it waits for is less certain too. Of all runs where a regime has fewer than two
+    groups; every group counts the same.
     """
     found: dict[str, dict[float, float]] = {}
     for suffix, table, column in (("", seen, "one_factor"), (UNSEEN, unseen, "raw")):
@@ -222,8 +236,9 @@ def coverage(crossed: pd.DataFrame, column: str, level: float = 0.9) -> pd.Serie
 def strategy_order(runs: Sequence[Run], error: pd.Series) -> pd.DataFrame:
     """Pairs of strategies for one model, batch and cluster of a source, and the share in their right order.
 
-    ``error`` of every run is predicted over measured - 1. Measured times less than 5 % apart are not asked
-    about: a run that is repeated differs by as much. Indexed by source; ``rows`` are the pairs.
+    ``error`` of every run is predicted over measured - 1. Measured times less than 5 % apart are
+    not asked about: a run that is repeated differs by as much. Indexed by source; ``rows`` are the
+    pairs.
     """
     alike: dict[Any, list[Run]] = {}
     for run in _require_runs(runs):
@@ -262,8 +277,9 @@ def _bound(size: NDArray[np.float64], group: pd.Series, level: float) -> float:
 def parameter_evidence(runs: Sequence[Run]) -> pd.DataFrame:
     """What runs say of every parameter.
 
-    ``value``; ``away``: prior standard deviations from the prior, of the logarithm; ``at_bound``; ``left``:
-    standard deviation after the fit over that before it, from the Jacobian, 1 where the runs say nothing.
+    ``value``; ``away``: prior standard deviations from the prior, of the logarithm; ``at_bound``;
+    ``left``: standard deviation after the fit over that before it, from the Jacobian, 1 where the
+    runs say nothing.
     """
     problem = _Problem.of(_require_runs(runs))
     solution = problem.solve()
@@ -274,11 +290,13 @@ def parameter_evidence(runs: Sequence[Run]) -> pd.DataFrame:
     found = np.minimum(value * np.exp(point), highest)
     return pd.DataFrame(
         {
-            "value": found, "away": np.log(found / value) / log_sd, "at_bound": found > 0.999 * highest,
+            "value": found,
+            "away": np.log(found / value) / log_sd,
+            "at_bound": found > 0.999 * highest,
             "left": np.minimum(_PRIOR * spread / log_sd, 1),
         },
         index=pd.Index(problem.names, name="parameter"),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,12 +324,17 @@ class _Problem:
         blank = Calibration(family=device.family, values=values, factors={}, scatter={})
         sources = pd.Series([run.source for run in runs])
         return cls(
-            family=device.family, names=tuple(known), softwares=softwares, rows=_records(runs, blank),
-            prior=np.array([(prior.value, prior.log_sd, prior.highest) for prior in known.values()]).T,
+            family=device.family,
+            names=tuple(known),
+            softwares=softwares,
+            rows=_records(runs, blank),
+            prior=np.array(
+                [(prior.value, prior.log_sd, prior.highest) for prior in known.values()]
+            ).T,
             generation=np.array([softwares.index(run.software) for run in runs]),
             weight=12 / np.sqrt(sources.map(sources.value_counts()).to_numpy(dtype=np.float64)),
             log_time=np.log([run.time for run in runs]),
-        )  # fmt: skip
+        )
 
     def solve(self, start: NDArray[np.float64] | None = None) -> Any:
         """Least squares from the priors, or from another point."""
@@ -367,7 +390,10 @@ def _records(
     return (
         np.concatenate([model_record(one.model) for one in runs]),
         np.concatenate(
-            [machine_record(one.cluster, calibration, software(one.software), one.precision) for one in runs]
+            [
+                machine_record(one.cluster, calibration, software(one.software), one.precision)
+                for one in runs
+            ]
         ),
         np.concatenate([choice_record(one.strategy, one.global_batch) for one in runs]),
     )

@@ -1,7 +1,7 @@
 """Traffic split equally over all shortest paths (ECMP), pair of ranks by pair, and what a loss moves.
 
-A pair is searched from both ends at once. After a loss only pairs whose paths cross what is lost are searched
-anew; the least bandwidth of all groups follows from the loads of the links.
+A pair is searched from both ends at once. After a loss only pairs whose paths cross what is lost
+are searched anew; the least bandwidth of all groups follows from the loads of the links.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ class Wiring(NamedTuple):
         tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
         order = np.lexsort((head, tail))
         indptr = np.searchsorted(tail[order], np.arange(t.num_nodes + 1))
-        return cls(indptr.astype(np.int64), head[order].astype(np.int64), order.astype(np.int64), t.transit)
+        return cls(
+            indptr.astype(np.int64), head[order].astype(np.int64), order.astype(np.int64), t.transit
+        )
 
     def flows(self, cables: Ints, ends: Ints) -> scipy.sparse.csr_array:
         """Share of each pair of ends on every link, [pairs, links], over all shortest paths (ECMP)."""
-        starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
+        starts, links, shares = shortest_flows(
+            *self[:3], cables.astype(np.float64), self.transit, ends
+        )
         return sparse_rows(starts, links, shares, 2 * cables.size)
 
 
@@ -52,9 +56,10 @@ def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> scip
 class PairFlows:
     """Every rank that sends to the next of its group, over a whole network.
 
-    ``nodes`` are the network nodes of all ranks, [groups, ranks]; ``ends`` those of senders and receivers,
-    in different nodes, [pairs, 2]; ``group`` is the group of a pair, ``flow`` its share on every link,
-    ``capacity`` that of the links [bytes/s], and ``load`` the bytes on each for each that a rank sends.
+    ``nodes`` are the network nodes of all ranks, [groups, ranks]; ``ends`` those of senders and
+    receivers, in different nodes, [pairs, 2]; ``group`` is the group of a pair, ``flow`` its share
+    on every link, ``capacity`` that of the links [bytes/s], and ``load`` the bytes on each for each
+    that a rank sends.
     """
 
     nodes: Ints
@@ -70,14 +75,21 @@ class PairFlows:
     def of(cls, wiring: Wiring, network: Topology, nodes: Ints, pattern: str) -> PairFlows:
         """Search all pairs; ``pattern`` is a "ring" or a "chain"."""
         last = nodes.shape[1] if pattern == "ring" else nodes.shape[1] - 1
-        ends = np.stack([nodes[:, :last], np.roll(nodes, -1, axis=1)[:, :last]], axis=-1).reshape(-1, 2)
+        ends = np.stack([nodes[:, :last], np.roll(nodes, -1, axis=1)[:, :last]], axis=-1).reshape(
+            -1, 2
+        )
         apart = np.flatnonzero(ends[:, 0] != ends[:, 1])
         flow = wiring.flows(network.multiplicity, ends[apart])
         return cls(
-            nodes=nodes, pattern=pattern, ends=ends[apart], group=apart // max(last, 1), flow=flow,
-            crossing=flow.tocsc(), capacity=np.tile(network.capacity * network.multiplicity, 2),
+            nodes=nodes,
+            pattern=pattern,
+            ends=ends[apart],
+            group=apart // max(last, 1),
+            flow=flow,
+            crossing=flow.tocsc(),
+            capacity=np.tile(network.capacity * network.multiplicity, 2),
             load=np.asarray(flow.sum(axis=0)),
-        )  # fmt: skip
+        )
 
     @property
     def bandwidth(self) -> float:
@@ -100,12 +112,16 @@ class PairFlows:
         moved[np.abs(moved) < _NOISE * hit.size] = 0.0
         living = np.tile(cables > 0, 2)
         capacity = np.tile(network.capacity * cables, 2)
-        return self._least(np.where(living, self.load + moved, 0.0), capacity), np.zeros(0, dtype=np.int64)
+        return self._least(np.where(living, self.load + moved, 0.0), capacity), np.zeros(
+            0, dtype=np.int64
+        )
 
     @staticmethod
     def _least(load: Floats, capacity: Floats) -> float:
         """The link that takes longest for a byte of all ranks; infinite where nothing is sent."""
-        busy = np.divide(load, capacity, out=np.zeros_like(load), where=capacity > 0).max(initial=0.0)
+        busy = np.divide(load, capacity, out=np.zeros_like(load), where=capacity > 0).max(
+            initial=0.0
+        )
         return float(1 / busy) if busy > 0 else float("inf")
 
 
@@ -135,7 +151,8 @@ def _trace(  # type: ignore[no-untyped-def]
 ):
     """Share of all paths over every cable between the nodes order[:inner] and those beyond them.
 
-    ``weight`` holds the ways on to the other end; ``turn`` is m where traffic runs against the search.
+    ``weight`` holds the ways on to the other end; ``turn`` is m where traffic runs against the
+    search.
     """
     m = cables.size
     for i in range(inner - 1, -1, -1):
@@ -146,7 +163,10 @@ def _trace(  # type: ignore[no-untyped-def]
                 wide = cables[link[a] % m]
                 if wide > 0:
                     weight[u] += wide * weight[v]
-                    links[used], values[used] = (link[a] + turn) % (2 * m), ways[u] * wide * weight[v] / paths
+                    links[used], values[used] = (
+                        (link[a] + turn) % (2 * m),
+                        ways[u] * wide * weight[v] / paths,
+                    )
                     used += 1
     return used
 
@@ -169,8 +189,9 @@ def _room(indptr, orders, inner, used, links, values):  # type: ignore[no-untype
 def shortest_flows(indptr, head, link, cables, transit, ends):  # type: ignore[no-untyped-def]
     """Links that each pair of ends uses, and its share on each; none for a pair without a path.
 
-    ``link`` is the number of an arc from the tail, ``link % m`` its row of ``cables``. The side with fewer
-    nodes at its rim grows, until both meet: O(cables near the two ends) a pair, not O(all cables).
+    ``link`` is the number of an arc from the tail, ``link % m`` its row of ``cables``. The side
+    with fewer nodes at its rim grows, until both meet: O(cables near the two ends) a pair, not
+    O(all cables).
     """
     n = indptr.size - 1
     level, order = np.full((2, n), -1, dtype=np.int64), np.empty((2, n), dtype=np.int64)
@@ -187,9 +208,19 @@ def shortest_flows(indptr, head, link, cables, transit, ends):  # type: ignore[n
         while paths == 0 and ends[pair, 0] != ends[pair, 1]:
             side = 0 if last[0] - inner[0] <= last[1] - inner[1] else 1
             end = _grow(
-                indptr, head, link, cables, transit, order[side], inner[side], last[side], level[side],
-                ways[side], weight[side], ends[pair, 1 - side],
-            )  # fmt: skip
+                indptr,
+                head,
+                link,
+                cables,
+                transit,
+                order[side],
+                inner[side],
+                last[side],
+                level[side],
+                ways[side],
+                weight[side],
+                ends[pair, 1 - side],
+            )
             if end == last[side]:
                 break
             inner[side], last[side] = last[side], end
@@ -202,9 +233,21 @@ def shortest_flows(indptr, head, link, cables, transit, ends):  # type: ignore[n
             links, values = _room(indptr, order, inner, used, links, values)
             for side in range(2):
                 used = _trace(
-                    indptr, head, link, cables, order[side], inner[side], level[side], ways[side],
-                    weight[side], paths, side * cables.size, links, values, used,
-                )  # fmt: skip
+                    indptr,
+                    head,
+                    link,
+                    cables,
+                    order[side],
+                    inner[side],
+                    level[side],
+                    ways[side],
+                    weight[side],
+                    paths,
+                    side * cables.size,
+                    links,
+                    values,
+                    used,
+                )
         for side in range(2):
             for i in range(last[side]):
                 level[side, order[side, i]] = -1

@@ -40,8 +40,9 @@ SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOU
 class StrategyGrid:
     """Strategies as the rows of one array, 44 bytes each; some may break rules.
 
-    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
-    those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
+    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of
+    flags those rows. A row that is no valid `Strategy` raises the ValueError that says which rule
+    is broken.
 
     Parameters
     ----------
@@ -64,38 +65,47 @@ class StrategyGrid:
         rows = require_instance(np.ndarray, choices=self.choices)
         if rows.dtype != CHOICE or rows.ndim != 1:
             raise TypeError(f"choices must be one row of {CHOICE.names} each, got {rows!r:.80}")
-        for start in range(0, rows.size, _CHUNK):  # all columns of some rows, while these are in the cache
+        # all columns of some rows, while these are in the cache
+        for start in range(0, rows.size, _CHUNK):
             some = rows[start : start + _CHUNK]
             for name in AXES:
                 least, most = _range(name)
                 if some[name].min() < least or some[name].max() > most:
                     bad = some[name][(some[name] < least) | (some[name] > most)][0]
-                    raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
+                    raise ValueError(
+                        f"choices must have a {name} from {least} to {most}, got {bad}"
+                    )
 
     @classmethod
     def all(cls, gpus: int, model: Transformer, global_batch: int, **limits: Any) -> StrategyGrid:
         """Every way to fill a number of GPUs, the full product of all axes.
 
-        Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered factorisations of the
-        GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are 2, 4,
-        8 and the divisors of the layers, and of the layers and two, which count embedding and output layer;
-        ``ends_as_layers`` is "auto" and ``experts_over_tensor`` False where nothing is given. ``shard``
-        is every divisor of ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is
-        sharded. With a pipeline ``zero_stage`` is 0 or 1 unless it is given: FSDP with a pipeline has to be
-        asked for. Schedules are all in which a step uses its own weights. ``limits`` gives values of an axis,
-        one or several, instead of all: ``schedule=("gpipe", "pipedream")``, say; rows with other degrees are
-        left out. O(rows).
+        Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered
+        factorisations of the GPUs; micro-batches divide the global batch, expert degrees the
+        experts. ``virtual_stages`` are 2, 4, 8 and the divisors of the layers, and of the layers
+        and two, which count embedding and output layer; ``ends_as_layers`` is "auto" and
+        ``experts_over_tensor`` False where nothing is given. ``shard`` is every divisor of ``data``
+        where ``zero_stage`` is above 0, and ``data`` itself where nothing is sharded. With a
+        pipeline ``zero_stage`` is 0 or 1 unless it is given: FSDP with a pipeline has to be asked
+        for. Schedules are all in which a step uses its own weights. ``limits`` gives values of an
+        axis, one or several, instead of all: ``schedule=("gpipe", "pipedream")``, say; rows with
+        other degrees are left out. O(rows).
         """
         require_int(gpus=gpus, at_least=1, at_most=MOST_DEVICES)
         require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
         require_instance(Transformer, model=model)
         given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
         inner = _product(
-            _inner_axes(gpus, model, global_batch, given) | {k: v for k, v in given.items() if k in _INNER}
+            _inner_axes(gpus, model, global_batch, given)
+            | {k: v for k, v in given.items() if k in _INNER}
         )
         outer = np.concatenate(
             [np.empty(0, CHOICE)]
-            + [_outer(degrees, given) for degrees in _factorisations(gpus) if _within(degrees, given)]
+            + [
+                _outer(degrees, given)
+                for degrees in _factorisations(gpus)
+                if _within(degrees, given)
+            ]
         )
         rows = np.empty((outer.size, inner.size), CHOICE)
         for some, one in zip(rows, outer, strict=True):  # these rows stay in the cache
@@ -146,7 +156,9 @@ class StrategyGrid:
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice) or np.ndim(rows) == 1:
             return StrategyGrid(choices=self.choices[rows])
-        return _strategy(self.choices[require_int(row=rows, at_least=-len(self), at_most=len(self) - 1)])
+        return _strategy(
+            self.choices[require_int(row=rows, at_least=-len(self), at_most=len(self) - 1)]
+        )
 
     def __iter__(self) -> Iterator[Strategy]:
         return (_strategy(row) for row in self.choices)
@@ -178,7 +190,8 @@ def _codes(name: str, values: Any) -> NDArray[np.int64]:
     if name in _NAMES:
         known = {value: code for code, value in enumerate(_NAMES[name])}
         found = {
-            value: known[require_choice(_NAMES[name], **{name: value})] for value in set(listed.tolist())
+            value: known[require_choice(_NAMES[name], **{name: value})]
+            for value in set(listed.tolist())
         }
         return np.array([found[value] for value in listed.tolist()], dtype=np.int64)
     least, most = _range(name)
@@ -220,7 +233,11 @@ def _inner_axes(
 ) -> dict[str, NDArray[np.int64]]:
     """Values of the axes that do not depend on the degrees."""
     one = np.isin(limits.get("ends_as_layers", 0), (1, 2)).any()  # embedding or loss alone
-    even = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + int(one))}
+    even = {
+        *_divisors(model.layers),
+        *_divisors(model.layers + 2),
+        *_divisors(model.layers + int(one)),
+    }
     chunks = sorted(number for number in even | {2, 4, 8} if number <= model.layers)
     axes: dict[str, Any] = {
         "expert": [e for e in _divisors(model.experts) if e <= gpus],

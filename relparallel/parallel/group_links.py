@@ -36,9 +36,9 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
 class GroupLinks(Result):
     """Bytes that every group sends over every link for each byte of a rank, in one direction each.
 
-    Links of a cluster: one inside its node for every GPU, then the network of every node. Links of a
-    topology: its pairs of joined nodes from the lower to the higher node, then all of them the other way.
-    ``joined``: whether all ranks of a group still reach each other.
+    Links of a cluster: one inside its node for every GPU, then the network of every node. Links of
+    a topology: its pairs of joined nodes from the lower to the higher node, then all of them the
+    other way. ``joined``: whether all ranks of a group still reach each other.
     """
 
     groups: NDArray[np.int64]
@@ -64,15 +64,19 @@ class GroupLinks(Result):
 
 
 def group_links(
-    placement: Placement, network: Cluster | Topology, degree: str, *, pattern: str = "ring",
+    placement: Placement,
+    network: Cluster | Topology,
+    degree: str,
+    *,
+    pattern: str = "ring",
     alive: ArrayLike | None = None,
-) -> GroupLinks:  # fmt: skip
+) -> GroupLinks:
     """Map all groups of a degree, one of `KINDS`, to the links that they use by one of `PATTERNS`.
 
-    ``alive``: what works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share
-    of each link, [gpus + nodes]: links of GPUs, then networks of nodes. On a topology traffic takes all
-    shortest paths of what lives equally (ECMP); what loses its path moves to others, and slows who is there.
-    Narayanan et al., SC 2021, section 3.
+    ``alive``: what works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster,
+    the share of each link, [gpus + nodes]: links of GPUs, then networks of nodes. On a topology
+    traffic takes all shortest paths of what lives equally (ECMP); what loses its path moves to
+    others, and slows who is there. Narayanan et al., SC 2021, section 3.
     """
     require_instance(Placement, placement=placement)
     require_instance((Cluster, Topology), network=network)
@@ -81,7 +85,8 @@ def group_links(
     there = network.gpus if isinstance(network, Cluster) else network.num_hosts
     if placement.strategy.gpus > there:
         raise ValueError(
-            f"placement must need at most the {there} GPUs of the network, got tensor * pipeline * data * "
+            f"placement must need at most the {there} GPUs of the network, got tensor * pipeline * "
+            "data * "
             f"context = {placement.strategy.gpus}"
         )
     groups = groups_of(placement, degree)
@@ -111,18 +116,28 @@ def _pairs(ranks: int, pattern: str) -> Pairs:
     return source, (source + 1) % ranks, 1.0
 
 
-def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive: Any) -> dict[str, Any]:
+def _on_cluster(
+    groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive: Any
+) -> dict[str, Any]:
     """Traffic on the links of GPUs, and on the networks of nodes."""
     if network.accelerator is None or network.network_bandwidth is None:
-        raise ValueError(f"network must have an accelerator and a network_bandwidth, got {network!r}")
+        raise ValueError(
+            f"network must have an accelerator and a network_bandwidth, got {network!r}"
+        )
     source, target, amount = pairs
     node = groups // network.gpus_per_node
     inside = node[:, source] == node[:, target]
     link = np.where(inside, groups[:, source], network.gpus + node[:, source])
     count = network.gpus + network.nodes
-    share = np.ones(count) if alive is None else np.asarray(require_real(alive=alive, at_least=0, at_most=1))
+    share = (
+        np.ones(count)
+        if alive is None
+        else np.asarray(require_real(alive=alive, at_least=0, at_most=1))
+    )
     if share.shape != (count,):
-        raise ValueError(f"alive must have one share for each of {count} links, got shape {share.shape}")
+        raise ValueError(
+            f"alive must have one share for each of {count} links, got shape {share.shape}"
+        )
     each = [network.accelerator.node_link, network.network_bandwidth]
     full = np.repeat(each, [network.gpus, network.nodes])
     starts = np.arange(len(groups) + 1) * source.size
@@ -131,7 +146,9 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
     return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
 
 
-def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
+def _on_topology(
+    groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any
+) -> dict[str, Any]:
     """Traffic over the living cables in both directions, from and to the living hosts."""
     living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
@@ -156,36 +173,54 @@ def _positive(values: Floats) -> Floats:
 def communicating(strategy: Strategy) -> dict[str, str]:
     """Degrees whose groups have more than one rank, each with its pattern of messages."""
     return {
-        name: "chain" if name == "pipeline" else "ring" for name in DEGREES if getattr(strategy, name) > 1
+        name: "chain" if name == "pipeline" else "ring"
+        for name in DEGREES
+        if getattr(strategy, name) > 1
     }
 
 
 def placement_slowdowns(
-    strategy: Strategy, cluster: Cluster, placement: Placement | None, network: Topology | None,
+    strategy: Strategy,
+    cluster: Cluster,
+    placement: Placement | None,
+    network: Topology | None,
     alive: ArrayLike | None,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """Bandwidth of the groups of each degree in the default placement, over that which they have."""
     usual = Placement(strategy=strategy)
     chosen = usual if placement is None else require_instance(Placement, placement=placement)
     if chosen.strategy != strategy:
-        raise ValueError(f"placement must place the strategy {strategy}, got one of {chosen.strategy}")
+        raise ValueError(
+            f"placement must place the strategy {strategy}, got one of {chosen.strategy}"
+        )
     wired = cluster if network is None else require_instance(Topology, network=network)
     if chosen == usual and network is None and alive is None:
         return {}
-    return {degree: _slowdown(chosen, cluster, wired, degree, alive) for degree in communicating(strategy)}
+    return {
+        degree: _slowdown(chosen, cluster, wired, degree, alive)
+        for degree in communicating(strategy)
+    }
 
 
 def _slowdown(
-    placement: Placement, cluster: Cluster, wired: Cluster | Topology, degree: str,
+    placement: Placement,
+    cluster: Cluster,
+    wired: Cluster | Topology,
+    degree: str,
     alive: ArrayLike | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
-    usual, pattern = Placement(strategy=placement.strategy), communicating(placement.strategy)[degree]
+    usual, pattern = (
+        Placement(strategy=placement.strategy),
+        communicating(placement.strategy)[degree],
+    )
     had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
     has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
     if has == 0:
         name = "network" if alive is None else "alive"
-        raise ValueError(f"{name} must leave the {degree} groups joined, got one that is torn apart")
+        raise ValueError(
+            f"{name} must leave the {degree} groups joined, got one that is torn apart"
+        )
     return float(had / has)
 
 
@@ -196,14 +231,16 @@ def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def slowdowns(
-    degrees: NDArray[np.int64], cluster: Cluster, network: Cluster | Topology,
+    degrees: NDArray[np.int64],
+    cluster: Cluster,
+    network: Cluster | Topology,
     order: tuple[str, ...] = DEGREES,
-) -> list[dict[str, float]]:  # fmt: skip
+) -> list[dict[str, float]]:
     """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
 
-    On the network ranks are dealt out in an order; the ranks of a group are equally far apart, so two degrees
-    whose groups have as many ranks at the same distances have the same groups. O(distinct groups x GPUs x
-    cables).
+    On the network ranks are dealt out in an order; the ranks of a group are equally far apart, so
+    two degrees whose groups have as many ranks at the same distances have the same groups.
+    O(distinct groups x GPUs x cables).
     """
     known: dict[tuple[int, int, int, str], float] = {}
     found: list[dict[str, float]] = []
@@ -214,7 +251,9 @@ def slowdowns(
         for degree, pattern in communicating(strategy).items():
             key = (usual[degree], apart[degree], getattr(strategy, degree), pattern)
             if key not in known:
-                known[key] = _slowdown(Placement(strategy=strategy, order=order), cluster, network, degree)
+                known[key] = _slowdown(
+                    Placement(strategy=strategy, order=order), cluster, network, degree
+                )
             found[-1][degree] = known[key]
     return found
 

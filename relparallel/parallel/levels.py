@@ -59,14 +59,15 @@ def blueconnect_time(size: float, levels: Sequence[tuple[int, float, float]]) ->
     size : float
         S [bytes] of every rank.
     levels : sequence of (ranks, latency, bandwidth)
-        From the innermost: ranks p_i that a group of the level joins, a_i [s] for a round, b_i [bytes/s].
+        From the innermost: ranks p_i that a group of the level joins, a_i [s] for a round, b_i
+        [bytes/s].
 
     Returns
     -------
     float
-        Sum over levels of 2 ((p_i - 1) a_i + (p_i - 1)/p_i S_i / b_i), where S_i shrinks by p_i from level to
-        level: the slower a level, the later it should come (`best_blueconnect_order`). One level is the ring.
-        Cho et al., MLSys 2019, section 3.
+        Sum over levels of 2 ((p_i - 1) a_i + (p_i - 1)/p_i S_i / b_i), where S_i shrinks by p_i
+        from level to level: the slower a level, the later it should come
+        (`best_blueconnect_order`). One level is the ring. Cho et al., MLSys 2019, section 3.
 
     Examples
     --------
@@ -94,9 +95,10 @@ def best_blueconnect_order(
     Returns
     -------
     tuple of (ranks, latency, bandwidth)
-        The prime factors of all levels, the fastest level first. Latencies do not depend on the order, two
-        neighbours (p, b), (q, c) cost (1 - 1/p)(1 - 1/q)(1/b - 1/c) S more than the other way round, and a
-        group of p q ranks costs (p - 1)(q - 1) latencies more than one of p and one of q.
+        The prime factors of all levels, the fastest level first. Latencies do not depend on the
+        order, two neighbours (p, b), (q, c) cost (1 - 1/p)(1 - 1/q)(1/b - 1/c) S more than the
+        other way round, and a group of p q ranks costs (p - 1)(q - 1) latencies more than one of p
+        and one of q.
 
     Examples
     --------

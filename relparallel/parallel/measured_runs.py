@@ -20,8 +20,8 @@ from relparallel.workload import Transformer, transformer
 class Run:
     """One measured training step [s]: its row, set of measurements, what was trained and how.
 
-    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody did. A row that is not ``fitted``
-    is in no calibration.
+    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody did. A row that is not
+    ``fitted`` is in no calibration.
     """
 
     id: str = instance(str)
@@ -55,8 +55,9 @@ class Run:
         return self.model.flops_per_iteration(self.global_batch) / rate
 
 
-# Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it. Megatron
-# pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words become 50,304 or more.
+# Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it.
+# Megatron pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words
+# become 50,304 or more.
 _SETS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "PTDP-T": ("PTD-P", "megatron-2021", "a100-80gb-selene", 51200),
     "KORTH": ("Korthikanti", "megatron-2022", "a100-80gb-selene", 51200),
@@ -64,23 +65,40 @@ _SETS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "MPT": ("MPT", "llm-foundry-2023", "", 50368),
 }
 _MPT_CLUSTER: Final = {
-    "a100_80gb": "a100-80gb-roce", "a100_40gb": "a100-40gb-roce", "h100_80gb": "h100-80gb-roce"
-}  # fmt: skip
+    "a100_80gb": "a100-80gb-roce",
+    "a100_40gb": "a100-40gb-roce",
+    "h100_80gb": "h100-80gb-roce",
+}
 _BRIDGE_CLUSTER: Final = {
-    "DGX-H100": ("H100", "h100-80gb-dgx"), "DGX-B200": ("B200", "b200-180gb-dgx"),
-    "DGX-GB200": ("GB200", "gb200-186gb-nvl72"), "DGX-B300": ("B300", "b300-270gb-dgx"),
+    "DGX-H100": ("H100", "h100-80gb-dgx"),
+    "DGX-B200": ("B200", "b200-180gb-dgx"),
+    "DGX-GB200": ("GB200", "gb200-186gb-nvl72"),
+    "DGX-B300": ("B300", "b300-270gb-dgx"),
     "DGX-GB300": ("GB300", "gb300-279gb-nvl72"),
-}  # fmt: skip
+}
 _BRIDGE_MODEL: Final = {
-    "LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b", "LLAMA3.1_405B": "llama3-405b",
-    "Qwen3_30B_a3B": "qwen3-30b-a3b", "Qwen3_235B_a22B": "qwen3-235b-a22b", "DeepSeekV3": "deepseek-v3",
-    "DeepSeekV3 (dropless)": "deepseek-v3", "DeepSeekV3 (w/o MTP)": "deepseek-v3",
-}  # fmt: skip
-_OUTLIERS: Final = ("VTRAIN-M-0016",)  # three times as slow as its neighbours, for no reason that is known
+    "LLAMA3_8B": "llama3-8b",
+    "LLAMA3_70B": "llama3-70b",
+    "LLAMA3.1_405B": "llama3-405b",
+    "Qwen3_30B_a3B": "qwen3-30b-a3b",
+    "Qwen3_235B_a22B": "qwen3-235b-a22b",
+    "DeepSeekV3": "deepseek-v3",
+    "DeepSeekV3 (dropless)": "deepseek-v3",
+    "DeepSeekV3 (w/o MTP)": "deepseek-v3",
+}
+# three times as slow as its neighbours, for no reason that is known
+_OUTLIERS: Final = ("VTRAIN-M-0016",)
 _BLIND: Final = ("MoE", "fp4", "B300")  # sources of runs that were kept out of the fits
 _LAYOUT: Final = (
-    "tensor", "pipeline", "data", "context", "expert", "virtual_stages", "micro_batch", "global_batch",
-)  # fmt: skip
+    "tensor",
+    "pipeline",
+    "data",
+    "context",
+    "expert",
+    "virtual_stages",
+    "micro_batch",
+    "global_batch",
+)
 _SIZES: Final = ("layers", "hidden", "heads", "kv_heads", "dense_layers", "vocabulary", "sequence")
 _UNKNOWN: Final = {
     "adapters_only": "weights are frozen, only adapters are trained",
@@ -102,9 +120,9 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
     Returns
     -------
     tuple of Run
-        Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs, llm-foundry, the dense Llama 3 rows of
-        Megatron-Bridge on H100, and those of ``data/measured_runs.csv`` that a `Strategy` can say: MLPerf
-        Training, SimuMax, torchtitan and vTrain. `refused_runs` has the others.
+        Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs, llm-foundry, the dense Llama 3
+        rows of Megatron-Bridge on H100, and those of ``data/measured_runs.csv`` that a `Strategy`
+        can say: MLPerf Training, SimuMax, torchtitan and vTrain. `refused_runs` has the others.
 
     Examples
     --------
@@ -121,10 +139,18 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
 
 def refused_runs() -> pd.DataFrame:
     """Published rows that no strategy can say, by run, with the reason."""
-    rows = {row["id"]: (row["source"], row["accelerator"]) for row in shipped_rows("measured_runs.csv")}
-    rows |= {name: ("Megatron-Bridge", str(fact.inputs.get("system"))) for name, fact in _timed().items()}
-    refused = [(name, *rows[name], said) for name, said in _every().items() if isinstance(said, str)]
-    return pd.DataFrame(refused, columns=["run", "source", "accelerator", "reason"]).set_index("run")
+    rows = {
+        row["id"]: (row["source"], row["accelerator"]) for row in shipped_rows("measured_runs.csv")
+    }
+    rows |= {
+        name: ("Megatron-Bridge", str(fact.inputs.get("system"))) for name, fact in _timed().items()
+    }
+    refused = [
+        (name, *rows[name], said) for name, said in _every().items() if isinstance(said, str)
+    ]
+    return pd.DataFrame(refused, columns=["run", "source", "accelerator", "reason"]).set_index(
+        "run"
+    )
 
 
 @cache
@@ -157,30 +183,43 @@ def _from_row(row: Mapping[str, str]) -> Run:
     model = replace(transformer(row["model"]), **sizes) if row["model"] else Transformer(**sizes)
     degrees: dict[str, Any] = {name: int(row[name]) for name in _LAYOUT[:-1]}
     strategy = Strategy(
-        **degrees, recompute=row["recompute"],
-        sequence_parallel=row["sequence_parallel"] == "1", zero_stage=int(row["zero_stage"]),
+        **degrees,
+        recompute=row["recompute"],
+        sequence_parallel=row["sequence_parallel"] == "1",
+        zero_stage=int(row["zero_stage"]),
         schedule="interleaved_1f1b" if int(row["virtual_stages"]) > 1 else "1f1b",
-    ).for_gpus(gpus)  # fmt: skip
+    ).for_gpus(gpus)
     node, batch = min(int(row["gpus_per_node"]), gpus), int(row["global_batch"])
     place = Cluster(
-        nodes=gpus // node, gpus_per_node=node, accelerator=device,
-        network_bandwidth=float(row["network_gbit"] or 100 * node) * GBIT,  # of no account in a single node
-    )  # fmt: skip
+        nodes=gpus // node,
+        gpus_per_node=node,
+        accelerator=device,
+        # of no account in a single node
+        network_bandwidth=float(row["network_gbit"] or 100 * node) * GBIT,
+    )
     require_feasible(model, strategy, place, batch)
     return Run(
-        id=row["id"], source=row["source"], model=model, strategy=strategy, cluster=place, global_batch=batch,
-        software=row["software"], time=_seconds(row["value"], row["unit"], model, batch, gpus),
-        precision=row["precision"], memory=float(row["memory_gib"] or 0) * GIB,
-    )  # fmt: skip
+        id=row["id"],
+        source=row["source"],
+        model=model,
+        strategy=strategy,
+        cluster=place,
+        global_batch=batch,
+        software=row["software"],
+        time=_seconds(row["value"], row["unit"], model, batch, gpus),
+        precision=row["precision"],
+        memory=float(row["memory_gib"] or 0) * GIB,
+    )
 
 
 def _seconds(number: str, unit: str, model: Transformer, batch: int, gpus: int) -> float:
     """Time of a step, of which a source prints the time or a rate of each GPU."""
     value = float(number)
     seconds = {
-        "s": value, "ms": value * MILLISECOND,
+        "s": value,
+        "ms": value * MILLISECOND,
         "TFLOP/s": model.flops_per_iteration(batch) / (value * TFLOP * gpus),
-    }  # fmt: skip
+    }
     return seconds.get(unit, batch * model.sequence / (value * gpus))
 
 
@@ -194,7 +233,10 @@ def _timed() -> dict[str, Fact]:
         fact.id: fact
         for fact in facts("parallelism-cost").values()
         if _set_of(fact) == "BRIDGE"
-        or (_set_of(fact) in _SETS and (fact.quantity == "iteration time" or fact.unit == "tokens/s/GPU"))
+        or (
+            _set_of(fact) in _SETS
+            and (fact.quantity == "iteration time" or fact.unit == "tokens/s/GPU")
+        )
     }
 
 
@@ -204,12 +246,17 @@ def _run(fact: Fact) -> Run:
     gpus, batch = int(fact.inputs["gpus"]), int(fact.inputs["gbs"])
     said = str(fact.inputs.get("precision", "")).lower()
     return Run(
-        id=fact.id, source=source, model=model, strategy=strategy.for_gpus(gpus),
-        cluster=cluster(place, gpus), global_batch=batch,
-        software=software, precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
+        id=fact.id,
+        source=source,
+        model=model,
+        strategy=strategy.for_gpus(gpus),
+        cluster=cluster(place, gpus),
+        global_batch=batch,
+        software=software,
+        precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
         time=_seconds(fact.value_text.partition(" ")[0], fact.unit, model, batch, gpus),
         fitted=not any(name in source for name in _BLIND),
-    )  # fmt: skip
+    )
 
 
 Read = tuple[str, str, str, Transformer, Strategy]
@@ -255,11 +302,18 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     chunks = row["vstages"] if isinstance(row["vstages"], int) else 1
     split = row["tp"] * row["pp"] * row["cp"]
     strategy = Strategy(
-        tensor=row["tp"], pipeline=row["pp"], context=row["cp"], data=row["gpus"] // split,
-        expert=row["ep"] if model.experts > 1 else 1, experts_over_tensor=model.experts > 1,
-        micro_batch=row["mbs"], virtual_stages=chunks, sequence_parallel=row["tp"] > 1,
-        schedule="interleaved_1f1b" if chunks > 1 else "1f1b", zero_stage=3 if row.get("fsdp", 0) else 1,
-    )  # fmt: skip
+        tensor=row["tp"],
+        pipeline=row["pp"],
+        context=row["cp"],
+        data=row["gpus"] // split,
+        expert=row["ep"] if model.experts > 1 else 1,
+        experts_over_tensor=model.experts > 1,
+        micro_batch=row["mbs"],
+        virtual_stages=chunks,
+        sequence_parallel=row["tp"] > 1,
+        schedule="interleaved_1f1b" if chunks > 1 else "1f1b",
+        zero_stage=3 if row.get("fsdp", 0) else 1,
+    )
     device, place = _BRIDGE_CLUSTER[row["system"]]
     kinds = (" MoE", model.experts > 1), (" fp4", "FP4" in str(row["precision"]))
     kind = "Megatron-Bridge" + "".join(name for name, holds in kinds if holds)
@@ -271,17 +325,22 @@ def _require_plain(row: Mapping[str, Any]) -> None:
     refused = {
         "tokens are dropped, how many is not published": "tokendrop" in str(row["model"]),
         f"no sizes of {row['model']}": row["model"] not in _BRIDGE_MODEL,
-        "fine-tuning: how much of its sequences is padding is not published": "Pre" not in str(row["phase"]),
+        "fine-tuning: how much of its sequences is padding is not published": "Pre"
+        not in str(row["phase"]),
         "a second run on another split stands in brackets": not isinstance(row["tp"], int),
         "FSDP on racks of NVLink needs recomputation to fit, of which nothing is said": (
             "GB" in str(row["system"]) and bool(row.get("fsdp", 0))
         ),
-    }  # fmt: skip
+    }
     for reason in (reason for reason, holds in refused.items() if holds):
         raise ValueError(reason)
 
 
 def _gpt(row: Mapping[str, Any], hidden: int, vocabulary: int) -> Transformer:
     return Transformer(
-        layers=row["layers"], hidden=hidden, heads=row["heads"], sequence=row["s"], vocabulary=vocabulary
+        layers=row["layers"],
+        hidden=hidden,
+        heads=row["heads"],
+        sequence=row["s"],
+        vocabulary=vocabulary,
     )

@@ -1,7 +1,7 @@
 """How much memory every stage of a strategy needs, and whether it fits.
 
-The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; `model_state_bytes` and
-`activation_bytes_per_layer` are the published closed forms of single terms.
+The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; `model_state_bytes`
+and `activation_bytes_per_layer` are the published closed forms of single terms.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ from relparallel.parallel.stage_times import (
 from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
-from relparallel.workload.precision import PRECISIONS as PRECISIONS, PRODUCTS, Precision as Precision
+from relparallel.workload.precision import (
+    PRECISIONS as PRECISIONS,
+    PRODUCTS,
+    Precision as Precision,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,12 +80,12 @@ class Verdict:
 class StageMemory(Result):
     """Bytes on a GPU of each pipeline stage, float64 [stages] each; the first five parts sum to `total`.
 
-    ``parameters``, ``gradients`` and ``optimizer`` are the state, or this GPU's shard of it; ``activations``
-    are kept for the backward pass of all micro-batches in flight, with what one layer computes again;
-    ``buffers`` are held for a moment: gathered parameters, gradients before they are scattered, logits.
-    ``setup`` is held before training starts, if that is more; ``host`` and ``nvme`` are moved away from the
-    GPU, ``transfer`` between the GPU and its host in a step, both ways. ``kept`` says in words how the
-    software keeps them.
+    ``parameters``, ``gradients`` and ``optimizer`` are the state, or this GPU's shard of it;
+    ``activations`` are kept for the backward pass of all micro-batches in flight, with what one
+    layer computes again; ``buffers`` are held for a moment: gathered parameters, gradients before
+    they are scattered, logits. ``setup`` is held before training starts, if that is more; ``host``
+    and ``nvme`` are moved away from the GPU, ``transfer`` between the GPU and its host in a step,
+    both ways. ``kept`` says in words how the software keeps them.
     """
 
     parameters: NDArray[np.float64]
@@ -104,7 +108,8 @@ class StageMemory(Result):
     def peak(self) -> NDArray[np.float64]:
         """Bytes that must be there; float64, shape (p,).
 
-        `total` and 2 % of it, lost between the blocks of the allocator, or `setup` where that is more.
+        `total` and 2 % of it, lost between the blocks of the allocator, or `setup` where that is
+        more.
         """
         return np.maximum(self.total * (1 + FRAGMENTATION), self.setup)
 
@@ -113,7 +118,9 @@ class StageMemory(Result):
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
-        require_instance(float, reserve=require_real(reserve=reserve, at_least=0, at_most=device.memory))
+        require_instance(
+            float, reserve=require_real(reserve=reserve, at_least=0, at_most=device.memory)
+        )
         stage, available = int(np.argmax(self.peak)), device.memory - reserve
         needed = float(self.peak[stage])
         held = {name: float(getattr(self, name)[stage]) for name in _PARTS}
@@ -126,9 +133,12 @@ class StageMemory(Result):
         over = "" if fits else f", {math.ceil(needed - available)} bytes too many"
         reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}; {self.kept}); {room}{over}"
         return Verdict(
-            fits=fits, reason=f"{'fits' if fits else 'does not fit'}: {reason}",
-            stage=stage, needed=needed, available=available,
-        )  # fmt: skip
+            fits=fits,
+            reason=f"{'fits' if fits else 'does not fit'}: {reason}",
+            stage=stage,
+            needed=needed,
+            available=available,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each stage, one column for each part, and the total."""
@@ -138,15 +148,26 @@ class StageMemory(Result):
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 
     def _said(self) -> str:
-        return f"{self.peak.max() / GB:.2f} GB on the largest of {len(self.peak)} stages; the table in bytes"
+        return (
+            f"{self.peak.max() / GB:.2f} GB on the largest of {len(self.peak)} stages; the "
+            "table in bytes"
+        )
 
 
 def memory(
-    model: Transformer, strategy: Strategy, global_batch: int, *, software: str | None = None,
-    precision: str | Precision = "bf16", flash_attention: bool | None = None, dropout: bool | None = None,
-    offload: str = "none", offload_to: str = "host", stage_layers: Sequence[int] | str | None = None,
+    model: Transformer,
+    strategy: Strategy,
+    global_batch: int,
+    *,
+    software: str | None = None,
+    precision: str | Precision = "bf16",
+    flash_attention: bool | None = None,
+    dropout: bool | None = None,
+    offload: str = "none",
+    offload_to: str = "host",
+    stage_layers: Sequence[int] | str | None = None,
     cluster: Cluster | None = None,
-) -> StageMemory:  # fmt: skip
+) -> StageMemory:
     """Count the bytes on a GPU of every pipeline stage.
 
     Parameters
@@ -156,23 +177,25 @@ def memory(
     global_batch : int
         Sequences of a step.
     software : str, optional
-        One of `softwares`: its bytes per number, whether it stores attention scores, and its dropout. The
-        newest that was measured on the accelerator of the ``cluster`` where omitted, as in `step_time` and
-        `plan`, and the newest of all without a cluster.
+        One of `softwares`: its bytes per number, whether it stores attention scores, and its
+        dropout. The newest that was measured on the accelerator of the ``cluster`` where omitted,
+        as in `step_time` and `plan`, and the newest of all without a cluster.
     precision : {"bf16", "fp8", "fp4"}, str or Precision
-        Number format of the products with weights, whose inputs Transformer Engine keeps in it; or one of
-        `PRECISIONS` or bytes of one's own instead of those of the software.
+        Number format of the products with weights, whose inputs Transformer Engine keeps in it; or
+        one of `PRECISIONS` or bytes of one's own instead of those of the software.
     flash_attention : bool, optional
         Whether scores are never stored; as the software does, where omitted.
     dropout : bool, optional
-        Whether masks of dropout are kept; where omitted, of models with biases by software with dropout.
+        Whether masks of dropout are kept; where omitted, of models with biases by software with
+        dropout.
     offload : {"none", "optimizer", "parameters", "activations"}
-        What leaves the GPU: nothing, the optimizer's state, the parameters as well (``zero_stage`` 3), or
-        what layers keep for the backward pass, but for two of them.
+        What leaves the GPU: nothing, the optimizer's state, the parameters as well (``zero_stage``
+        3), or what layers keep for the backward pass, but for two of them.
     offload_to : {"host", "nvme"}
         Where it goes.
     stage_layers : sequence of int or str, optional
-        Layers of every stage, or of every chunk in the order of the model, as `step_time` takes them.
+        Layers of every stage, or of every chunk in the order of the model, as `step_time` takes
+        them.
     cluster : Cluster, optional
         Where it is to run; it says the software alone.
 
@@ -183,16 +206,17 @@ def memory(
 
     Notes
     -----
-    A token of a layer keeps 8 h + 2 h (masks) bytes outside the tensor-parallel part, 2 (2 a + 2 g) d + 2 w f
-    inside, and 5 a s of scores; g heads of keys and values of width d, w matrices in the block of width f.
-    For GPT these are 10 h + 24 h + 5 a s. Mixtures of experts: f of all experts of a token, its k copies out
-    and back (4 k h) or out alone, and its probabilities (4 bytes for each expert), the load even; layers
-    without experts come first. Inputs of products in fp8 or fp4 are kept in these. Recomputation keeps less,
-    and needs what it left out for one layer at a time. The first stage adds the mask of the embedding (h),
-    the last one 4 h + 4 V (fp32 logits). Layers are dealt out as `Strategy` says. Norms are whole on every
-    tensor rank. ZeRO shares state among ``shard * context`` ranks, that of an expert among ``shard * context
-    / expert``, and never among tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et
-    al., SC 2020, section 5; Ren et al., "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al.,
+    A token of a layer keeps 8 h + 2 h (masks) bytes outside the tensor-parallel part, 2 (2 a + 2 g)
+    d + 2 w f inside, and 5 a s of scores; g heads of keys and values of width d, w matrices in the
+    block of width f. For GPT these are 10 h + 24 h + 5 a s. Mixtures of experts: f of all experts
+    of a token, its k copies out and back (4 k h) or out alone, and its probabilities (4 bytes for
+    each expert), the load even; layers without experts come first. Inputs of products in fp8 or fp4
+    are kept in these. Recomputation keeps less, and needs what it left out for one layer at a time.
+    The first stage adds the mask of the embedding (h), the last one 4 h + 4 V (fp32 logits). Layers
+    are dealt out as `Strategy` says. Norms are whole on every tensor rank. ZeRO shares state among
+    ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never among
+    tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et al., SC 2020,
+    section 5; Ren et al., "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al.,
     "FlashAttention", 2022.
 
     Examples
@@ -221,14 +245,17 @@ def memory(
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
     if offload == "parameters" and strategy.zero_stage < 3:
-        raise ValueError(f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3")
+        raise ValueError(
+            f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3"
+        )
     storage, less = (
         storage_record(kept, flash_attention=flash, dropout=masks, offload=moved)
         for moved in ("none", offload)
     )
     all_here, here = _stages(model, row, storage, dealt), _stages(model, row, less, dealt)
     moved = all_here - here
-    shards = moved[:, 2] / max(float(storage["optimizer"][0]), 1e-300)  # gradients leave, weights return
+    # gradients leave, weights return
+    shards = moved[:, 2] / max(float(storage["optimizer"][0]), 1e-300)
     passes = 2 * int(row["micro_batches"][0])  # and are read for every forward and backward pass
     transfer = float(storage["gathered"][0]) * 2 * shards + passes * moved[:, 0]
     if offload == "activations":  # out after every forward pass of a layer, and back
@@ -241,22 +268,28 @@ def memory(
     said = [
         f"as {name} keeps it" if str(precision) in PRODUCTS else "bytes as given",
         "no attention scores" if flash else "attention scores stored",
-        f"gradients of {kept.gradient_bytes:g} bytes", *(["masks of dropout"] if masks else []),
-    ]  # fmt: skip
+        f"gradients of {kept.gradient_bytes:g} bytes",
+        *(["masks of dropout"] if masks else []),
+    ]
     return StageMemory(**parts, host=host, nvme=nvme, transfer=transfer, kept=", ".join(said))
 
 
 def kept_by(
-    software: Software, model: Transformer, precision: str | Precision = "bf16",
-    flash_attention: bool | None = None, dropout: bool | None = None,
-) -> tuple[Precision, bool, bool]:  # fmt: skip
+    software: Software,
+    model: Transformer,
+    precision: str | Precision = "bf16",
+    flash_attention: bool | None = None,
+    dropout: bool | None = None,
+) -> tuple[Precision, bool, bool]:
     """Bytes of its numbers, whether scores are never stored, and whether masks are kept; as `memory` says."""
     kept = PRECISIONS[software.storage]
     if isinstance(precision, str):
         require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
     if not isinstance(precision, str) or precision not in PRODUCTS:
         kept = known_precision(precision=precision)
-    elif software.fused_attention:  # Transformer Engine; torchao keeps inputs in bf16 and converts them again
+    elif (
+        software.fused_attention
+    ):  # Transformer Engine; torchao keeps inputs in bf16 and converts them again
         kept = replace(kept, product_bytes=PRODUCTS[precision])
     flash = software.flash_attention if flash_attention is None else flash_attention
     masks = software.dropout and model.biases if dropout is None else dropout
@@ -264,12 +297,15 @@ def kept_by(
 
 
 def peak_memory(
-    models: NDArray[Any], choices: NDArray[Any], model_index: NDArray[np.int64], storage: NDArray[Any]
+    models: NDArray[Any],
+    choices: NDArray[Any],
+    model_index: NDArray[np.int64],
+    storage: NDArray[Any],
 ) -> NDArray[np.float64]:
     """Largest `StageMemory.peak` of many strategies [bytes], by the kernel of `memory`.
 
-    ``models``, ``choices`` and ``storage`` are rows of `MODEL`, `CHOICE` and `STORAGE`; ``model_index`` names
-    the row of the models for each choice.
+    ``models``, ``choices`` and ``storage`` are rows of `MODEL`, `CHOICE` and `STORAGE`;
+    ``model_index`` names the row of the models for each choice.
     """
     out = np.empty(choices.size)
     peaks(models, choices, model_index, storage[0], out)
@@ -277,18 +313,35 @@ def peak_memory(
 
 
 def storage_record(
-    precision: Precision, *, flash_attention: bool = False, dropout: bool = True, offload: str = "none"
+    precision: Precision,
+    *,
+    flash_attention: bool = False,
+    dropout: bool = True,
+    offload: str = "none",
 ) -> NDArray[Any]:
     """How software keeps numbers, one row of `STORAGE`."""
     row = np.zeros(1, STORAGE)
-    names = "parameter", "gradient", "optimizer", "gathered", "setup", "logit", "loss", "product", "scratch"
+    names = (
+        "parameter",
+        "gradient",
+        "optimizer",
+        "gathered",
+        "setup",
+        "logit",
+        "loss",
+        "product",
+        "scratch",
+    )
     for name in names:
         row[name] = getattr(precision, f"{name}_bytes")
     for name in ("bucket", "sharded_storage", "expert_copies"):
         row[name] = getattr(precision, name)
     row["flash"], row["dropout"] = flash_attention, dropout
     row["offload_optimizer"] = offload in ("optimizer", "parameters")
-    row["offload_parameters"], row["offload_activations"] = offload == "parameters", offload == "activations"
+    row["offload_parameters"], row["offload_activations"] = (
+        offload == "parameters",
+        offload == "activations",
+    )
     return row
 
 
@@ -306,9 +359,13 @@ def stage_peaks(
     """Bytes that must be there on every stage if it held so many layers, later chunks more; [p]."""
     p, v = strategy.pipeline, strategy.virtual_stages
     row = choice_record(strategy, require_int(global_batch=global_batch, at_least=1))
-    dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), np.repeat(even_chunks(layers, v), p))
+    dealt = _layers_on_stages(
+        strategy, int(row["micro_batches"][0]), np.repeat(even_chunks(layers, v), p)
+    )
     held = _stages(model, row, storage, dealt)
-    return np.asarray(np.maximum(held[:, : len(_PARTS)].sum(axis=1) * (1 + FRAGMENTATION), held[:, -1]))
+    return np.asarray(
+        np.maximum(held[:, : len(_PARTS)].sum(axis=1) * (1 + FRAGMENTATION), held[:, -1])
+    )
 
 
 def layers_on_stages(
@@ -344,8 +401,12 @@ def known_precision(**named: Any) -> Precision:
 def _require_split(model: Transformer, strategy: Strategy, dealt: bool) -> None:
     """Raise where a degree does not divide what it splits, or layers that are not ``dealt`` do not do."""
     if model.heads % strategy.tensor:
-        raise ValueError(f"strategy must have a tensor that divides {model.heads} heads, got {strategy}")
+        raise ValueError(
+            f"strategy must have a tensor that divides {model.heads} heads, got {strategy}"
+        )
     if model.experts % strategy.expert:
-        raise ValueError(f"strategy must have an expert that divides {model.experts}, got {strategy}")
+        raise ValueError(
+            f"strategy must have an expert that divides {model.experts}, got {strategy}"
+        )
     if not dealt and broken_rules(model, choice_record(strategy), 1) & DEALT:
         raise ValueError(f"strategy breaks a rule: {RULES[DEALT.bit_length() - 1]}; got {strategy}")

@@ -8,11 +8,22 @@ from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
 
 _NUMBERS: Final = {
-    "tp": "tensor", "pp": "pipeline", "cp": "context", "dp": "data", "ep": "expert", "etp": "expert_tensor",
-    "vpp": "virtual_stages", "vp": "virtual_stages", "v": "virtual_stages", "mbs": "micro_batch",
-    "zero": "zero_stage", **{n: n for n in ("tensor", "pipeline", "context", "data", "expert", "shard")},
-}  # fmt: skip
-_SCHEDULES: Final = {name.replace("_", ""): name for name in SCHEDULES} | {"interleaved": "interleaved_1f1b"}
+    "tp": "tensor",
+    "pp": "pipeline",
+    "cp": "context",
+    "dp": "data",
+    "ep": "expert",
+    "etp": "expert_tensor",
+    "vpp": "virtual_stages",
+    "vp": "virtual_stages",
+    "v": "virtual_stages",
+    "mbs": "micro_batch",
+    "zero": "zero_stage",
+    **{n: n for n in ("tensor", "pipeline", "context", "data", "expert", "shard")},
+}
+_SCHEDULES: Final = {name.replace("_", ""): name for name in SCHEDULES} | {
+    "interleaved": "interleaved_1f1b"
+}
 _BETWEEN: Final = re.compile(r"[\s,;|+*×x/_()-]*")
 _WORD: Final = re.compile(
     r"(?:(?P<sharded>[FH]SDP)(?:[\s=:-]*(?P<copies>\d{1,9}(?=\s*[x×]\s*\d)))?(?:[\s=:x×-]*(?P<ranks>\d{1,9}))?"
@@ -38,10 +49,10 @@ def notation(strategy: Strategy) -> str:
     Returns
     -------
     str
-        The degrees, CP and EP where above 1; ETP1 for whole experts, VPP for chunks per stage, the schedule
-        where it is neither 1F1B nor, with chunks, the interleaved one, MBS for sequences in a micro-batch,
-        ZeRO with the ranks of a shard group, SP, recomputation, and what counts as a layer.
-        `read_strategy` gives the strategy back.
+        The degrees, CP and EP where above 1; ETP1 for whole experts, VPP for chunks per stage, the
+        schedule where it is neither 1F1B nor, with chunks, the interleaved one, MBS for sequences
+        in a micro-batch, ZeRO with the ranks of a shard group, SP, recomputation, and what counts
+        as a layer. `read_strategy` gives the strategy back.
 
     Examples
     --------
@@ -52,13 +63,19 @@ def notation(strategy: Strategy) -> str:
     usual = "interleaved_1f1b" if s.virtual_stages > 1 else "1f1b"
     group = "" if s.shard is None else f"/{s.shard}" if s.zero_stage else f"shard={s.shard}"
     said = (
-        f"TP{s.tensor} PP{s.pipeline}", f"CP{s.context}" * (s.context > 1), f"DP{s.data}",
-        f"EP{s.expert}" * (s.expert > 1), "ETP1" * s.experts_over_tensor,
-        f"VPP{s.virtual_stages}" * (s.virtual_stages > 1), s.schedule * (s.schedule != usual),
-        f"MBS{s.micro_batch}" * (s.micro_batch > 1), f"ZeRO-{s.zero_stage}" * (s.zero_stage > 0) + group,
-        "SP" * s.sequence_parallel, s.recompute * (s.recompute != "none"),
+        f"TP{s.tensor} PP{s.pipeline}",
+        f"CP{s.context}" * (s.context > 1),
+        f"DP{s.data}",
+        f"EP{s.expert}" * (s.expert > 1),
+        "ETP1" * s.experts_over_tensor,
+        f"VPP{s.virtual_stages}" * (s.virtual_stages > 1),
+        s.schedule * (s.schedule != usual),
+        f"MBS{s.micro_batch}" * (s.micro_batch > 1),
+        f"ZeRO-{s.zero_stage}" * (s.zero_stage > 0) + group,
+        "SP" * s.sequence_parallel,
+        s.recompute * (s.recompute != "none"),
         f"ends={s.ends_as_layers}" * (s.ends_as_layers != "auto"),
-    )  # fmt: skip
+    )
     return " ".join(word for word in said if word)
 
 
@@ -68,11 +85,12 @@ def read_strategy(text: str, gpus: int | None = None) -> Strategy:
     Parameters
     ----------
     text : str
-        Such as "TP8 PP16 DP128 VPP8 ZeRO-1 SP full", "TP 8, PP 16" or "tp2-pp8", each thing once. ETP1 are
-        whole experts; VPP, VP or v the chunks per stage; MBS the sequences in a micro-batch; "ZeRO-1/16" or
-        "shard=16" the ranks that share the state; FSDP is ZeRO-3, FSDP16 and HSDP16 with 16 ranks in a shard
-        group, HSDP 8x16 with 8 such groups; a schedule by its name; none, selective or full recompute.
-        What is not named is 1, or not done. With chunks the schedule is the interleaved one.
+        Such as "TP8 PP16 DP128 VPP8 ZeRO-1 SP full", "TP 8, PP 16" or "tp2-pp8", each thing once.
+        ETP1 are whole experts; VPP, VP or v the chunks per stage; MBS the sequences in a
+        micro-batch; "ZeRO-1/16" or "shard=16" the ranks that share the state; FSDP is ZeRO-3,
+        FSDP16 and HSDP16 with 16 ranks in a shard group, HSDP 8x16 with 8 such groups; a schedule
+        by its name; none, selective or full recompute. What is not named is 1, or not done. With
+        chunks the schedule is the interleaved one.
     gpus : int, optional
         GPUs to fill: the data-parallel degree where the text has none.
 
@@ -125,11 +143,15 @@ def _sharded(said: str, word: dict[str, str]) -> dict[str, Any]:
     """Fields of FSDP and HSDP."""
     if "ranks" not in word:
         if word["sharded"].upper() == "HSDP":
-            raise ValueError(f"text must name the ranks of a shard group, such as HSDP16, got {said!r}")
+            raise ValueError(
+                f"text must name the ranks of a shard group, such as HSDP16, got {said!r}"
+            )
         return {"zero_stage": 3}
     ranks = int(word["ranks"])
     if word["sharded"].upper() == "FSDP" and (ranks <= 2 or "copies" in word):
-        raise ValueError(f"text must say 'FSDP DP2' for two ranks (FSDP2 is a version), got {said!r}")
+        raise ValueError(
+            f"text must say 'FSDP DP2' for two ranks (FSDP2 is a version), got {said!r}"
+        )
     copies = {"data": int(word["copies"]) * ranks} if "copies" in word else {}
     return {"zero_stage": 3, "shard": ranks, **copies}
 
@@ -148,8 +170,12 @@ def _strategy(fields: dict[str, Any], gpus: int | None) -> Strategy:
         fields["schedule"] = "interleaved_1f1b"
     if "data" not in fields:
         if gpus is not None:
-            others = Strategy(**{n: fields.get(n, 1) for n in ("tensor", "pipeline", "context")}).gpus
-            fields["data"] = max(require_int(gpus=gpus, at_least=1, at_most=MOST_DEVICES) // others, 1)
+            others = Strategy(
+                **{n: fields.get(n, 1) for n in ("tensor", "pipeline", "context")}
+            ).gpus
+            fields["data"] = max(
+                require_int(gpus=gpus, at_least=1, at_most=MOST_DEVICES) // others, 1
+            )
         elif "shard" in fields:
             fields["data"] = fields["shard"]
     return Strategy(**fields)

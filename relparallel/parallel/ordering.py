@@ -1,10 +1,11 @@
 """In which order gradients and parameters travel while a model is trained on many machines.
 
-A step begins with the backward pass, last layer first, and ends when the forward pass of the next step is
-done. A layer's gradient may leave when its backward pass is over, and its next forward pass waits for the
-sum. What travels is cut into messages (parts of a tensor, or several tensors together) that pass every hop of
-the network in turn: one for an all-reduce, two to a parameter server and back, three where host memory lies
-between GPU and network. A message of M bytes occupies a hop for M/B and arrives a later than it has left.
+A step begins with the backward pass, last layer first, and ends when the forward pass of the next
+step is done. A layer's gradient may leave when its backward pass is over, and its next forward pass
+waits for the sum. What travels is cut into messages (parts of a tensor, or several tensors
+together) that pass every hop of the network in turn: one for an all-reduce, two to a parameter
+server and back, three where host memory lies between GPU and network. A message of M bytes occupies
+a hop for M/B and arrives a later than it has left.
 """
 
 from dataclasses import dataclass
@@ -67,45 +68,58 @@ POLICIES: Final = {
 }
 _CREDITS: Final = (1, 2, 4, 8, 16)
 _MOST_MESSAGES: Final = 2**17
-_FINEST: Final = 10  # halvings of the largest tensor that are tried, and messages up to which they are
+# halvings of the largest tensor that are tried, and messages up to which they are
+_FINEST: Final = 10
 _MANY: Final = 4096
 
 
 def order(
-    graph: LayerGraph, policy: str | ArrayLike = "fifo", *, network: ArrayLike,
-    partition: float | None = None, credit: int | None = None, groups: MergedMessages | None = None,
-    loss: float = 0.0, timeout: float = 0.0, rng: np.random.Generator | None = None,
-) -> Timeline:  # fmt: skip
+    graph: LayerGraph,
+    policy: str | ArrayLike = "fifo",
+    *,
+    network: ArrayLike,
+    partition: float | None = None,
+    credit: int | None = None,
+    groups: MergedMessages | None = None,
+    loss: float = 0.0,
+    timeout: float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> Timeline:
     """Simulate a step of training whose gradients and parameters travel in a given order.
 
     Parameters
     ----------
     graph : LayerGraph
-        Layers with work in seconds. With ``backward`` 0 all parameters can be sent at once: the step of a
-        worker that fetches them from a server.
+        Layers with work in seconds. With ``backward`` 0 all parameters can be sent at once: the
+        step of a worker that fetches them from a server.
     policy : str or array_like of int
         What goes first where several messages may go, or the rank of each layer [layers]:
 
         - "fifo": what is ready first (wait-free backpropagation);
         - "ddp": so, tensors together until a bucket holds 25 MiB (PyTorch DDP, VLDB 2020);
-        - "forward": what the forward pass needs first; "p3": so, in slices of 50,000 parameters (P3, MLSys
-          2019); "bytescheduler": so, with the partition and the credit of `tune_partition` (SOSP 2019);
-        - "tic", "tac": by the operators that wait for each tensor (TicTac, MLSys 2019, algorithms 2 and 3).
+        - "forward": what the forward pass needs first; "p3": so, in slices of 50,000 parameters
+          (P3, MLSys 2019); "bytescheduler": so, with the partition and the credit of
+          `tune_partition` (SOSP 2019);
+        - "tic", "tac": by the operators that wait for each tensor (TicTac, MLSys 2019, algorithms 2
+          and 3).
     network : array_like
         Latency a [s] and bandwidth B [bytes/s] of the network, or of each hop [hops, 2].
     partition, credit : float, int, optional
-        Most bytes of a message; larger ones are cut. Messages that a hop takes before the first of them has
-        arrived, 1 by default: more hide the latency, but what is taken cannot be overtaken.
+        Most bytes of a message; larger ones are cut. Messages that a hop takes before the first of
+        them has arrived, 1 by default: more hide the latency, but what is taken cannot be
+        overtaken.
     groups : MergedMessages, optional
         Tensors that are sent together, none before its time (`merge_gradients`, `fuse_gradients`).
     loss, timeout, rng : float, float, numpy.random.Generator, optional
-        Losses per byte on a hop, seconds by which each of them delays a message, and what draws them.
+        Losses per byte on a hop, seconds by which each of them delays a message, and what draws
+        them.
 
     Returns
     -------
     Timeline
-        Kinds "backward" and "forward" on resource 0 and "transfer" on a resource for each hop; ``item`` is
-        the layer, of a message the first that waits for it, and ``part`` the number of the slice.
+        Kinds "backward" and "forward" on resource 0 and "transfer" on a resource for each hop;
+        ``item`` is the layer, of a message the first that waits for it, and ``part`` the number of
+        the slice.
 
     Examples
     --------
@@ -127,7 +141,11 @@ def order(
     if rule.partition == 0.0 and partition is None:
         tuned = tune_partition(graph, network=network)
         partition, credit = tuned[0], tuned[1] if credit is None else credit
-    most = rule.partition or np.inf if partition is None else require_number(partition=partition, above=0)
+    most = (
+        rule.partition or np.inf
+        if partition is None
+        else require_number(partition=partition, above=0)
+    )
     rank = _ranks(graph, rule.first, hops) if named else _column("policy", policy, len(graph))
     plan = _bucketed(graph, rule.bucket, most) if groups is None else _merged(graph, groups, most)
     late = np.repeat(hops[:, :1], plan.size.size, axis=1)
@@ -148,9 +166,9 @@ def tune_partition(graph: LayerGraph, *, network: ArrayLike) -> tuple[float, int
     Returns
     -------
     float, int
-        Bytes and messages, of the largest tensor halved up to ten times and credits of 1 to 16; of equally
-        good ones the largest message and the least credit. Peng et al., SOSP 2019, section 4.3, search by
-        Bayesian optimisation, as they measure every try.
+        Bytes and messages, of the largest tensor halved up to ten times and credits of 1 to 16; of
+        equally good ones the largest message and the least credit. Peng et al., SOSP 2019, section
+        4.3, search by Bayesian optimisation, as they measure every try.
 
     Examples
     --------
@@ -164,8 +182,12 @@ def tune_partition(graph: LayerGraph, *, network: ArrayLike) -> tuple[float, int
     _checked(graph, network)
     largest, total = float(graph.parameter_bytes.max()) or 1.0, float(graph.parameter_bytes.sum())
     sizes = [largest / 2**k for k in range(_FINEST + 1) if total * 2**k <= _MANY * largest]
-    return min(product(sizes, _CREDITS), key=lambda it: order(
-        graph, "forward", network=network, partition=it[0], credit=it[1]).makespan)  # fmt: skip
+    return min(
+        product(sizes, _CREDITS),
+        key=lambda it: (
+            order(graph, "forward", network=network, partition=it[0], credit=it[1]).makespan
+        ),
+    )
 
 
 def fluid_bound(graph: LayerGraph, *, network: ArrayLike) -> float:
@@ -179,9 +201,9 @@ def fluid_bound(graph: LayerGraph, *, network: ArrayLike) -> float:
     Returns
     -------
     float
-        Seconds, the largest of all work and, for every layer v and release time r of what v waits for,
-        r + (bytes that v waits for, released from r on)/B + a + (forward work of v and what follows). In a
-        chain without latency the first layers' gradients first reach it.
+        Seconds, the largest of all work and, for every layer v and release time r of what v waits
+        for, r + (bytes that v waits for, released from r on)/B + a + (forward work of v and what
+        follows). In a chain without latency the first layers' gradients first reach it.
 
     Examples
     --------
@@ -219,7 +241,9 @@ def _checked(graph: LayerGraph, network: ArrayLike) -> Floats:
         raise ValueError(f"graph must hold seconds, got {graph!r}")
     hops = np.atleast_2d(require_real(network=network, at_least=0))
     if hops.ndim != 2 or hops.shape[1] != 2 or (hops[:, 1] == 0).any():
-        raise ValueError(f"network must be (latency, bandwidth > 0) of one or more hops, got {network!r}")
+        raise ValueError(
+            f"network must be (latency, bandwidth > 0) of one or more hops, got {network!r}"
+        )
     return hops
 
 
@@ -264,7 +288,9 @@ def _cut(graph: LayerGraph, group: Whole, wait: Floats, most: float) -> _Plan:
     largest = min(most, total.max(initial=1.0))
     count = np.ceil(total / largest * (1 - 1e-12)).astype(np.int64)
     if count.sum() > _MOST_MESSAGES:
-        raise ValueError(f"partition must give at most {_MOST_MESSAGES} messages, got {most:g} bytes of each")
+        raise ValueError(
+            f"partition must give at most {_MOST_MESSAGES} messages, got {most:g} bytes of each"
+        )
     of = np.repeat(np.arange(total.size), count)
     part = np.arange(of.size) - np.repeat(np.cumsum(count) - count, count)
     which, message = np.nonzero(group[:, None] == of)
@@ -284,26 +310,38 @@ def _simulate(
     makers, users = graph.edges.T
     sources = np.flatnonzero(np.bincount(users, minlength=n) == 0)
     needs = [
-        (plan.layer, sent[0, plan.message]), (users, makers), (n + makers, n + users),
-        (sent[:-1], sent[1:]), (sent[-1, plan.message], n + plan.layer),
+        (plan.layer, sent[0, plan.message]),
+        (users, makers),
+        (n + makers, n + users),
+        (sent[:-1], sent[1:]),
+        (sent[-1, plan.message], n + plan.layer),
         (np.repeat(sources, sources.size), n + np.tile(sources, sources.size)),
-    ]  # fmt: skip
+    ]
     before, after = (np.concatenate([pair[side].ravel() for pair in needs]) for side in (0, 1))
     lag = np.append(plan.wait, np.zeros(before.size - plan.wait.size))
     passes = np.zeros(2 * n, dtype=np.int64)
     resource = np.concatenate([passes, np.repeat(1 + np.arange(len(hops)), m)])
     duration = np.concatenate([graph.backward, graph.forward, (plan.size / hops[:, 1:]).ravel()])
     start = simulate_timeline(
-        resource, duration, np.concatenate([n - position, n + position, np.tile(urgency, len(hops))]), before,
-        after, lag, delay=np.append(passes, late), credit=np.append(1, np.full(resource.max(), credit)),
-    )  # fmt: skip
+        resource,
+        duration,
+        np.concatenate([n - position, n + position, np.tile(urgency, len(hops))]),
+        before,
+        after,
+        lag,
+        delay=np.append(passes, late),
+        credit=np.append(1, np.full(resource.max(), credit)),
+    )
     return Timeline(
-        resources=1 + len(hops), resource=resource, start=start, duration=duration,
+        resources=1 + len(hops),
+        resource=resource,
+        start=start,
+        duration=duration,
         holding=np.zeros(start.size),
         kind=np.repeat(["backward", "forward", "transfer"], [n, n, m * len(hops)]),
         item=np.concatenate([np.arange(n), np.arange(n), np.tile(graph.order[first], len(hops))]),
         part=np.append(passes, np.tile(plan.part, len(hops))),
-    )  # fmt: skip
+    )
 
 
 def _ranks(graph: LayerGraph, first: str, hops: Floats) -> Whole:

@@ -1,8 +1,8 @@
 """Rounds of messages placed on a network: what every link carries, how long that takes, what a loss costs.
 
-Messages take all shortest paths of what works equally (ECMP). Round after round, each lasts until its busiest
-link is done. A *stream* of many small pieces keeps all rounds busy at once and lasts as long as the link that
-carries most in all of them.
+Messages take all shortest paths of what works equally (ECMP). Round after round, each lasts until
+its busiest link is done. A *stream* of many small pieces keeps all rounds busy at once and lasts as
+long as the link that carries most in all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_flag, require_indices, require_instance, require_number
+from relparallel._checks import (
+    Result,
+    require_flag,
+    require_indices,
+    require_instance,
+    require_number,
+)
 from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.flows import Wiring
 from relparallel.topology import Topology
@@ -28,7 +34,8 @@ Ints = NDArray[np.int64]
 class RoundPlan(Result):
     """Rounds of messages between nodes of a network; `plan_rounds` makes one and says what the fields are.
 
-    Links are the pairs of joined nodes from the lower to the higher node, then all of them the other way.
+    Links are the pairs of joined nodes from the lower to the higher node, then all of them the
+    other way.
     """
 
     rounds: tuple[Round, ...]
@@ -48,7 +55,8 @@ class RoundPlan(Result):
     def time(self, failed: ArrayLike = ()) -> float:
         """Seconds of all rounds without what failed: nodes by number, pair of nodes e as nodes + e.
 
-        Infinite where a rank is lost that nobody stands in for, or where two no longer reach each other.
+        Infinite where a rank is lost that nobody stands in for, or where two no longer reach each
+        other.
         """
         living, cables = self._left(failed)
         return self.time_on(living, cables)
@@ -70,7 +78,9 @@ class RoundPlan(Result):
         sent = self._sent(nodes, cables)
         if not np.isfinite(sent.data).all():
             return np.inf
-        per_byte = np.divide(1.0, self.network.capacity * cables, out=np.zeros(cables.size), where=cables > 0)
+        per_byte = np.divide(
+            1.0, self.network.capacity * cables, out=np.zeros(cables.size), where=cables > 0
+        )
         seconds = sent * np.tile(per_byte, 2)
         busiest = seconds.sum(axis=0).max() if self.streamed else seconds.max(axis=1).sum()
         return float(busiest + self.latency * len(self.rounds))
@@ -106,7 +116,8 @@ class RoundPlan(Result):
         flow = self._wiring.flows(cables, pairs.T.copy())
         shape = len(self.rounds), pairs.shape[1]
         sent: scipy.sparse.csr_array = (
-            scipy.sparse.coo_array((size[apart], (which[apart], pair.ravel())), shape=shape).tocsr() @ flow
+            scipy.sparse.coo_array((size[apart], (which[apart], pair.ravel())), shape=shape).tocsr()
+            @ flow
         )
         if (np.diff(flow.indptr) == 0).any():
             sent.data[:] = np.inf
@@ -114,9 +125,16 @@ class RoundPlan(Result):
 
 
 def plan_rounds(
-    rounds: Iterable[Round], network: Topology, *, nodes: ArrayLike | None = None, element_bytes: float = 1,
-    latency: float = 0.0, streamed: bool = False, stand_in: ArrayLike | None = None, work: float = 0.0,
-) -> RoundPlan:  # fmt: skip
+    rounds: Iterable[Round],
+    network: Topology,
+    *,
+    nodes: ArrayLike | None = None,
+    element_bytes: float = 1,
+    latency: float = 0.0,
+    streamed: bool = False,
+    stand_in: ArrayLike | None = None,
+    work: float = 0.0,
+) -> RoundPlan:
     """Place rounds of messages on a network.
 
     Parameters
@@ -124,8 +142,8 @@ def plan_rounds(
     rounds : iterable of Round
         Messages, round by round, at least one round.
     network, nodes : Topology, array_like of int [ranks], optional
-        Links with their bandwidths; node of every rank, hosts or switches, the hosts in order where omitted.
-        Ranks that share a node reach each other without the network.
+        Links with their bandwidths; node of every rank, hosts or switches, the hosts in order where
+        omitted. Ranks that share a node reach each other without the network.
     element_bytes, latency : float
         Bytes of one element, above 0, and seconds of every round.
     streamed : bool
@@ -138,9 +156,10 @@ def plan_rounds(
     Returns
     -------
     RoundPlan
-        With ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s] and ``slowdown(failed=())``. A
-        round takes latency + max over links of bytes/bandwidth, a stream the same of the bytes of all rounds.
-        Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
+        With ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s] and
+        ``slowdown(failed=())``. A round takes latency + max over links of bytes/bandwidth, a stream
+        the same of the bytes of all rounds. Al-Fares et al., SIGCOMM 2008, section 3 (equal shares
+        of all shortest paths).
 
     Examples
     --------
@@ -156,11 +175,16 @@ def plan_rounds(
     """
     t = require_instance(Topology, network=network)
     steps = tuple(checked(rounds))
-    place = t.hosts.astype(np.int64) if nodes is None else require_indices("nodes", nodes, t.num_nodes)
-    most = max((int(max(s.source.max(), s.destination.max())) for s in steps if s.source.size), default=-1)
+    place = (
+        t.hosts.astype(np.int64) if nodes is None else require_indices("nodes", nodes, t.num_nodes)
+    )
+    most = max(
+        (int(max(s.source.max(), s.destination.max())) for s in steps if s.source.size), default=-1
+    )
     if not 0 <= most < place.size:
         raise ValueError(
-            f"nodes must give a node for every rank of the rounds, which go up to {most}, got {nodes!r:.80}"
+            f"nodes must give a node for every rank of the rounds, which go up to {most}, got "
+            f"{nodes!r:.80}"
         )
     ranks = most + 1
     own = np.arange(ranks) if stand_in is None else require_indices("stand_in", stand_in, ranks)
@@ -169,6 +193,12 @@ def plan_rounds(
     require_number(element_bytes=element_bytes, above=0)
     require_number(latency=latency, work=work, at_least=0)
     return RoundPlan(
-        rounds=steps, network=t, nodes=place[:ranks], element_bytes=element_bytes, latency=latency,
-        streamed=require_flag(streamed=streamed), stand_in=own, work=work,
-    )  # fmt: skip
+        rounds=steps,
+        network=t,
+        nodes=place[:ranks],
+        element_bytes=element_bytes,
+        latency=latency,
+        streamed=require_flag(streamed=streamed),
+        stand_in=own,
+        work=work,
+    )

@@ -1,8 +1,8 @@
 """Pipeline schedules: rules that fix in which order every stage works through its micro-batches.
 
-p stages work on m micro-batches with v chunks of the model each. A forward pass of a stage takes f, a
-backward pass b for the inputs and w for the weights. A new schedule is one rule under ``@schedule(name,
-...)`` in this file: it makes an `Order` from p, m, v and what a stage may hold.
+p stages work on m micro-batches with v chunks of the model each. A forward pass of a stage takes f,
+a backward pass b for the inputs and w for the weights. A new schedule is one rule under
+``@schedule(name, ...)`` in this file: it makes an `Order` from p, m, v and what a stage may hold.
 """
 
 from collections.abc import Callable
@@ -19,19 +19,29 @@ _MOST_PASSES: Final = 2**24  # more would not fit into memory
 
 Rule = Callable[[int, int, int, Turns], Order]
 FLIGHTS: Final = (
-    "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "pipedream", "pipedream_2bw", "zb_h1", "zb_2p",
-    "chimera", "zb_v", "v_half", "v_min",
-)  # fmt: skip
+    "gpipe",
+    "1f1b",
+    "interleaved_1f1b",
+    "eager_1f1b",
+    "pipedream",
+    "pipedream_2bw",
+    "zb_h1",
+    "zb_2p",
+    "chimera",
+    "zb_v",
+    "v_half",
+    "v_min",
+)
 """Schedules whose micro-batches in flight the kernel of `memory` counts, in the order of its codes."""
 
 
 class Schedule(NamedTuple):
     """A rule and what else there is to know about it.
 
-    ``flight``: the one of `FLIGHTS` that holds as many micro-batches. ``chunks``: how many a stage has, 0
-    for any. ``even``: of stages. ``asynchronous``: never flushes. ``split``: the backward pass of the weights
-    runs on its own. ``limited``: takes ``most_in_flight``. ``fewest``: (x, y) where `bubble_fraction` holds
-    for x p + y micro-batches and more.
+    ``flight``: the one of `FLIGHTS` that holds as many micro-batches. ``chunks``: how many a stage
+    has, 0 for any. ``even``: of stages. ``asynchronous``: never flushes. ``split``: the backward
+    pass of the weights runs on its own. ``limited``: takes ``most_in_flight``. ``fewest``: (x, y)
+    where `bubble_fraction` holds for x p + y micro-batches and more.
     """
 
     rule: Rule
@@ -79,10 +89,13 @@ def _one_forward_one_backward(ahead: int, *, split: bool = False) -> Rule:
 
     def rule(p: int, m: int, v: int, limit: Turns) -> Order:
         stage = np.arange(p)
-        held = np.minimum.accumulate(np.minimum(limit, m))  # a stage gets no more than the one before it
+        # a stage gets no more than the one before it
+        held = np.minimum.accumulate(np.minimum(limit, m))
         warm_up = np.minimum(ahead * (p - 1 - stage), held - 1).astype(np.int64)
         # Weights that wait hold half a micro-batch.
-        deferred = np.minimum(ahead * stage, 2 * (np.minimum(limit, m) - 1 - warm_up)).astype(np.int64)
+        deferred = np.minimum(ahead * stage, 2 * (np.minimum(limit, m) - 1 - warm_up)).astype(
+            np.int64
+        )
         return _alternating(m, v, warm_up, deferred if split else None)
 
     return rule
@@ -108,15 +121,27 @@ def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
 schedule("eager_1f1b", flight="eager_1f1b", limited=True)(_one_forward_one_backward(2))
 schedule("dapple", flight="1f1b", limited=True)(_one_forward_one_backward(1))
 for _name, _ahead, _same in (
-    ("pipedream", 1, "pipedream"), ("pipedream_2bw", 1, "pipedream_2bw"), ("pipemare", 2, "eager_1f1b")
-):  # fmt: skip
-    schedule(_name, flight=_same, limited=True, asynchronous=True)(_one_forward_one_backward(_ahead))
+    ("pipedream", 1, "pipedream"),
+    ("pipedream_2bw", 1, "pipedream_2bw"),
+    ("pipemare", 2, "eager_1f1b"),
+):
+    schedule(_name, flight=_same, limited=True, asynchronous=True)(
+        _one_forward_one_backward(_ahead)
+    )
 schedule(
-    "zb_h1", flight="zb_h1", limited=True, split=True, fewest=(1, 0),
-)(_one_forward_one_backward(1, split=True))  # fmt: skip
+    "zb_h1",
+    flight="zb_h1",
+    limited=True,
+    split=True,
+    fewest=(1, 0),
+)(_one_forward_one_backward(1, split=True))
 schedule(
-    "zb_2p", flight="zb_2p", limited=True, split=True, fewest=(2, -1),
-)(_one_forward_one_backward(2, split=True))  # fmt: skip
+    "zb_2p",
+    flight="zb_2p",
+    limited=True,
+    split=True,
+    fewest=(2, -1),
+)(_one_forward_one_backward(2, split=True))
 
 
 def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
@@ -126,17 +151,22 @@ def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
 
 
 @schedule(
-    "zb_v", flight="zb_v", chunks=2, split=True, fewest=(2, -1),
-)  # fmt: skip
+    "zb_v",
+    flight="zb_v",
+    chunks=2,
+    split=True,
+    fewest=(2, -1),
+)
 def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
     """Cycles of six passes: forward, backward and weights of the first chunk, then of the second."""
     item, stage, part = _v_shape(p, m)
-    n, left = max(m, 2 * p - 1), p - stage  # with few micro-batches, the passes of absent ones fall out
+    # with few micro-batches, the passes of absent ones fall out
+    n, left = max(m, 2 * p - 1), p - stage
     early = p - 1 + left  # forward passes down before the first cycle
     down = np.where(item < early, 6.0 * (item - early - left) + 3.5, 6.0 * (item - early))
     forward = np.where(part, 6.0 * (item - p) + 3, down)
     backward = np.where(part, 6.0 * (item - left) + 4, 6.0 * item + 1)
-    drains = item - np.where(part, left, 0) >= n - p  # these weights wait for the last backward passes
+    drains = item - np.where(part, left, 0) >= n - p  # these weights wait for the last backward
     late = 6.0 * (item + np.where(part, n, stage)) + 2
     return Order(stage, part, np.stack([forward, backward, np.where(drains, late, backward + 1)]))
 
@@ -144,8 +174,8 @@ def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
 def _blocks(slots: Turns, m: int, deferred: int) -> Order:
     """A block of six slots per micro-batch, repeated; weights take the free slots, first come first served.
 
-    ``slots`` says when each stage (column) runs the first micro-batch: forward down, forward up, backward
-    down, backward up (rows). Weights leave out ``deferred`` free slots.
+    ``slots`` says when each stage (column) runs the first micro-batch: forward down, forward up,
+    backward down, backward up (rows). Weights leave out ``deferred`` free slots.
     """
     item, stage, part = _v_shape(slots.shape[1], m)
     forward, backward = (6.0 * item + slots[row, stage] for row in (part, 3 - part))
@@ -177,14 +207,18 @@ def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
 
 
 @schedule(
-    "chimera", flight="chimera", even=True,
-)  # fmt: skip
+    "chimera",
+    flight="chimera",
+    even=True,
+)
 def _chimera(p: int, m: int, v: int, limit: Turns) -> Order:
     """Even micro-batches go down the stages, odd ones up; units of p of them follow every 2 p slots."""
     item, chunk = np.indices((m, p))
     up = item % 2
     begin = item // p * 2.0 * p + item % p // 2 * 2
-    return Order(np.where(up, p - 1 - chunk, chunk), up, np.stack([begin + chunk, begin + 2 * p - 1 - chunk]))
+    return Order(
+        np.where(up, p - 1 - chunk, chunk), up, np.stack([begin + chunk, begin + 2 * p - 1 - chunk])
+    )
 
 
 SCHEDULES: Final = tuple(TABLE)
@@ -208,10 +242,18 @@ def schedule_problem(name: str, stages: int, virtual_stages: int) -> str:
 
 
 def simulate_schedule(
-    name: str, stages: int, micro_batches: int, virtual_stages: int = 1, *, forward: ArrayLike = 1.0,
-    backward: ArrayLike = 2.0, backward_weight: ArrayLike | None = None, communication: float = 0.0,
-    most_in_flight: ArrayLike | None = None, iterations: int = 1,
-) -> Timeline:  # fmt: skip
+    name: str,
+    stages: int,
+    micro_batches: int,
+    virtual_stages: int = 1,
+    *,
+    forward: ArrayLike = 1.0,
+    backward: ArrayLike = 2.0,
+    backward_weight: ArrayLike | None = None,
+    communication: float = 0.0,
+    most_in_flight: ArrayLike | None = None,
+    iterations: int = 1,
+) -> Timeline:
     """Run a pipeline and return when every pass happens.
 
     Parameters
@@ -219,45 +261,48 @@ def simulate_schedule(
     name : str
         The schedule, one of `schedules.SCHEDULES`.
     stages, micro_batches, virtual_stages : int
-        p, m and v, each at least 1. Interleaving takes any v, above 1 where p divides m; the V-shaped
-        schedules (zb_v, v_half, v_min) take v = 2, all others v = 1. Chimera takes an even p.
+        p, m and v, each at least 1. Interleaving takes any v, above 1 where p divides m; the
+        V-shaped schedules (zb_v, v_half, v_min) take v = 2, all others v = 1. Chimera takes an even
+        p.
     forward, backward, backward_weight : float or array
-        Seconds per micro-batch on each stage's GPU, one number or shape (p,), above 0; a chunk takes 1/v of
-        them. The third is what of ``backward`` goes into the gradients of the weights, half of it where
-        omitted; it matters to the schedules that run this pass on its own.
+        Seconds per micro-batch on each stage's GPU, one number or shape (p,), above 0; a chunk
+        takes 1/v of them. The third is what of ``backward`` goes into the gradients of the weights,
+        half of it where omitted; it matters to the schedules that run this pass on its own.
     communication : float
-        Seconds between the end of a pass and the start of the next one on another stage, at least 0;
-        it delays and does not occupy the stages.
+        Seconds between the end of a pass and the start of the next one on another stage, at least
+        0; it delays and does not occupy the stages.
     most_in_flight : float or array, optional
-        Micro-batches that a stage may hold, one number or shape (p,), at least 1; for the 1F1B family
-        (1f1b, eager_1f1b, dapple, pipedream, pipedream_2bw, pipemare, zb_h1, zb_2p).
+        Micro-batches that a stage may hold, one number or shape (p,), at least 1; for the 1F1B
+        family (1f1b, eager_1f1b, dapple, pipedream, pipedream_2bw, pipemare, zb_h1, zb_2p).
     iterations : int
-        Iterations that follow each other, at least 1. A stage starts the next one when its own passes are
-        done; it waits for no other stage.
+        Iterations that follow each other, at least 1. A stage starts the next one when its own
+        passes are done; it waits for no other stage.
 
     Returns
     -------
     Timeline
-        One task per iteration, micro-batch, chunk and kind of pass: ``kind`` "forward" and "backward", or
-        "backward_input" and "backward_weight"; ``item`` the micro-batch, counted on over the iterations;
-        ``part`` the chunk, in Chimera the direction. Its holdings count micro-batches in flight; a chunk is
-        1/v, and the two parts of a split backward pass free half each.
+        One task per iteration, micro-batch, chunk and kind of pass: ``kind`` "forward" and
+        "backward", or "backward_input" and "backward_weight"; ``item`` the micro-batch, counted on
+        over the iterations; ``part`` the chunk, in Chimera the direction. Its holdings count
+        micro-batches in flight; a chunk is 1/v, and the two parts of a split backward pass free
+        half each.
 
     Notes
     -----
     The rules, for the stage with k stages behind it and i before it:
 
     - gpipe: all forward passes, then all backward passes (Huang et al. 2019).
-    - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is 1f1b under
-      a memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
-      2.2).
-    - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al. 2023).
-    - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al., MLSys
-      2021): eager_1f1b without a flush.
-    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes, fewer where
-      the micro-batches that stage i holds, at most m, leave no room: two for each it could still take (Qi et
-      al., ICLR 2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et
-      al., NeurIPS 2024).
+    - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is
+      1f1b under a memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et
+      al., SC 2021, section 2.2).
+    - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al.
+      2023).
+    - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al.,
+      MLSys 2021): eager_1f1b without a flush.
+    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes,
+      fewer where the micro-batches that stage i holds, at most m, leave no room: two for each it
+      could still take (Qi et al., ICLR 2024). zb_v, v_half, v_min: two chunks per stage on a path
+      that goes down and up again (Qi et al., NeurIPS 2024).
     - chimera: half of the micro-batches go down the stages, half go up (Li and Hoefler, SC 2021).
 
     At most 3 tasks per micro-batch and chunk; O(n log n) for n tasks.
@@ -276,31 +321,44 @@ def simulate_schedule(
             f"got {stages} * {micro_batches} * {virtual_stages}, in {iterations} iterations"
         )
     if most_in_flight is not None and not TABLE[name].limited:
-        raise ValueError(f"most_in_flight must be None with schedule {name!r}, got {most_in_flight!r}")
+        raise ValueError(
+            f"most_in_flight must be None with schedule {name!r}, got {most_in_flight!r}"
+        )
     limit = require_column(
         "most_in_flight", 2**53 if most_in_flight is None else most_in_flight, stages, at_least=1
     )
     seconds = pass_seconds(name, stages, forward, backward, backward_weight)
     require_number(communication=communication, at_least=0)
-    order = repeated(name, stages, micro_batches, virtual_stages, np.floor(2 * limit) / 2, iterations)
+    order = repeated(
+        name, stages, micro_batches, virtual_stages, np.floor(2 * limit) / 2, iterations
+    )
     return play(order, seconds[:, order.stage] * (stages / order.stage.shape[1]), communication)
 
 
 def require_size(name: str, stages: int, micro_batches: int, virtual_stages: int) -> None:
     """Refuse sizes that a schedule does not take."""
     require_choice(SCHEDULES, name=name)
-    require_int(stages=stages, micro_batches=micro_batches, virtual_stages=virtual_stages, at_least=1)
+    require_int(
+        stages=stages, micro_batches=micro_batches, virtual_stages=virtual_stages, at_least=1
+    )
     problem = schedule_problem(name, stages, virtual_stages)
     if problem:
-        raise ValueError(f"{problem}, got {name!r} with stages {stages}, virtual_stages {virtual_stages}")
+        raise ValueError(
+            f"{problem}, got {name!r} with stages {stages}, virtual_stages {virtual_stages}"
+        )
     if name == "interleaved_1f1b" and virtual_stages > 1 and micro_batches % stages:
         raise ValueError(
-            f"micro_batches must be a multiple of stages = {stages} to interleave, got {micro_batches}"
+            f"micro_batches must be a multiple of stages = {stages} to interleave, got "
+            f"{micro_batches}"
         )
 
 
 def pass_seconds(
-    name: str, stages: int, forward: ArrayLike, backward: ArrayLike, backward_weight: ArrayLike | None
+    name: str,
+    stages: int,
+    forward: ArrayLike,
+    backward: ArrayLike,
+    backward_weight: ArrayLike | None,
 ) -> NDArray[np.float64]:
     """Seconds of each kind of pass on each stage."""
     f = require_column("forward", forward, stages, above=0)
@@ -320,6 +378,7 @@ def repeated(name: str, p: int, m: int, v: int, limit: NDArray[np.float64], time
     stage, part, turn = TABLE[name].rule(p, m, v, limit)
     after = np.ptp(turn) + 1
     return Order(
-        np.tile(stage, (times, 1)), np.tile(part, (times, 1)),
+        np.tile(stage, (times, 1)),
+        np.tile(part, (times, 1)),
         np.concatenate([turn + k * after for k in range(times)], axis=1),
-    )  # fmt: skip
+    )

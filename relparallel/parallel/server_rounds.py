@@ -1,8 +1,9 @@
 """Servers that sum gradients, alone or beside the workers: time and rounds; and the time of a superstep.
 
-n workers send M bytes each and want the sum back; a NIC carries B bytes/s each way, both ways at once. Of the
-n + k ranks of a round the first n are workers with a gradient each, the last k are servers, which start from
-zero. Every generator stands under the kind "server_sum" and leaves the sum with all workers.
+n workers send M bytes each and want the sum back; a NIC carries B bytes/s each way, both ways at
+once. Of the n + k ranks of a round the first n are workers with a gradient each, the last k are
+servers, which start from zero. Every generator stands under the kind "server_sum" and leaves the
+sum with all workers.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,9 @@ from relparallel.parallel.collectives import (
 
 
 @algorithm("server_sum", "flat")
-def server_rounds(ranks: int, elements: int, servers: int = 1, replicas: int = 1) -> Iterator[Round]:
+def server_rounds(
+    ranks: int, elements: int, servers: int = 1, replicas: int = 1
+) -> Iterator[Round]:
     """Push every k-th of the vector to its server, forward it to r - 1 more, pull it back.
 
     Li et al., OSDI 2014, section 4.3.
@@ -62,15 +65,17 @@ def hierarchical_server_rounds(
 ) -> Iterator[Round]:
     """Sum whole vectors at a server of every node of g workers, then at k servers of all nodes.
 
-    Ranks: n workers, n/g servers of nodes, k servers. On switches instead of machines this is summation in
-    the network (SHARP; NVLS with one level). Graham et al., COM-HPC 2016.
+    Ranks: n workers, n/g servers of nodes, k servers. On switches instead of machines this is
+    summation in the network (SHARP; NVLS with one level). Graham et al., COM-HPC 2016.
     """
     nodes = _nodes(ranks - servers, ranks_per_node + 1, elements, servers)
     n = nodes * ranks_per_node
     worker, node = np.arange(n, dtype=np.int64), n + np.arange(nodes)
     ends = worker, node[worker // ranks_per_node]
     push, pull = _push_and_pull(node, n + nodes + np.arange(servers), bounds(servers, elements))
-    return iter((messages(*ends, 0, elements, True), push, pull, messages(*ends[::-1], 0, elements, False)))
+    return iter(
+        (messages(*ends, 0, elements, True), push, pull, messages(*ends[::-1], 0, elements, False))
+    )
 
 
 @algorithm("server_sum", "gpu_hierarchical")
@@ -79,29 +84,38 @@ def gpu_hierarchical_server_rounds(
 ) -> Iterator[Round]:
     """Reduce-scatter among the g GPUs of every node, push and pull each chunk by its GPU, gather.
 
-    Ranks: n GPUs, k servers. The network carries one vector a node, each way. Jiang et al., OSDI 2020, 4.2.
+    Ranks: n GPUs, k servers. The network carries one vector a node, each way. Jiang et al., OSDI
+    2020, 4.2.
     """
     g = ranks_per_node
     n = g * _nodes(ranks - servers, g, elements, servers)
     cut = bounds(g, elements)
     between = together(
-        placed(server_rounds(n // g + servers, int(cut[chunk + 1] - cut[chunk]), servers),
-               np.concatenate([np.arange(gpu, n, g), np.arange(n, ranks)]), int(cut[chunk]))
-        for gpu in range(g) for chunk in [(gpu + 1) % g] if cut[chunk + 1] > cut[chunk]
-    )  # fmt: skip
+        placed(
+            server_rounds(n // g + servers, int(cut[chunk + 1] - cut[chunk]), servers),
+            np.concatenate([np.arange(gpu, n, g), np.arange(n, ranks)]),
+            int(cut[chunk]),
+        )
+        for gpu in range(g)
+        for chunk in [(gpu + 1) % g]
+        if cut[chunk + 1] > cut[chunk]
+    )
     inside = (in_nodes(n, g, ring, elements) for ring in (ring_reduce_scatter, ring_all_gather))
     return chain(next(inside), between, next(inside))
 
 
 def _push_and_pull(workers: Whole, summers: Whole, cut: Whole) -> tuple[Round, Round]:
     """Every worker sends part j to summer j, who sends the sum back; nobody sends to itself."""
-    worker, part = (grid.ravel() for grid in np.meshgrid(workers, np.arange(summers.size), indexing="ij"))
+    worker, part = (
+        grid.ravel() for grid in np.meshgrid(workers, np.arange(summers.size), indexing="ij")
+    )
     apart = worker != summers[part]
     worker, part = worker[apart], part[apart]
     span = cut[part], cut[part + 1]
     return (
-        messages(worker, summers[part], *span, True), messages(summers[part], worker, *span, False),
-    )  # fmt: skip
+        messages(worker, summers[part], *span, True),
+        messages(summers[part], worker, *span, False),
+    )
 
 
 def _workers(ranks: int, elements: int, servers: int) -> int:
@@ -117,5 +131,7 @@ def _nodes(others: int, size: int, elements: int, servers: int) -> int:
     require_group(others + servers, elements)
     require_int(ranks_per_node=size, at_least=1)
     if others < 1 or others % size:
-        raise ValueError(f"ranks_per_node must give nodes of {size} among {others} ranks, got a rest")
+        raise ValueError(
+            f"ranks_per_node must give nodes of {size} among {others} ranks, got a rest"
+        )
     return others // size

@@ -26,24 +26,34 @@ _ROUNDS: Final = 4  # times p micro-batches, after which a stage holds no more
 _LAYER_PARTS: Final = [
     PARTS.index(n) for n in ("compute", "recompute", "launch", "tensor", "context", "expert")
 ]
-_HEAD, _PIPELINE, _DATA, _OPTIMIZER = (PARTS.index(n) for n in ("head", "pipeline", "data", "optimizer"))
+_HEAD, _PIPELINE, _DATA, _OPTIMIZER = (
+    PARTS.index(n) for n in ("head", "pipeline", "data", "optimizer")
+)
 _ITERATIONS: Final = 8  # of schedules that hide the filling of one iteration behind the one before
 
 
-def require_stage_layers(model: Transformer, strategy: Strategy, stage_layers: Any) -> NDArray[np.int64]:
+def require_stage_layers(
+    model: Transformer, strategy: Strategy, stage_layers: Any
+) -> NDArray[np.int64]:
     """Return the layers of every chunk as int64 [p v], or refuse them."""
     chunks = strategy.pipeline * strategy.virtual_stages
     allowed = (
-        f"{chunks} integers >= 1 that sum to the {model.layers} layers, one for each of {strategy.pipeline} "
-        f"stages with {strategy.virtual_stages} chunks, 0 at either end too, or a text like '4x15+1'"
+        f"{chunks} integers >= 1 that sum to the {model.layers} layers, one for each of "
+        f"{strategy.pipeline} "
+        f"stages with {strategy.virtual_stages} chunks, 0 at either end too, or a text like "
+        "'4x15+1'"
     )
-    if isinstance(stage_layers, str) and re.fullmatch(r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", stage_layers):
+    if isinstance(stage_layers, str) and re.fullmatch(
+        r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", stage_layers
+    ):
         runs = [run.split("x") for run in stage_layers.split("+")]
         stage_layers = [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)]
     if isinstance(stage_layers, str) or not isinstance(stage_layers, Sequence | np.ndarray):
         raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}")
     try:
-        layers = require_indices("stage_layers", [require_int(stage_layers=n) for n in stage_layers])
+        layers = require_indices(
+            "stage_layers", [require_int(stage_layers=n) for n in stage_layers]
+        )
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}") from None
     if (
@@ -60,7 +70,8 @@ def require_stage_layers(model: Transformer, strategy: Strategy, stage_layers: A
 def dealt_layers(model: Transformer, strategy: Strategy) -> NDArray[np.int64]:
     """Layers of every chunk where nothing is said, [p v].
 
-    Equal; else the first chunks have one more, and embedding and loss take places as ``ends_as_layers`` says.
+    Equal; else the first chunks have one more, and embedding and loss take places as
+    ``ends_as_layers`` says.
     """
     p, v, folded = strategy.pipeline, strategy.virtual_stages, strategy.schedule in V_SHAPED
     said = ENDS.index(strategy.ends_as_layers)
@@ -85,7 +96,11 @@ def chunk_devices(strategy: Strategy) -> NDArray[np.int64]:
     """Stage that holds each chunk; int64 [p v]. In Chimera, the one on the way down."""
     p = strategy.pipeline
     chunk = np.arange(p * strategy.virtual_stages)
-    return np.where(chunk < p, chunk, 2 * p - 1 - chunk) if strategy.schedule in V_SHAPED else chunk % p
+    return (
+        np.where(chunk < p, chunk, 2 * p - 1 - chunk)
+        if strategy.schedule in V_SHAPED
+        else chunk % p
+    )
 
 
 def stage_sums(strategy: Strategy, chunks: NDArray[Any]) -> NDArray[np.float64]:
@@ -99,13 +114,18 @@ def device_layers(strategy: Strategy, chunks: NDArray[np.int64]) -> NDArray[np.f
     return (held + held[::-1]) / 2 if strategy.schedule == "chimera" else held
 
 
-def kept_layers(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> NDArray[np.float64]:
+def kept_layers(
+    strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Most layers times micro-batches that each stage keeps at once, [p].
 
-    A stage runs its passes in a fixed order, so what it keeps does not depend on how long they take.
+    A stage runs its passes in a fixed order, so what it keeps does not depend on how long they
+    take.
     """
     p, v = strategy.pipeline, strategy.virtual_stages
-    order = TABLE[strategy.schedule].rule(p, min(micro_batches, _ROUNDS * p), v, np.full(p, UNLIMITED))
+    order = TABLE[strategy.schedule].rule(
+        p, min(micro_batches, _ROUNDS * p), v, np.full(p, UNLIMITED)
+    )
     kinds = len(order.turn)
     gains = np.array([1.0, *[-1 / (kinds - 1)] * (kinds - 1)])[:, None, None] * chunks
     change = np.broadcast_to(gains, order.turn.shape).ravel()
@@ -127,7 +147,8 @@ class PassSeconds(NamedTuple):
     """Seconds of one micro-batch.
 
     ``parts`` [6] of a layer, forward and backward; of these ``forward`` and, in the backward pass,
-    ``weight``; ``head`` of the output layer, all its passes; ``transfer`` of one transfer between stages.
+    ``weight``; ``head`` of the output layer, all its passes; ``transfer`` of one transfer between
+    stages.
     """
 
     parts: NDArray[np.float64]
@@ -139,7 +160,8 @@ class PassSeconds(NamedTuple):
     def of_chunks(self, chunks: NDArray[np.int64], split: bool) -> NDArray[np.float64]:
         """Seconds of each kind of pass of each chunk, [kinds, chunks].
 
-        A transfer occupies its stage. The output layer takes a third of its time for each of its products.
+        A transfer occupies its stage. The output layer takes a third of its time for each of its
+        products.
         """
         backward = self.parts.sum() - self.forward
         layer = np.array([self.forward, backward - self.weight, self.weight])
@@ -163,10 +185,12 @@ def priced_passes(rows: Rows) -> PassSeconds:
     s = rows.choice[0]
     weight = pass_times(rows.model[0], rows.machine[0], s)[2]
     return PassSeconds(
-        parts=one[_LAYER_PARTS], forward=float((full - none)[_LAYER_PARTS].sum()),
-        weight=float(weight * rows.machine["factor"][0]), head=float(one[_HEAD]),
+        parts=one[_LAYER_PARTS],
+        forward=float((full - none)[_LAYER_PARTS].sum()),
+        weight=float(weight * rows.machine["factor"][0]),
+        head=float(one[_HEAD]),
         transfer=float(step[_PIPELINE] / (2.0 * s["micro_batches"] * s["virtual_stages"])),
-    )  # fmt: skip
+    )
 
 
 def simulated_passes(
@@ -179,7 +203,9 @@ def simulated_passes(
     return play(order, np.broadcast_to(seconds[:, None], order.turn.shape), 0.0)
 
 
-def simulated_parts(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]) -> NDArray[np.float64]:
+def simulated_parts(
+    rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Parts of a step [s] in the order of `PARTS`: the work of the slowest stage, and how long it waits."""
     one, m = priced_passes(rows), int(rows.choice["micro_batches"][0])
     layers, heads = device_layers(strategy, chunks), np.zeros(strategy.pipeline)
@@ -192,33 +218,43 @@ def simulated_parts(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]) -
     parts[_HEAD] = m * heads[slowest] * one.head
     parts[_PIPELINE] = 2 * m * strategy.virtual_stages * one.transfer
     busy = parts[[*_LAYER_PARTS, _HEAD, _PIPELINE]].sum()
-    parts[PARTS.index("pipeline_bubble")] = max(_period(rows, strategy, chunks, slowest, busy) - busy, 0.0)
+    parts[PARTS.index("pipeline_bubble")] = max(
+        _period(rows, strategy, chunks, slowest, busy) - busy, 0.0
+    )
     parts[[_DATA, _OPTIMIZER]] = _replicas(rows, layers, heads)
     return np.asarray(parts)
 
 
-def _period(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], slowest: int, busy: float) -> float:
+def _period(
+    rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], slowest: int, busy: float
+) -> float:
     """Time between two iterations.
 
-    Schedules that flush: the makespan. Those that never do: the work of the slowest stage, since what may be
-    in flight on a stage and those behind it never takes longer than the slowest of them as often.
+    Schedules that flush: the makespan. Those that never do: the work of the slowest stage, since
+    what may be in flight on a stage and those behind it never takes longer than the slowest of them
+    as often.
     """
     if strategy.schedule in ASYNCHRONOUS:
         return busy
     if strategy.schedule not in SPLIT:
         return simulated_passes(rows, strategy, chunks).makespan
-    found, m = simulated_passes(rows, strategy, chunks, _ITERATIONS), rows.choice["micro_batches"][0]
+    found, m = (
+        simulated_passes(rows, strategy, chunks, _ITERATIONS),
+        rows.choice["micro_batches"][0],
+    )
     own, starts = found.resource == slowest, np.full(_ITERATIONS, np.inf)
     np.minimum.at(starts, found.item[own] // m, found.start[own])
     half = _ITERATIONS // 2
     return float(starts[-1] - starts[half - 1]) / half
 
 
-def _replicas(rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64]) -> NDArray[np.float64]:
+def _replicas(
+    rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Gradients and optimizer of the stage that they take longest on.
 
-    Every stage is priced as a model of its own; one without embedding and output layer has as many weights
-    fewer in its layers, as the kernel counts the table on every stage.
+    Every stage is priced as a model of its own; one without embedding and output layer has as many
+    weights fewer in its layers, as the kernel counts the table on every stage.
     """
     table = rows.model["vocabulary"] * rows.model["hidden"]
     model, choice = np.repeat(rows.model, layers.size), np.repeat(rows.choice, layers.size)

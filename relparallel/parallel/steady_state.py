@@ -7,14 +7,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_number
-from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, TABLE, pass_seconds, require_size
+from relparallel.parallel.schedules import (
+    ASYNCHRONOUS,
+    SCHEDULES,
+    TABLE,
+    pass_seconds,
+    require_size,
+)
 from relparallel.parallel.timeline import Timeline
 
 
 def bubble_fraction(
-    name: str, stages: int, micro_batches: int, virtual_stages: int = 1, *,
-    forward: float = 1.0, backward: float = 2.0, backward_weight: float | None = None,
-) -> float:  # fmt: skip
+    name: str,
+    stages: int,
+    micro_batches: int,
+    virtual_stages: int = 1,
+    *,
+    forward: float = 1.0,
+    backward: float = 2.0,
+    backward_weight: float | None = None,
+) -> float:
     """Return idle over ideal time of an iteration among others, with equal stages and free communication.
 
     Parameters
@@ -22,11 +34,11 @@ def bubble_fraction(
     name : str
         The schedule; v_half and v_min have no closed form.
     stages, micro_batches, virtual_stages : int
-        p, m and v, as `simulate_schedule` takes them. Zero bubble needs m >= p (H1) or 2 p - 1 (H2, V),
-        Chimera a multiple of p.
+        p, m and v, as `simulate_schedule` takes them. Zero bubble needs m >= p (H1) or 2 p - 1 (H2,
+        V), Chimera a multiple of p.
     forward, backward, backward_weight : float
-        Seconds per micro-batch and stage, above 0; the third for the gradients of the weights, half of the
-        second where omitted. With zb_v, w <= f <= b.
+        Seconds per micro-batch and stage, above 0; the third for the gradients of the weights, half
+        of the second where omitted. With zb_v, w <= f <= b.
 
     Returns
     -------
@@ -37,14 +49,15 @@ def bubble_fraction(
     -----
     Idle seconds per iteration and stage, with b and w the backward passes of inputs and of weights:
 
-    - gpipe, 1f1b, dapple, eager_1f1b, interleaved_1f1b: (p - 1)(f + b + w)/v; asynchronous schedules: 0.
+    - gpipe, 1f1b, dapple, eager_1f1b, interleaved_1f1b: (p - 1)(f + b + w)/v; asynchronous
+      schedules: 0.
     - zb_h1: (p - 1) max(f + b - w, b); zb_2p: (p - 1) max(f + b - 2 w, b - f, 0).
     - zb_v: (p - 1)(b - w).
     - chimera: (p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|).
 
-    Zero-bubble iterations follow each other without a barrier; with one, (p - 1) f comes back. Narayanan et
-    al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w <= f). Li and Hoefler, SC 2021, table 2 (f
-    = b + w).
+    Zero-bubble iterations follow each other without a barrier; with one, (p - 1) f comes back.
+    Narayanan et al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w <= f). Li and
+    Hoefler, SC 2021, table 2 (f = b + w).
 
     Examples
     --------
@@ -65,15 +78,20 @@ def bubble_fraction(
     fewest = least[0] * stages + least[1]
     if micro_batches < fewest or (name == "chimera" and micro_batches % stages):
         allowed = f"a multiple of {stages}" if name == "chimera" else f"at least {fewest}"
-        raise ValueError(f"micro_batches must be {allowed} for the form of {name!r}, got {micro_batches}")
+        raise ValueError(
+            f"micro_batches must be {allowed} for the form of {name!r}, got {micro_batches}"
+        )
     if name == "zb_v" and not w <= forward <= b:
         raise ValueError(
-            f"backward_weight must be at most forward = {forward}, and that at most the rest of backward, "
+            f"backward_weight must be at most forward = {forward}, and that at most the rest of "
+            "backward, "
             f"for the form of {name!r}, got {w} and {b}"
         )
     ideal = micro_batches * (forward + backward)
     code = SCHEDULES.index(name)
-    return float(bubble_time.py_func(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal)
+    return float(
+        bubble_time.py_func(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal
+    )
 
 
 def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
@@ -87,8 +105,9 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     Returns
     -------
     numpy.ndarray
-        int64, shape (stages,), the largest over the micro-batches; 1 is ordinary training, 2 (p - i) - 1 on
-        stage i = 0 ... p - 1 PipeMare (Yang et al., MLSys 2021, table 1), p - i PipeDream.
+        int64, shape (stages,), the largest over the micro-batches; 1 is ordinary training, 2 (p -
+        i) - 1 on stage i = 0 ... p - 1 PipeMare (Yang et al., MLSys 2021, table 1), p - i
+        PipeDream.
 
     Examples
     --------
@@ -100,7 +119,9 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     return np.array([delay.max() for delay in delays])
 
 
-def every_stage(timeline: Timeline, per_update: int) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+def every_stage(
+    timeline: Timeline, per_update: int
+) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Of every stage, when each update happens, and which version its micro-batches read."""
     require_instance(Timeline, timeline=timeline)
     require_int(per_update=per_update, at_least=1)
@@ -123,10 +144,10 @@ _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
 def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
     """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
-    For few micro-batches too: each one more fills a gap of the first one's way down and up. With V-Half and
-    V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
-    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera and
-    ZB-V, to two with the other V.
+    For few micro-batches too: each one more fills a gap of the first one's way down and up. With
+    V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
+    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with
+    Chimera and ZB-V, to two with the other V.
     """
     if schedule in _NO_FLUSH or p == 1:
         return 0.0
@@ -138,13 +159,19 @@ def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, 
     if schedule == _ZB_V:
         down = min(forward, (forward + back) / 2)
         left = max(back - weight, forward - weight, (back - forward) / 2)
-        return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
+        return (
+            alone
+            - down * (min(m, p) - 1)
+            - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
+        )
     if schedule == _V_HALF:
         saved = max(weight - apart, weight / 2) / 2 * (p - 1)
         return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
     if schedule == _V_MIN:
         uneven = 3 * max(forward, back, weight) - forward - back - weight
-        return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
+        return alone + (m - 1) * (
+            uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight)
+        )
     if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
         behind, pairs = back + weight, m + m % 2
         units = -(-pairs // p)

@@ -49,17 +49,18 @@ if TYPE_CHECKING:
 class StepTime(Result):
     """Time of a step [s], by what it is spent on; the parts sum to `total`.
 
-    ``compute`` and ``recompute`` are the kernels of the layers on the slowest stage, and those run again;
-    ``launch`` is waiting for the host to launch kernels; ``head`` is output layer, loss and what a
-    micro-batch costs besides layers. ``tensor``, ``context``, ``expert`` and ``pipeline`` are communication
-    inside the layers that nothing hides, and transfers between stages; ``pipeline_bubble`` is waiting for the
-    first and the last micro-batch. ``data`` are gradients (and sharded parameters) on their way between
-    replicas, as far as nothing hides it; ``optimizer`` is the update of the parameters, ``overhead`` what a
-    step costs besides all that.
+    ``compute`` and ``recompute`` are the kernels of the layers on the slowest stage, and those run
+    again; ``launch`` is waiting for the host to launch kernels; ``head`` is output layer, loss and
+    what a micro-batch costs besides layers. ``tensor``, ``context``, ``expert`` and ``pipeline``
+    are communication inside the layers that nothing hides, and transfers between stages;
+    ``pipeline_bubble`` is waiting for the first and the last micro-batch. ``data`` are gradients
+    (and sharded parameters) on their way between replicas, as far as nothing hides it;
+    ``optimizer`` is the update of the parameters, ``overhead`` what a step costs besides all that.
 
-    ``log_errors`` are levels, each with the bound of abs(log(predicted / measured)) that held for that share
-    of runs. ``mfu``: model FLOP/s over the peak of the GPUs that the strategy uses. ``memory``: whether the
-    largest stage fits. ``notes``: what was assumed, and what speaks against the number.
+    ``log_errors`` are levels, each with the bound of abs(log(predicted / measured)) that held for
+    that share of runs. ``mfu``: model FLOP/s over the peak of the GPUs that the strategy uses.
+    ``memory``: whether the largest stage fits. ``notes``: what was assumed, and what speaks against
+    the number.
     """
 
     compute: float
@@ -96,8 +97,9 @@ class StepTime(Result):
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Bounds [s] between which the measured time lies in that share of cases.
 
-        Total times exp(-b) and exp(b), b being the error within which as many runs stayed that were left out
-        of the calibration: those of a source, one factor given, or of a software where this one is new.
+        Total times exp(-b) and exp(b), b being the error within which as many runs stayed that were
+        left out of the calibration: those of a source, one factor given, or of a software where
+        this one is new.
         """
         require_real(level=level, above=0, below=1)
         levels, bounds = zip((0.0, 0.0), *self.log_errors, strict=True)
@@ -124,16 +126,28 @@ class StepTime(Result):
 
     def _said(self) -> str:
         low, high = self.interval(0.9)
-        time = f"{self.total:.4g} s per step, 90 % interval {low:.4g} to {high:.4g} s, MFU {self.mfu:.1%}"
+        time = (
+            f"{self.total:.4g} s per step, 90 % interval {low:.4g} to {high:.4g} s, MFU "
+            f"{self.mfu:.1%}"
+        )
         return f"{time}, {self.software}"
 
 
 def step_time(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
-    software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
-    placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | str | None = None, offload: str = "none",
-) -> StepTime:  # fmt: skip
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    software: str | None = None,
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
+    placement: Placement | None = None,
+    network: Topology | None = None,
+    alive: ArrayLike | None = None,
+    stage_layers: Sequence[int] | str | None = None,
+    offload: str = "none",
+) -> StepTime:
     """Predict the time of one training step.
 
     Parameters
@@ -141,15 +155,16 @@ def step_time(
     model : Transformer
         What is trained.
     strategy : Strategy
-        How it is split; it may leave GPUs of the cluster idle. Tensor-parallel ranks are neighbours, then
-        context, data and pipeline, the default of `Placement`.
+        How it is split; it may leave GPUs of the cluster idle. Tensor-parallel ranks are
+        neighbours, then context, data and pipeline, the default of `Placement`.
     cluster : Cluster
         With an accelerator and the bandwidth of its network.
     global_batch : int
         Sequences of a step.
     software : str, optional
-        One of `softwares`: kernels, what overlaps, and the measured factor of that generation. The newest one
-        that was measured on the accelerator where omitted; of one that was not, the interval is wider.
+        One of `softwares`: kernels, what overlaps, and the measured factor of that generation. The
+        newest one that was measured on the accelerator where omitted; of one that was not, the
+        interval is wider.
     precision : {"bf16", "fp8", "fp4"}
         Number format of the products with weights, of which the accelerator has a rate.
     calibrated : Calibration, optional
@@ -157,40 +172,46 @@ def step_time(
     placement : Placement, optional
         Which GPU runs which rank; the default order where omitted. Its strategy is the one above.
     network : Topology, optional
-        How the GPUs are wired, hosts being GPUs; two levels of links as the cluster has them where omitted.
+        How the GPUs are wired, hosts being GPUs; two levels of links as the cluster has them where
+        omitted.
     alive : array_like, optional
         What works of the network, as `group_links` takes it.
     stage_layers : sequence of int or str, optional
-        Layers of every stage, or of every chunk in the order of the model, p v numbers that sum to the
-        layers of the model, or as in "4x15+1". Where omitted, they are dealt out as `Strategy` says.
+        Layers of every stage, or of every chunk in the order of the model, p v numbers that sum to
+        the layers of the model, or as in "4x15+1". Where omitted, they are dealt out as `Strategy`
+        says.
     offload : {"none", "activations"}
-        Whether what layers keep for the backward pass waits in the host's memory, as `memory` counts it.
+        Whether what layers keep for the backward pass waits in the host's memory, as `memory`
+        counts it.
 
     Returns
     -------
     StepTime
-        Seconds by part, intervals, use of the peak, and whether it fits, with the storage of `memory`. Where
-        it does not, the notes say by how many bytes, on which stage, and the first of these changes on as
-        many GPUs that does: sequence_parallel, zero_stage 1, selective recomputation, half the micro-batch,
-        full recomputation, zero_stage 2 or 3, twice the tensor or the pipeline degree with half the data.
+        Seconds by part, intervals, use of the peak, and whether it fits, with the storage of
+        `memory`. Where it does not, the notes say by how many bytes, on which stage, and the first
+        of these changes on as many GPUs that does: sequence_parallel, zero_stage 1, selective
+        recomputation, half the micro-batch, full recomputation, zero_stage 2 or 3, twice the tensor
+        or the pipeline degree with half the data.
 
     Notes
     -----
-    A layer costs its matrix products (tiles in waves over the processors, or bytes), its element-wise traffic
-    and its collectives (ring, ranks of a node sharing the network), or the launches of the host if those take
-    longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
-    them, gradients as far as nothing hides them, and the optimizer. O(1). Groups that a placement or a
-    network gives less bandwidth than the default order on the cluster are slower by that ratio
-    (`group_links`). Activations that leave the GPU go under the kernels of the forward passes and come back
-    under those of the backward passes; what is seen of that is overhead.
+    A layer costs its matrix products (tiles in waves over the processors, or bytes), its
+    element-wise traffic and its collectives (ring, ranks of a node sharing the network), or the
+    launches of the host if those take longer. A step is m micro-batches on the slowest stage, (p -
+    1)/v on the others, the transfers between them, gradients as far as nothing hides them, and the
+    optimizer. O(1). Groups that a placement or a network gives less bandwidth than the default
+    order on the cluster are slower by that ratio (`group_links`). Activations that leave the GPU go
+    under the kernels of the forward passes and come back under those of the backward passes; what
+    is seen of that is overhead.
 
-    With ``stage_layers`` the passes are simulated. Compute to expert, head and pipeline are then the work of
-    the stage that has most of it; `pipeline_bubble` is makespan less work, or the period of steps that
-    overlap (zero bubble); none where nothing is flushed. Gradients and optimizer are those of the stage on
-    which they take longest. O(n log n) for n passes. Equal layers take as long as the closed form with gpipe,
-    1f1b, dapple, eager_1f1b and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1,
-    zb_2p, zb_v and chimera the waiting stages hide part of the output layer, which the closed form adds;
-    v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021, section 3.
+    With ``stage_layers`` the passes are simulated. Compute to expert, head and pipeline are then
+    the work of the stage that has most of it; `pipeline_bubble` is makespan less work, or the
+    period of steps that overlap (zero bubble); none where nothing is flushed. Gradients and
+    optimizer are those of the stage on which they take longest. O(n log n) for n passes. Equal
+    layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b and
+    interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and
+    chimera the waiting stages hide part of the output layer, which the closed form adds; v_half and
+    v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021, section 3.
     Korthikanti et al. 2022, section 4 and 5.
 
     Examples
@@ -204,21 +225,37 @@ def step_time(
     True
     """
     machine, rows, layers = step_rows(
-        model, strategy, cluster, global_batch, software=software, precision=precision, calibrated=calibrated,
-        placement=placement, network=network, alive=alive, stage_layers=stage_layers,
-    )  # fmt: skip
+        model,
+        strategy,
+        cluster,
+        global_batch,
+        software=software,
+        precision=precision,
+        calibrated=calibrated,
+        placement=placement,
+        network=network,
+        alive=alive,
+        stage_layers=stage_layers,
+    )
     if layers is None or strategy.pipeline == 1:
         (parts,) = step_parts(*rows)
     else:
         parts = simulated_parts(rows, strategy, layers)
     held = memory(
-        model, strategy, global_batch, software=machine.software.name, precision=precision,
-        stage_layers=stage_layers, offload=require_choice(("none", "activations"), offload=offload),
-    )  # fmt: skip
+        model,
+        strategy,
+        global_batch,
+        software=machine.software.name,
+        precision=precision,
+        stage_layers=stage_layers,
+        offload=require_choice(("none", "activations"), offload=offload),
+    )
     if offload != "none":
         device = require_instance(Accelerator, accelerator=cluster.accelerator)
         if not device.host_link:
-            raise ValueError(f"offload must be 'none' on {device.name}, whose link to the host is not known")
+            raise ValueError(
+                f"offload must be 'none' on {device.name}, whose link to the host is not known"
+            )
         stages = layers_on_stages(model, strategy, stage_layers)
         parts[PARTS.index("overhead")] += _seen_of_offload(held, rows, stages, device.host_link)
     time = step_of(parts, machine, model, global_batch, strategy.gpus, held.fits(cluster))
@@ -228,13 +265,17 @@ def step_time(
     return replace(time, notes=(*time.notes, change))
 
 
-def _seen_of_offload(held: StageMemory, rows: Rows, layers: NDArray[np.float64], host_link: float) -> float:
+def _seen_of_offload(
+    held: StageMemory, rows: Rows, layers: NDArray[np.float64], host_link: float
+) -> float:
     """Seconds of a step that transfers to the host and back add on the stage where they add most."""
     machine, m = rows.machine[0], int(rows.choice["micro_batches"][0])
     forward, backward, _, again = pass_times(rows.model[0], machine, rows.choice[0])
     moved, seen = held.transfer / 2 / (host_link * machine["link_share"]), np.zeros(layers.size)
     for work in (forward, backward + again):
-        seen += moved - (1 - machine["exposed"]) * np.minimum(moved, m * layers * work * machine["factor"])
+        seen += moved - (1 - machine["exposed"]) * np.minimum(
+            moved, m * layers * work * machine["factor"]
+        )
     return float(seen.max())
 
 
@@ -244,17 +285,26 @@ def _fitting_change(
     """First single change, from cheap to dear, with which a strategy fits its GPUs, in words."""
     half = strategy.data // 2
     changes: list[dict[str, Any]] = [
-        {"sequence_parallel": True}, {"zero_stage": 1}, {"recompute": "selective"},
-        {"micro_batch": strategy.micro_batch // 2}, {"recompute": "full"}, {"zero_stage": 2},
-        {"zero_stage": 3}, {"tensor": 2 * strategy.tensor, "data": half},
+        {"sequence_parallel": True},
+        {"zero_stage": 1},
+        {"recompute": "selective"},
+        {"micro_batch": strategy.micro_batch // 2},
+        {"recompute": "full"},
+        {"zero_stage": 2},
+        {"zero_stage": 3},
+        {"tensor": 2 * strategy.tensor, "data": half},
         {"pipeline": 2 * strategy.pipeline, "data": half},
-    ]  # fmt: skip
+    ]
     for change in changes:
         try:
             other = replace(strategy, **change)
             require_feasible(model, other, cluster, global_batch)
             held = memory(
-                model, other, global_batch, software=machine.software.name, precision=machine.precision
+                model,
+                other,
+                global_batch,
+                software=machine.software.name,
+                precision=machine.precision,
             )
         except ValueError:  # not possible with this model, batch or cluster
             continue
@@ -265,9 +315,13 @@ def _fitting_change(
 
 
 def step_of(
-    parts: NDArray[np.float64], machine: Machine, model: Transformer, global_batch: int, gpus: int,
+    parts: NDArray[np.float64],
+    machine: Machine,
+    model: Transformer,
+    global_batch: int,
+    gpus: int,
     held: Verdict | None = None,
-) -> StepTime:  # fmt: skip
+) -> StepTime:
     """Parts of a step [s] with what is known of them."""
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
     total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
@@ -278,25 +332,44 @@ def step_of(
         notes.append(f"{kind}: the interval is that of such runs in no fit")
     if borrowed := machine.known.borrowed:
         own = f"this {family}" if borrowed == family else family
-        notes.append(f"no run on {own} was measured: parameters of the {borrowed}, interval of such loans")
+        notes.append(
+            f"no run on {own} was measured: parameters of the {borrowed}, interval of such loans"
+        )
     if machine.assumed:
-        notes.append(f"software {name} was assumed, the newest that was measured on {borrowed or family}")
+        notes.append(
+            f"software {name} was assumed, the newest that was measured on {borrowed or family}"
+        )
     if name not in machine.known.factors and not borrowed:
-        notes.append(f"software {name} was not measured on {family}: the interval is that of other software")
+        notes.append(
+            f"software {name} was not measured on {family}: the interval is that of other software"
+        )
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
     return StepTime(
-        **named, log_errors=log_errors, software=name, memory=held, notes=tuple(notes),
+        **named,
+        log_errors=log_errors,
+        software=name,
+        memory=held,
+        notes=tuple(notes),
         mfu=model.flops_per_iteration(global_batch) / (total * gpus * machine.peak),
-    )  # fmt: skip
+    )
 
 
 def step_rows(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
-    software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
-    placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | str | None = None, slow: Mapping[str, float] | None = None,
-) -> tuple[Machine, Rows, NDArray[np.int64] | None]:  # fmt: skip
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    software: str | None = None,
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
+    placement: Placement | None = None,
+    network: Topology | None = None,
+    alive: ArrayLike | None = None,
+    stage_layers: Sequence[int] | str | None = None,
+    slow: Mapping[str, float] | None = None,
+) -> tuple[Machine, Rows, NDArray[np.int64] | None]:
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
@@ -307,25 +380,43 @@ def step_rows(
     if slow is None:
         slow = placement_slowdowns(strategy, cluster, placement, network, alive)
     machine = calibrated_machine(cluster, software, precision, calibrated, slow)
-    return machine, Rows(model_record(model), machine.row, choice_record(strategy, global_batch)), layers
+    return (
+        machine,
+        Rows(model_record(model), machine.row, choice_record(strategy, global_batch)),
+        layers,
+    )
 
 
 def step_timeline(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
-    stage_layers: Sequence[int] | str | None = None, **options: Any,
-) -> Timeline:  # fmt: skip
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    stage_layers: Sequence[int] | str | None = None,
+    **options: Any,
+) -> Timeline:
     """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
 
-    With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed form.
+    With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed
+    form.
     """
-    _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
-    return simulated_passes(rows, strategy, dealt_layers(model, strategy) if layers is None else layers)
+    _, rows, layers = step_rows(
+        model, strategy, cluster, global_batch, stage_layers=stage_layers, **options
+    )
+    return simulated_passes(
+        rows, strategy, dealt_layers(model, strategy) if layers is None else layers
+    )
 
 
 def slowed_step(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, slow: Mapping[str, float],
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    slow: Mapping[str, float],
     software: str | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
     _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
     return float(step_parts(*rows).sum())

@@ -1,7 +1,7 @@
 """How a model is split over GPUs, and which GPU holds which part.
 
-Tensor-parallel degree t, p pipeline stages, d data-parallel replicas, context-parallel degree c, b sequences
-in a micro-batch, v model chunks per stage.
+Tensor-parallel degree t, p pipeline stages, d data-parallel replicas, context-parallel degree c, b
+sequences in a micro-batch, v model chunks per stage.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ DEGREES: Final = ("tensor", "context", "data", "pipeline")
 class Strategy:
     """One way to split a training job: the parallel degrees and the choices that go with them.
 
-    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, section 3.
-    Rajbhandari et al., "ZeRO", SC 2020, section 5.
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021,
+    section 3. Rajbhandari et al., "ZeRO", SC 2020, section 5.
 
     Parameters
     ----------
     tensor, pipeline, data, context : int
         Parallel degrees t, p, d and c, each at least 1; the job uses t p d c GPUs.
     expert : int
-        Expert-parallel degree; it divides d c, or t d c with `experts_over_tensor`, and is no factor of the
-        GPU count.
+        Expert-parallel degree; it divides d c, or t d c with `experts_over_tensor`, and is no
+        factor of the GPU count.
     shard : int, optional
-        Data-parallel ranks that share one copy of the ZeRO state; divides d, and is d where omitted.
-        A smaller value is hybrid sharding: d / shard full copies of the state.
+        Data-parallel ranks that share one copy of the ZeRO state; divides d, and is d where
+        omitted. A smaller value is hybrid sharding: d / shard full copies of the state.
     micro_batch, virtual_stages : int
         Sequences b in one micro-batch, and model chunks v per pipeline stage: any with
-        ``schedule="interleaved_1f1b"`` (above 1 only with pipeline > 1), 2 with the V-shaped schedules (zb_v,
-        v_half, v_min), else 1.
+        ``schedule="interleaved_1f1b"`` (above 1 only with pipeline > 1), 2 with the V-shaped
+        schedules (zb_v, v_half, v_min), else 1.
     sequence_parallel : bool
         Whether the tensor-parallel ranks also split LayerNorm and dropout along the sequence.
     recompute : {"none", "selective", "full"}
@@ -48,14 +48,16 @@ class Strategy:
     zero_stage : {0, 1, 2, 3}
         What is sharded besides nothing (0): optimizer state (1), gradients (2), parameters (3).
     schedule : str
-        Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
+        Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even
+        pipeline.
     experts_over_tensor : bool
         Whether experts are whole and spread over the tensor ranks too, each with its own tokens:
-        Megatron-Core's expert-tensor-parallel size 1, which with t > 1 needs ``sequence_parallel``. Else
-        each expert is split t ways. Liu et al., "MoE Parallel Folding", 2025, arXiv:2504.14960.
+        Megatron-Core's expert-tensor-parallel size 1, which with t > 1 needs ``sequence_parallel``.
+        Else each expert is split t ways. Liu et al., "MoE Parallel Folding", 2025,
+        arXiv:2504.14960.
     ends_as_layers : {"auto", "embedding", "loss", "both"}
-        What takes the place of a layer when layers are dealt out to the chunks of a pipeline, the first of
-        which have one more where p v does not divide their number:
+        What takes the place of a layer when layers are dealt out to the chunks of a pipeline, the
+        first of which have one more where p v does not divide their number:
         ``account_for_embedding_in_pipeline_split`` and ``account_for_loss_in_pipeline_split`` of
         Megatron-Core. "auto" counts those that fill chunks and let no stage grow.
 
@@ -87,18 +89,21 @@ class Strategy:
         if self.data * self.context * self.tensor // self.expert_tensor % self.expert:
             also = f" * {self.tensor} (with tensor)" if self.experts_over_tensor else ""
             raise ValueError(
-                f"expert must divide data * context = {self.data} * {self.context}{also}, got {self.expert}"
+                f"expert must divide data * context = {self.data} * {self.context}{also}, got "
+                f"{self.expert}"
             )
         if self.experts_over_tensor and self.tensor > 1 and not self.sequence_parallel:
             raise ValueError(
-                f"experts_over_tensor needs sequence_parallel where tensor is above 1, got {self.tensor}"
+                "experts_over_tensor needs sequence_parallel where tensor is above 1, got "
+                f"{self.tensor}"
             )
         problem = schedule_problem(self.schedule, self.pipeline, self.virtual_stages)
         if self.schedule == "interleaved_1f1b" and self.virtual_stages > self.pipeline == 1:
             problem = "virtual_stages must be 1 unless pipeline > 1"
         if problem:
             raise ValueError(
-                f"{problem}, got virtual_stages {self.virtual_stages} with schedule {self.schedule!r} "
+                f"{problem}, got virtual_stages {self.virtual_stages} with schedule "
+                f"{self.schedule!r} "
                 f"and pipeline {self.pipeline}"
             )
 
@@ -133,7 +138,8 @@ class Strategy:
         if gpus != self.gpus:
             degrees = f"{self.tensor} * {self.pipeline} * {self.data} * {self.context}"
             raise ValueError(
-                f"gpus must be tensor * pipeline * data * context = {degrees} = {self.gpus}, got {gpus}"
+                f"gpus must be tensor * pipeline * data * context = {degrees} = {self.gpus}, got "
+                f"{gpus}"
             )
         return self
 
@@ -156,18 +162,18 @@ class Strategy:
 class Placement:
     """Which GPU runs which rank of a strategy.
 
-    A rank is numbered tensor fastest, then context, data, pipeline. ``order`` says in which order the GPUs
-    are dealt out; GPUs are numbered node by node, so the first names stay inside a node.
+    A rank is numbered tensor fastest, then context, data, pipeline. ``order`` says in which order
+    the GPUs are dealt out; GPUs are numbered node by node, so the first names stay inside a node.
 
     Parameters
     ----------
     strategy : Strategy
         The degrees to place.
     order : tuple of str
-        A permutation of ("tensor", "context", "data", "pipeline"), fastest first. The default keeps tensor
-        parallelism inside a node and gives pipelines, which move least, the longest links (Narayanan et al.
-        2021, section 3.2); where t c is smaller than a node, one node holds parts of several replicas.
-        Dealing data last gives each replica its own nodes.
+        A permutation of ("tensor", "context", "data", "pipeline"), fastest first. The default keeps
+        tensor parallelism inside a node and gives pipelines, which move least, the longest links
+        (Narayanan et al. 2021, section 3.2); where t c is smaller than a node, one node holds parts
+        of several replicas. Dealing data last gives each replica its own nodes.
 
     Examples
     --------
@@ -228,11 +234,13 @@ class Placement:
     def replica_nodes(self, gpus_per_node: int) -> NDArray[np.bool_]:
         """Whether a node holds a part of a replica; bool, shape (data, nodes).
 
-        Row sums are the nodes per replica, column sums the replicas that one node failure stops; the last
-        node may be partly used.
+        Row sums are the nodes per replica, column sums the replicas that one node failure stops;
+        the last node may be partly used.
         """
         require_int(gpus_per_node=gpus_per_node, at_least=1, at_most=MOST_DEVICES)
-        held = np.zeros((self.strategy.data, math.ceil(self.strategy.gpus / gpus_per_node)), dtype=np.bool_)
+        held = np.zeros(
+            (self.strategy.data, math.ceil(self.strategy.gpus / gpus_per_node)), dtype=np.bool_
+        )
         np.put_along_axis(held, self.replicas // gpus_per_node, True, axis=1)
         return held
 

@@ -1,9 +1,10 @@
 """One simulator for whatever runs in an order: tasks on resources, with dependencies and priorities.
 
-A resource (a pipeline stage, a link) runs one task at a time and never interrupts it. A task may start when
-all its predecessors have finished, plus the lag of each dependency. A resource that is free starts the most
-urgent of its tasks that may start, or, strictly in order, waits for the next one. What a link sends arrives
-later than it has left; a resource with credit takes more tasks before the first has arrived.
+A resource (a pipeline stage, a link) runs one task at a time and never interrupts it. A task may
+start when all its predecessors have finished, plus the lag of each dependency. A resource that is
+free starts the most urgent of its tasks that may start, or, strictly in order, waits for the next
+one. What a link sends arrives later than it has left; a resource with credit takes more tasks
+before the first has arrived.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
 Turns = NDArray[np.float64]
 Whole = NDArray[np.int64]
 _KINDS: Final = {2: ("forward", "backward"), 3: ("forward", "backward_input", "backward_weight")}
-_HOLDING: Final = {2: (1.0, -1.0), 3: (1.0, -0.5, -0.5)}  # inputs and weights each free half of what is kept
+# inputs and weights each free half of what is kept
+_HOLDING: Final = {2: (1.0, -1.0), 3: (1.0, -0.5, -0.5)}
 
 
 class Order(NamedTuple):
     """Stage and part of every (micro-batch, chunk), and the turn of every (kind, micro-batch, chunk).
 
-    Kind 0 is the forward pass, 1 the backward pass (of the inputs, where the weights have their own), 2 the
-    backward pass of the weights. A stage runs its passes by rising turn.
+    Kind 0 is the forward pass, 1 the backward pass (of the inputs, where the weights have their
+    own), 2 the backward pass of the weights. A stage runs its passes by rising turn.
     """
 
     stage: Whole
@@ -42,9 +44,10 @@ class Order(NamedTuple):
 class Timeline(Result):
     """When every task runs on its resource, and what each resource holds meanwhile; arrays of shape (tasks,).
 
-    ``start`` and ``duration`` are seconds. ``holding`` is what a task adds to its resource's holdings: a
-    positive amount from its start on, a negative one from its end on. ``kind``, ``item`` and ``part`` name
-    the task's kind and what it works on: micro-batch and model chunk in a pipeline.
+    ``start`` and ``duration`` are seconds. ``holding`` is what a task adds to its resource's
+    holdings: a positive amount from its start on, a negative one from its end on. ``kind``,
+    ``item`` and ``part`` name the task's kind and what it works on: micro-batch and model chunk in
+    a pipeline.
     """
 
     resources: int
@@ -89,11 +92,16 @@ class Timeline(Result):
         when = np.where(gains, self.start, self.finish)
         order = np.lexsort((gains, when, self.resource))  # at equal times, release before taking
         ends = np.searchsorted(self.resource[order], np.arange(1, self.resources))
-        return np.array([part.cumsum().max(initial=0.0) for part in np.split(self.holding[order], ends)])
+        return np.array(
+            [part.cumsum().max(initial=0.0) for part in np.split(self.holding[order], ends)]
+        )
 
     def _said(self) -> str:
         idle = f"idle {self.idle_fraction:.1%}"
-        return f"{len(self.start):,} tasks on {self.resources} resources, {self.makespan:.4g} s, {idle}"
+        return (
+            f"{len(self.start):,} tasks on {self.resources} resources, {self.makespan:.4g} s, "
+            f"{idle}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each task, by resource and start."""
@@ -105,19 +113,28 @@ class Timeline(Result):
 
 
 def simulate_timeline(
-    resource: ArrayLike, duration: ArrayLike, priority: ArrayLike, before: ArrayLike, after: ArrayLike,
-    lag: ArrayLike = 0.0, *, delay: ArrayLike = 0.0, credit: ArrayLike = 1, in_order: bool = False,
-) -> NDArray[np.float64]:  # fmt: skip
+    resource: ArrayLike,
+    duration: ArrayLike,
+    priority: ArrayLike,
+    before: ArrayLike,
+    after: ArrayLike,
+    lag: ArrayLike = 0.0,
+    *,
+    delay: ArrayLike = 0.0,
+    credit: ArrayLike = 1,
+    in_order: bool = False,
+) -> NDArray[np.float64]:
     """Start time [s] of every task by event-driven list scheduling.
 
-    Task ``after[i]`` starts at least ``lag[i]`` after the end of ``before[i]``; a smaller ``priority`` goes
-    first. ``in_order``, a resource waits for the next task even if another could start: the longest path
-    through the tasks; otherwise none is idle while one of its tasks may start. O(n log n) for n tasks and
-    dependencies in order; choosing among waiting tasks adds a scan over those that may not start yet.
+    Task ``after[i]`` starts at least ``lag[i]`` after the end of ``before[i]``; a smaller
+    ``priority`` goes first. ``in_order``, a resource waits for the next task even if another could
+    start: the longest path through the tasks; otherwise none is idle while one of its tasks may
+    start. O(n log n) for n tasks and dependencies in order; choosing among waiting tasks adds a
+    scan over those that may not start yet.
 
-    A task ends, for its successors, ``delay`` after its resource has done its ``duration``. A resource takes
-    the next task while fewer than its ``credit`` (one number, or one for each resource) have not ended; what
-    it took it runs in this order.
+    A task ends, for its successors, ``delay`` after its resource has done its ``duration``. A
+    resource takes the next task while fewer than its ``credit`` (one number, or one for each
+    resource) have not ended; what it took it runs in this order.
     """
     from relparallel.parallel._list_schedule import list_schedule  # a strategy needs no compiler
 
@@ -139,13 +156,23 @@ def simulate_timeline(
     queue = np.lexsort((rank, res))  # tasks resource by resource, most urgent first
     by_source = np.argsort(first, kind="stable")
     start = list_schedule(
-        res, dur, queue, np.searchsorted(res[queue], np.arange(int(res.max()) + 2)),
-        np.searchsorted(first[by_source], np.arange(n + 1)), then[by_source], wait[by_source],
-        np.bincount(then, minlength=n), late, room, in_order,
-    )  # fmt: skip
+        res,
+        dur,
+        queue,
+        np.searchsorted(res[queue], np.arange(int(res.max()) + 2)),
+        np.searchsorted(first[by_source], np.arange(n + 1)),
+        then[by_source],
+        wait[by_source],
+        np.bincount(then, minlength=n),
+        late,
+        room,
+        in_order,
+    )
     if np.isnan(start).any():
         stuck = int(np.isnan(start).argmax())
-        raise ValueError(f"before and after must let every task start, got a cycle that stops task {stuck}")
+        raise ValueError(
+            f"before and after must let every task start, got a cycle that stops task {stuck}"
+        )
     return np.asarray(start)
 
 
@@ -159,14 +186,24 @@ def play(order: Order, seconds: NDArray[np.float64], delay: float) -> Timeline:
     rank[np.argsort(order.turn, axis=None, kind="stable")] = np.arange(kind.size)
     duration = seconds.ravel()
     start = simulate_timeline(
-        stage, duration, rank, before, after,
-        np.where(stage[before] == stage[after], 0.0, delay), in_order=True,
-    )  # fmt: skip
+        stage,
+        duration,
+        rank,
+        before,
+        after,
+        np.where(stage[before] == stage[after], 0.0, delay),
+        in_order=True,
+    )
     return Timeline(
-        resources=p, resource=stage, start=start, duration=duration,
-        holding=np.array(_HOLDING[kinds])[kind] * p / chunks, kind=np.array(_KINDS[kinds])[kind],
-        item=item, part=order.part[item, chunk],
-    )  # fmt: skip
+        resources=p,
+        resource=stage,
+        start=start,
+        duration=duration,
+        holding=np.array(_HOLDING[kinds])[kind] * p / chunks,
+        kind=np.array(_KINDS[kinds])[kind],
+        item=item,
+        part=order.part[item, chunk],
+    )
 
 
 def _dependencies(task: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

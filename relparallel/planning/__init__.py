@@ -2,7 +2,8 @@
 
 Where to begin, by question:
 
-- The best strategies?  `plan`; why not another: ``plan(...).why_not``. A cluster of a file?  `read_cluster`.
+- The best strategies?  `plan`; why not another: ``plan(...).why_not``. A cluster of a file?
+  `read_cluster`.
 - Moved by hand, in a notebook?  `sliders`.
 """
 

@@ -9,7 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from relparallel._checks import among, require_instance, require_int
-from relparallel.hardware import Accelerator, Cluster, accelerator, cluster as named_cluster, clusters
+from relparallel.hardware import (
+    Accelerator,
+    Cluster,
+    accelerator,
+    cluster as named_cluster,
+    clusters,
+)
 from relparallel.parallel.memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
@@ -25,8 +31,13 @@ FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 USUAL: Final = 8192
 """Tokens of a sequence where a file says what a model can read: as Llama 3 was trained on, section 3.4."""
 _COUNTS: Final = (
-    "gpus_per_node", "nodes_per_switch", "nodes_per_rack", "gpus_per_tray", "nvlink_trays", "spare_trays"
-)  # fmt: skip
+    "gpus_per_node",
+    "nodes_per_switch",
+    "nodes_per_rack",
+    "gpus_per_tray",
+    "nvlink_trays",
+    "spare_trays",
+)
 _OPTIONAL: Final = ("name", "host_link", *_COUNTS)
 
 
@@ -36,13 +47,14 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     Parameters
     ----------
     path : str or path
-        A CSV file with one cluster in each row, or a JSON or YAML file with one or a list of them. Fields:
-        accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where they differ from
-        what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1), gpus_per_tray (all of a
-        node), nvlink_trays, spare_trays (none) and name, as in `hardware.Cluster`. In JSON and YAML,
-        accelerator may also be an own one: the fields of `hardware.Accelerator` in its units [FLOP/s, bytes,
-        bytes/s]. It borrows the calibration of the family that its name begins with, as in "h100-mine", else
-        that of the next in peak rate; steps on it say so.
+        A CSV file with one cluster in each row, or a JSON or YAML file with one or a list of them.
+        Fields: accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where
+        they differ from what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1),
+        gpus_per_tray (all of a node), nvlink_trays, spare_trays (none) and name, as in
+        `hardware.Cluster`. In JSON and YAML, accelerator may also be an own one: the fields of
+        `hardware.Accelerator` in its units [FLOP/s, bytes, bytes/s]. It borrows the calibration of
+        the family that its name begins with, as in "h100-mine", else that of the next in peak rate;
+        steps on it say so.
 
     Returns
     -------
@@ -62,7 +74,9 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     try:
         rows: Any = loaded(where) if table is None else table.to_dict("records")
     except OSError as error:
-        raise ValueError(f"path must name a CSV, JSON or YAML file, got {where} ({error})") from None
+        raise ValueError(
+            f"path must name a CSV, JSON or YAML file, got {where} ({error})"
+        ) from None
     rows = rows if isinstance(rows, list) else [rows]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"path must hold clusters by their fields, got {where}")
@@ -106,13 +120,22 @@ def _device(value: Any) -> Accelerator:
 
 
 _DEVICE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "name": _word, "peak": _rates, "matmul": _rates, "memory": _number, "memory_bandwidth": _number,
-    "node_link": _number, "multiprocessors": _whole, "host_link": _number,
-}  # fmt: skip
+    "name": _word,
+    "peak": _rates,
+    "matmul": _rates,
+    "memory": _number,
+    "memory_bandwidth": _number,
+    "node_link": _number,
+    "multiprocessors": _whole,
+    "host_link": _number,
+}
 _CLUSTER: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "name": _word, "accelerator": _device, "gpus": _whole, "network_gbit": _number,
+    "name": _word,
+    "accelerator": _device,
+    "gpus": _whole,
+    "network_gbit": _number,
     **dict.fromkeys(_COUNTS, _whole),
-}  # fmt: skip
+}
 
 
 def _fields(row: dict[Any, Any], known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
@@ -139,17 +162,25 @@ def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
         gpus, node = given.pop("gpus"), given["gpus_per_node"]
         if node < 1 or gpus % node:
             raise ValueError(f"gpus must fill nodes of {node}, got {gpus}")
-        return Cluster(nodes=gpus // node, network_bandwidth=given.pop("network_gbit") * GBIT, **given)
+        return Cluster(
+            nodes=gpus // node, network_bandwidth=given.pop("network_gbit") * GBIT, **given
+        )
     except (TypeError, ValueError) as error:
-        raise ValueError(f"path must hold whole clusters, got {path}, cluster {number}: {error}") from None
+        raise ValueError(
+            f"path must hold whole clusters, got {path}, cluster {number}: {error}"
+        ) from None
 
 
-def model_of(model: Any, sequence: int | None, ignore: Any = ()) -> tuple[str, Transformer, list[str]]:
+def model_of(
+    model: Any, sequence: int | None, ignore: Any = ()
+) -> tuple[str, Transformer, list[str]]:
     """Name, sizes, and what was assumed of a model."""
     notes: list[str] = []
     file = isinstance(model, (str, PathLike)) and Path(model).suffix == ".json"
     if require_instance((list, tuple), ignore=ignore) and not file:
-        raise ValueError(f"ignore must be left out unless model is a config.json, got {ignore!r:.80}")
+        raise ValueError(
+            f"ignore must be left out unless model is a config.json, got {ignore!r:.80}"
+        )
     if isinstance(model, Transformer):
         found, name = model, "own model"
     elif model in transformers():
@@ -158,10 +189,15 @@ def model_of(model: Any, sequence: int | None, ignore: Any = ()) -> tuple[str, T
             notes = [f"sequences of {found.sequence:,} tokens, with which the model was published"]
     elif file:
         read = read_config(model, sequence=sequence, ignore=ignore)
-        if sequence is None and read.model.sequence > USUAL:  # what a model can read is not what it trains on
-            said = f"sequences of {USUAL:,} tokens are taken; the file allows {read.model.sequence:,}"
+        # what a model can read is not what it trains on
+        if sequence is None and read.model.sequence > USUAL:
+            said = (
+                f"sequences of {USUAL:,} tokens are taken; the file allows {read.model.sequence:,}"
+            )
             read = read_config(model, sequence=USUAL, ignore=ignore)
-            read = replace(read, notes=(*(n for n in read.notes if not n.endswith("as asked")), said))
+            read = replace(
+                read, notes=(*(n for n in read.notes if not n.endswith("as asked")), said)
+            )
         found, name, notes = read.model, read.name, list(read.notes)
     else:
         require_instance((str, PathLike), model=model)
@@ -178,7 +214,9 @@ def clusters_of(cluster: Any, gpus: Any) -> tuple[Cluster, ...]:
     if not several:
         raise ValueError(f"cluster must be at least one cluster, got {cluster!r}")
     if len(sizes) != len(several):
-        raise ValueError(f"gpus must be one number for each of {len(several)} clusters, got {gpus!r:.80}")
+        raise ValueError(
+            f"gpus must be one number for each of {len(several)} clusters, got {gpus!r:.80}"
+        )
     found: list[Cluster] = []
     for one, size in zip(several, sizes, strict=True):
         if isinstance(one, Cluster):
@@ -187,16 +225,27 @@ def clusters_of(cluster: Any, gpus: Any) -> tuple[Cluster, ...]:
             if size is None:
                 raise ValueError(f"gpus must be given for the cluster {one}, got None")
             found.append(named_cluster(one, size))
-        elif isinstance(one, (str, PathLike)) and Path(one).suffix in (".csv", ".json", ".yaml", ".yml"):
+        elif isinstance(one, (str, PathLike)) and Path(one).suffix in (
+            ".csv",
+            ".json",
+            ".yaml",
+            ".yml",
+        ):
             found += read_cluster(one)
         else:
             require_instance((str, PathLike, Cluster), cluster=one)
-            raise ValueError(f"cluster must be a CSV, JSON or YAML file, or {among(clusters(), str(one))}")
+            raise ValueError(
+                f"cluster must be a CSV, JSON or YAML file, or {among(clusters(), str(one))}"
+            )
     if gpus is not None and not any(isinstance(one, str) and one in clusters() for one in several):
-        raise ValueError(f"gpus must be left out unless a cluster is given by name, got {gpus!r:.80}")
+        raise ValueError(
+            f"gpus must be left out unless a cluster is given by name, got {gpus!r:.80}"
+        )
     for one in found:
         if one.accelerator is None or one.network_bandwidth is None:
-            raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {one!r:.200}")
+            raise ValueError(
+                f"cluster must have an accelerator and a network_bandwidth, got {one!r:.200}"
+            )
     return tuple(found)
 
 
@@ -215,7 +264,8 @@ def require_room(name: str, model: Transformer, cluster: Cluster) -> None:
     if state > room:
         least = int(np.ceil(state / cluster.accelerator.memory))
         raise ValueError(
-            f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got {cluster.gpus:,} "
+            f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got "
+            f"{cluster.gpus:,} "
             f"GPUs with {room / GB:,.0f} GB together: give more than {least:,}"
         )
 
@@ -233,13 +283,23 @@ def network_of(network: str | PathLike[str] | Topology | None, cluster: Cluster)
         return network_of_gpus(network, cluster)
     if network not in FABRICS:
         if not Path(network).is_file():
-            raise ValueError(f"network must be a file of a network, or {among(FABRICS, str(network))}")
+            raise ValueError(
+                f"network must be a file of a network, or {among(FABRICS, str(network))}"
+            )
         return network_of_gpus(read(network), cluster)
     if network == "rail-only":
         t = rail_only(domains=servers, gpus_per_domain=gpus)
-        return replace(t, capacity=np.where(t.is_kind("nvswitch")[t.edges].any(axis=1), nvlink, card))
+        return replace(
+            t, capacity=np.where(t.is_kind("nvswitch")[t.edges].any(axis=1), nvlink, card)
+        )
     leaf = next(size for size in (32, 16, 8, 4, 2, 1) if servers % size == 0)
     rails, planes = 1 if network == "two-level" else gpus, 2 if network == "dual-plane" else 1
     return redundant_fabric(
-        servers, rails=rails, planes=planes, gpus=gpus, servers_per_leaf=leaf, card=card, nvlink=nvlink
+        servers,
+        rails=rails,
+        planes=planes,
+        gpus=gpus,
+        servers_per_leaf=leaf,
+        card=card,
+        nvlink=nvlink,
     )

@@ -10,15 +10,17 @@ from relparallel.topology import Design, Topology
 from relparallel.topology._arrays import FloatArray, IntArray, parts
 from relparallel.topology.formats import UNMEASURED
 
-Cables = tuple[IntArray, IntArray, FloatArray, IntArray]  # lower and upper end, bytes/s of one, how many
+# lower and upper end, bytes/s of one, how many
+Cables = tuple[IntArray, IntArray, FloatArray, IntArray]
 
 
 def network_of_gpus(t: Topology, cluster: Cluster) -> Topology:
     """A network of GPUs as it is; one of nodes with the GPUs, cards and NVSwitch of every node in its place.
 
-    A card reaches all switches of its node. Where a file has no cables, those of a node are as fast as the
-    cluster's network, and every switch has as many up as GPUs below. ``graph_attributes`` hold ``notes`` on
-    what was assumed and how many nodes each switch stops, and ``nodes_per_switch`` where all stop as many.
+    A card reaches all switches of its node. Where a file has no cables, those of a node are as fast
+    as the cluster's network, and every switch has as many up as GPUs below. ``graph_attributes``
+    hold ``notes`` on what was assumed and how many nodes each switch stops, and
+    ``nodes_per_switch`` where all stop as many.
     """
     if t.num_hosts == cluster.gpus:
         return t
@@ -43,28 +45,39 @@ def network_of_gpus(t: Topology, cluster: Cluster) -> Topology:
         cables, apart = _non_blocking(ends, nodes, switches.size, cluster)
         if apart > 1:
             kinds["core of all"] = 1
-            notes.append(f"nothing joins {apart} switches: a core that never fails and limits nothing does")
+            notes.append(
+                f"nothing joins {apart} switches: a core that never fails and limits nothing does"
+            )
     else:
         cables = (*ends.T, t.capacity[kept], t.multiplicity[kept])
     if np.unique(parts(np.column_stack(cables[:2]), nodes + kinds.total())[:nodes]).size > 1:
         raise ValueError(f"network must join the {nodes:,} nodes, got {t!r}")
     stopped = Counter(Counter(ends[ends[:, 0] < nodes, 1].tolist()).values())
-    told = ", ".join(f"{many} stop {size} nodes" for size, many in sorted(stopped.items(), reverse=True))
+    told = ", ".join(
+        f"{many} stop {size} nodes" for size, many in sorted(stopped.items(), reverse=True)
+    )
     notes.append(f"of the switches that nodes hang at, {told}")
-    said = {"notes": tuple(notes)} | ({"nodes_per_switch": min(stopped)} if len(stopped) == 1 else {})
+    said = {"notes": tuple(notes)} | (
+        {"nodes_per_switch": min(stopped)} if len(stopped) == 1 else {}
+    )
     return replace(_with_gpus(cables, kinds, cluster, t.meta), graph_attributes=said)
 
 
-def _non_blocking(ends: IntArray, nodes: int, switches: int, cluster: Cluster) -> tuple[Cables, int]:
+def _non_blocking(
+    ends: IntArray, nodes: int, switches: int, cluster: Cluster
+) -> tuple[Cables, int]:
     """Cables as many as GPUs below and as fast as their cards, and how many switches a core has to join."""
     below = np.zeros(nodes + switches, dtype=np.int64)
     below[:nodes] = cluster.gpus_per_node
     ups = np.bincount(ends[:, 0], minlength=nodes + switches)
-    for low, high in ends[np.argsort(ends[:, 0], kind="stable")].tolist():  # kinds are tiers, from the bottom
+    # kinds are tiers, from the bottom
+    for low, high in ends[np.argsort(ends[:, 0], kind="stable")].tolist():
         below[high] += below[low] // ups[low]
     roots = np.flatnonzero((ups == 0) & (below > 0))
     if roots.size > 1:
-        ends = np.concatenate([ends, np.column_stack([roots, np.full(roots.size, nodes + switches)])])
+        ends = np.concatenate(
+            [ends, np.column_stack([roots, np.full(roots.size, nodes + switches)])]
+        )
     ups = np.maximum(np.bincount(ends[:, 0], minlength=nodes + switches), 1)
     assert cluster.network_bandwidth is not None
     card = cluster.network_bandwidth / cluster.gpus_per_node
@@ -92,7 +105,11 @@ def _with_gpus(cables: Cables, kinds: Counter[str], cluster: Cluster, meta: Desi
     count = np.concatenate([np.ones(2 * gpus + card.size, dtype=np.int64), many[~port]])
     node_kind = {"gpu": gpus, "nic": gpus, "nvswitch": nodes, **kinds}
     t = Topology.of(
-        edges=np.column_stack([lower, upper]), node_kind=node_kind,
-        device_class={kind: "switch" for kind in kinds if kind != "core of all"}, meta=meta,
-    )  # fmt: skip
-    return replace(t, capacity=np.concatenate([fixed, outer, speed[~port]])[order], multiplicity=count[order])
+        edges=np.column_stack([lower, upper]),
+        node_kind=node_kind,
+        device_class={kind: "switch" for kind in kinds if kind != "core of all"},
+        meta=meta,
+    )
+    return replace(
+        t, capacity=np.concatenate([fixed, outer, speed[~port]])[order], multiplicity=count[order]
+    )

@@ -57,7 +57,8 @@ class Plan(Result):
     name: str  # of the model
     model: Transformer
     global_batch: int  # sequences of a step
-    found: tuple[JointPlan, ...]  # the joint optimum on each cluster, in the order in which they were given
+    # the joint optimum on each cluster, in the order in which they were given
+    found: tuple[JointPlan, ...]
     price: tuple[float, ...] | None  # of a GPU-hour of each cluster, in any currency
     strategies: int  # rows of the table for each cluster
     notes: tuple[str, ...]  # what was assumed
@@ -80,16 +81,20 @@ class Plan(Result):
         """Bytes on a GPU of every pipeline stage of the best strategy."""
         machine = self._costs(self.best, self.best.choice).machine
         return memory(
-            self.model, self.strategy, self.global_batch, software=machine.software.name,
+            self.model,
+            self.strategy,
+            self.global_batch,
+            software=machine.software.name,
             precision=self.question.get("storage") or machine.precision,
             dropout=self.question.get("dropout"),
-        )  # fmt: skip
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names.
 
-        Of strategies with the same degrees, copies of the state and nodes, which fail alike, the best stands
-        for all; each with its best recovery (`JointSearch.ranked`). A measured speed has no interval.
+        Of strategies with the same degrees, copies of the state and nodes, which fail alike, the
+        best stands for all; each with its best recovery (`JointSearch.ranked`). A measured speed
+        has no interval.
         """
         prices = self.price or (np.nan,) * len(self.found)
         rows = [
@@ -116,20 +121,30 @@ class Plan(Result):
         held = costs.peak(costs.rows(site.fastest.grid.choices[[choice.row]]))
         loses = 1 - choice.score / one.choice.score
         return {
-            "cluster": row["cluster"], "strategy": notation(strategy),
-            "layers of chunks": in_chunks(dealt_layers(self.model, strategy)), "state copies": row["copies"],
+            "cluster": row["cluster"],
+            "strategy": notation(strategy),
+            "layers of chunks": in_chunks(dealt_layers(self.model, strategy)),
+            "state copies": row["copies"],
             "recovery": choice.policy,
-            "spare nodes": site.spares, "checkpoint every [min]": choice.state.interval / MINUTE,
+            "spare nodes": site.spares,
+            "checkpoint every [min]": choice.state.interval / MINUTE,
             "memory [GB]": float(held[0]) / GB,
             "of [GB]": costs.available / GB,
-            "step [s]": seconds, "step from": quick, "step to": slow,
+            "step [s]": seconds,
+            "step from": quick,
+            "step to": slow,
             "MFU": np.nan if step is None else step.mfu,
-            "relative goodput": choice.state.share, "goodput from": low, "goodput to": high,
-            "1e9 tokens a day": tokens, "tokens from": fewest, "tokens to": most,
-            "cost of 1e9 tokens": paid / tokens, "cost from": paid / most,
+            "relative goodput": choice.state.share,
+            "goodput from": low,
+            "goodput to": high,
+            "1e9 tokens a day": tokens,
+            "tokens from": fewest,
+            "tokens to": most,
+            "cost of 1e9 tokens": paid / tokens,
+            "cost from": paid / most,
             "cost to": paid / fewest if fewest else np.inf,
             "reason": "best" if loses <= 0 else f"loses {loses:.2%}",
-        }  # fmt: skip
+        }
 
     def _costs(self, one: JointPlan, choice: Choice) -> Any:
         """What prices the strategies of a choice; for measured ones what is asked where no speed is known."""
@@ -139,8 +154,8 @@ class Plan(Result):
     def why_not(self, strategy: Strategy | str, cluster: int | None = None) -> str:
         """Say why a strategy is not the answer: the rule it breaks, the bytes that lack, or what it loses.
 
-        ``cluster`` is the place of the cluster among those that were given, that of the best where omitted. A
-        text without a data-parallel degree has the one that fills the cluster.
+        ``cluster`` is the place of the cluster among those that were given, that of the best where
+        omitted. A text without a data-parallel degree has the one that fills the cluster.
         """
         place = self.found.index(self.best) if cluster is None else cluster
         one = self.found[require_int(cluster=place, at_least=0, at_most=len(self.found) - 1)]
@@ -163,7 +178,9 @@ class Plan(Result):
             return f"{name}: {_speed(step)}; it fills no whole nodes."
         other = self._with(asked, one, one.cluster.nodes - nodes)
         assert other.step is not None  # no speed was measured
-        said = f"{name}: {_speed(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
+        said = (
+            f"{name}: {_speed(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
+        )
         if same:
             return f"{said}; it is the best."
         lost = 1 - other.choice.score / one.choice.score
@@ -172,7 +189,8 @@ class Plan(Result):
             return f"{said}; {better} {best}, the best of those that the plan was asked about."
         return (
             f"{said}, {other.goodput * DAY / 1e9:.4g}e9 tokens a day: {lost:.2%} less than {best}, "
-            f"whose step takes {one.step.total:.4g} s and which keeps {one.share:.2%} with {one.policy}."
+            f"whose step takes {one.step.total:.4g} s and which keeps {one.share:.2%} with "
+            f"{one.policy}."
         )
 
     def _with(self, asked: Strategy, one: JointPlan, spares: int) -> JointPlan:
@@ -194,28 +212,57 @@ class Plan(Result):
         table = self.to_frame().iloc[::-1]
         ax = figure(width="double", height=0.5 + 0.28 * len(table))[1] if ax is None else ax
         names = list(dict.fromkeys(self.to_frame()["cluster"]))
-        colors = [list(PALETTE.values())[names.index(name) % len(PALETTE)] for name in table["cluster"]]
+        colors = [
+            list(PALETTE.values())[names.index(name) % len(PALETTE)] for name in table["cluster"]
+        ]
         tokens = table["1e9 tokens a day"].to_numpy()
         around = np.abs(table[["tokens from", "tokens to"]].to_numpy().T - tokens)
         ax.barh(range(len(table)), tokens, color=colors, height=0.7)
         ax.errorbar(
-            tokens, range(len(table)), xerr=around, fmt="none", ecolor="0.25", elinewidth=1, capsize=2
+            tokens,
+            range(len(table)),
+            xerr=around,
+            fmt="none",
+            ecolor="0.25",
+            elinewidth=1,
+            capsize=2,
         )
         labels = table["strategy"] + ", " + table["recovery"]
-        ax.set_yticks(range(len(table)), labels if len(names) == 1 else table["cluster"] + "\n" + labels)
+        ax.set_yticks(
+            range(len(table)), labels if len(names) == 1 else table["cluster"] + "\n" + labels
+        )
         ax.set_xlabel("progress [$10^9$ tokens a day], 90 % interval")
         return ax
 
     def save_trace(self, path: str | PathLike[str]) -> None:
         """Write the passes of one step of the best strategy as JSON that Chrome and Perfetto open."""
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
-        line = step_timeline(self.model, self.strategy, self.best.cluster, self.global_batch, **options)
-        columns = (line.kind, line.item, line.part, line.resource, line.start * 1e6, line.duration * 1e6)
+        line = step_timeline(
+            self.model, self.strategy, self.best.cluster, self.global_batch, **options
+        )
+        columns = (
+            line.kind,
+            line.item,
+            line.part,
+            line.resource,
+            line.start * 1e6,
+            line.duration * 1e6,
+        )
         events: list[dict[str, Any]] = [
-            {"name": f"{kind} {item + 1}", "cat": kind, "ph": "X", "pid": 0, "tid": stage,
-             "ts": round(start, 3), "dur": round(length, 3), "args": {"micro-batch": item + 1, "chunk": part}}
-            for kind, item, part, stage, start, length in zip(*(c.tolist() for c in columns), strict=True)
-        ]  # fmt: skip
+            {
+                "name": f"{kind} {item + 1}",
+                "cat": kind,
+                "ph": "X",
+                "pid": 0,
+                "tid": stage,
+                "ts": round(start, 3),
+                "dur": round(length, 3),
+                "args": {"micro-batch": item + 1, "chunk": part},
+            }
+            for kind, item, part, stage, start, length in zip(
+                *(c.tolist() for c in columns), strict=True
+            )
+        ]
         events += [
             {"name": "thread_name", "ph": "M", "pid": 0, "tid": k, "args": {"name": f"stage {k}"}}
             for k in range(line.resources)
@@ -234,8 +281,11 @@ class Plan(Result):
         elif where.suffix == ".csv":
             write(where, self.to_frame().to_csv(index=False, lineterminator="\n"))
         elif where.suffix == ".json":
-            plain = self.to_frame().astype(object).replace({np.nan: None, np.inf: None})  # JSON has neither
-            write(where, json.dumps({"notes": self.notes, "rows": plain.to_dict("records")}, indent=1))
+            # JSON has neither
+            plain = self.to_frame().astype(object).replace({np.nan: None, np.inf: None})
+            write(
+                where, json.dumps({"notes": self.notes, "rows": plain.to_dict("records")}, indent=1)
+            )
         else:
             write(where, self.to_latex())
 
@@ -245,7 +295,10 @@ class Plan(Result):
 
     def to_text(self, width: int | None = None) -> str:
         """The table turned, under what was assumed, in blocks that fit a width; the terminal's if omitted."""
-        head = f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch {self.global_batch:,}"
+        head = (
+            f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch "
+            f"{self.global_batch:,}"
+        )
         return as_text((head, *self.notes), self.to_frame(), width)
 
     __str__ = to_text
@@ -257,7 +310,8 @@ class Plan(Result):
     def __repr__(self) -> str:
         best = self.best
         return (
-            f"<Plan {self.name} on {best.cluster.gpus:,} GPUs: {notation(best.strategy)}, {best.policy}, "
+            f"<Plan {self.name} on {best.cluster.gpus:,} GPUs: {notation(best.strategy)}, "
+            f"{best.policy}, "
             f"{best.goodput * DAY / 1e9:.4g}e9 tokens a day, relative goodput {best.share:.2%}>"
         )
 
@@ -285,44 +339,48 @@ def plan(
     model : str, path or Transformer
         A name of `workload.transformers`, a ``config.json`` of Hugging Face, or the sizes.
     cluster : str, path, Cluster, or sequence of them
-        A name of `hardware.clusters`, a file as `read_cluster` takes it, or the nodes. Several are compared.
+        A name of `hardware.clusters`, a file as `read_cluster` takes it, or the nodes. Several are
+        compared.
     gpus : int or sequence of int, optional
         GPUs of each cluster that is given by a name of `hardware.clusters`.
     global_batch : int, optional
-        Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as a power
-        of two; the notes say so.
+        Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as
+        a power of two; the notes say so.
     sequence : int, optional
-        Tokens of a sequence. Where omitted, what the model was published with; of a file what it says, at
-        most 8,192, since it says what can be read. The notes say which.
+        Tokens of a sequence. Where omitted, what the model was published with; of a file what it
+        says, at most 8,192, since it says what can be read. The notes say which.
     rates : str, ComponentRates or tuple of ComponentClass
-        What fails, as in `failure_model`: "llama3" is the failure table of Meta's run on 16,384 H100.
+        What fails, as in `failure_model`: "llama3" is the failure table of Meta's run on 16,384
+        H100.
     price : float or sequence of float, optional
         Of a GPU-hour, one for all or one for each cluster. Without it no cost is shown.
     network : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, path or Topology, optional
         A network whose parts fail too; without it, the two levels of links of the cluster.
     measured : Mapping or path, optional
-        Strategies to choose from in place of all, with their speed on the cluster [tokens/s]: a mapping, or a
-        CSV file with the columns "strategy" and "tokens/s".
+        Strategies to choose from in place of all, with their speed on the cluster [tokens/s]: a
+        mapping, or a CSV file with the columns "strategy" and "tokens/s".
     strategies : int
         Rows of the table for each cluster: so many, or all that there are.
     limits : Mapping, optional
-        Values of axes of `StrategyGrid` besides the schedules that frameworks have, 1F1B and interleaved
-        1F1B; ``{"schedule": SCHEDULES}`` asks for all.
+        Values of axes of `StrategyGrid` besides the schedules that frameworks have, 1F1B and
+        interleaved 1F1B; ``{"schedule": SCHEDULES}`` asks for all.
     ignore : sequence of str
         Fields of a ``config.json`` that change nothing, as in `read_config`.
     **options
-        Of `optimize.joint`: policies, checkpoints, spares, repair, restart, pause, horizon, software,
-        precision.
+        Of `optimize.joint`: policies, checkpoints, spares, repair, restart, pause, horizon,
+        software, precision.
 
     Returns
     -------
     Plan
-        A table with 90 % intervals; `why_not` of any other strategy; memory by stage; files and a trace.
+        A table with 90 % intervals; `why_not` of any other strategy; memory by stage; files and a
+        trace.
 
     Notes
     -----
-    Interval of the step: left-out runs of the calibration. Interval of the relative goodput: chance of the
-    failures over ``horizon`` (30 days), the rates being as given. Tokens a day take both bounds together.
+    Interval of the step: left-out runs of the calibration. Interval of the relative goodput: chance
+    of the failures over ``horizon`` (30 days), the rates being as given. Tokens a day take both
+    bounds together.
 
     Examples
     --------
@@ -339,10 +397,16 @@ def plan(
     require_instance((str, PathLike, Mapping, type(None)), measured=measured)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
-    prices = None if price is None else tuple(require_column("price", price, len(machines), above=0).tolist())
+    prices = (
+        None
+        if price is None
+        else tuple(require_column("price", price, len(machines), above=0).tolist())
+    )
     if global_batch is None:
         global_batch = usual_batch(sizes, max(one.gpus for one in machines))
-        notes.append(f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens")
+        notes.append(
+            f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens"
+        )
     if isinstance(rates, str):
         notes.append(f"parts fail as in the table {rates!r}")
     if isinstance(rates, FailureLog):
@@ -350,9 +414,13 @@ def plan(
     for one in machines:
         require_room(name, sizes, one)
         if one.spare_trays:
-            kept = f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray} of the job"
+            kept = (
+                f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray} of "
+                "the job"
+            )
             notes.append(
-                f"each node of {one.name or 'the cluster'} has {kept}; a failed tray takes one first"
+                f"each node of {one.name or 'the cluster'} has {kept}; a failed tray takes one "
+                "first"
             )
     question = {"rates": rates, **options}
     if measured is None:
@@ -365,18 +433,30 @@ def plan(
         for one in machines
     )
     assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
-    wired = (one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None)
+    wired = (
+        one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
+    )
     notes += dict.fromkeys(note for said in wired for note in said)
     notes += [note for one in found if (note := many_stages(one, sizes.layers))]
     return Plan(
-        name=name, model=sizes, global_batch=global_batch, found=found, price=prices, strategies=strategies,
-        notes=(*notes, *assumed), question=question,
-    )  # fmt: skip
+        name=name,
+        model=sizes,
+        global_batch=global_batch,
+        found=found,
+        price=prices,
+        strategies=strategies,
+        notes=(*notes, *assumed),
+        question=question,
+    )
 
 
 def _refuse_unknown(options: Mapping[str, Any]) -> None:
     """Refuse options that neither `plan` nor what it asks takes, by name."""
-    known = {*signature(plan).parameters, *signature(joint).parameters, *signature(pricing).parameters}
+    known = {
+        *signature(plan).parameters,
+        *signature(joint).parameters,
+        *signature(pricing).parameters,
+    }
     for name in options:
         if name not in known - {"model", "options", "workload"}:
             raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")

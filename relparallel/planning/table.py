@@ -18,10 +18,12 @@ from relparallel.workload import transformer, transformers
 ENDINGS: Final = (".csv", ".json", ".tex", ".svg", ".pdf", ".png")
 """Files that `Plan.save` writes."""
 _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
-    "memory [GB]": ("of [GB]",), "step [s]": ("step from", "step to"),
+    "memory [GB]": ("of [GB]",),
+    "step [s]": ("step from", "step to"),
     "relative goodput": ("goodput from", "goodput to"),
-    "1e9 tokens a day": ("tokens from", "tokens to"), "cost of 1e9 tokens": ("cost from", "cost to"),
-}  # fmt: skip
+    "1e9 tokens a day": ("tokens from", "tokens to"),
+    "cost of 1e9 tokens": ("cost from", "cost to"),
+}
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
@@ -64,7 +66,10 @@ def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) 
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
     many = max((room - labels) // (wide + 3), 1)
     blocks = [turned.iloc[:, place : place + many] for place in range(0, turned.shape[1], many)]
-    shown = (text_table(["", *one.columns], one.reset_index().to_numpy().tolist(), room) for one in blocks)
+    shown = (
+        text_table(["", *one.columns], one.reset_index().to_numpy().tolist(), room)
+        for one in blocks
+    )
     return "\n\n".join(["\n".join(folded(line, room) for line in said), *shown])
 
 
@@ -94,8 +99,12 @@ def many_stages(one: JointPlan, layers: int) -> str | None:
     stages = one.strategy.pipeline
     if 2 * stages <= layers:
         return None
-    said = f"{stages} stages for {layers} layers are the best on {one.cluster.name or 'the cluster'}"
-    other = one.search.best(lambda site, row: 2 * int(site.fastest.grid.choices["pipeline"][row]) <= layers)
+    said = (
+        f"{stages} stages for {layers} layers are the best on {one.cluster.name or 'the cluster'}"
+    )
+    other = one.search.best(
+        lambda site, row: 2 * int(site.fastest.grid.choices["pipeline"][row]) <= layers
+    )
     if other is None:
         return f"{said}: none with fewer stages fits"
     lost = 1 - other.score / one.choice.score
@@ -109,7 +118,10 @@ def among_measured(one: JointPlan, asked: Strategy) -> str:
     found = one.search.best(lambda site, row: bool(site.fastest.grid[row] == asked))
     if found is None:
         return f"{name} is not among the measured strategies."
-    said = f"{name}: {found.throughput:,.0f} tokens/s measured, relative goodput {found.state.share:.2%}"
+    said = (
+        f"{name}: {found.throughput:,.0f} tokens/s measured, relative goodput "
+        f"{found.state.share:.2%}"
+    )
     lost = 1 - found.score / one.choice.score
     if lost <= 0:
         return f"{said} with {found.policy}; it is the best."
@@ -134,14 +146,19 @@ def _clusters() -> str:
         chip = accelerator(name)
         peaks = ", ".join(f"{number} {rate / TFLOP:.4g}" for number, rate in chip.peak.items())
         chips.append((name, peaks, f"{chip.memory / GB:.4g}", f"{chip.node_link / GB:g}"))
-    first = text_table(("cluster", "accelerator", "GPUs of a node", "network of a node [Gbit/s]"), rows)
+    first = text_table(
+        ("cluster", "accelerator", "GPUs of a node", "network of a node [Gbit/s]"), rows
+    )
     heads = ("accelerator", "peak [TFLOP/s]", "memory [GB]", "link inside a node [GB/s]")
     return f"{first}\n\n{text_table(heads, chips)}"
 
 
 def _software() -> str:
     fields = ("software", "year", "attention", "gradient_bytes")
-    rows = {row["software"]: [*(row[name] for name in fields), ""] for row in shipped_rows("software.csv")}
+    rows = {
+        row["software"]: [*(row[name] for name in fields), ""]
+        for row in shipped_rows("software.csv")
+    }
     for name in accelerators():
         known = calibration(name)
         for measured in () if known.borrowed else known.factors:
@@ -153,6 +170,8 @@ def _software() -> str:
 
 
 LISTS: Final[Mapping[str, Callable[[], str]]] = {
-    "models": _models, "clusters": _clusters, "software": _software,
-}  # fmt: skip
+    "models": _models,
+    "clusters": _clusters,
+    "software": _software,
+}
 """By the command that prints them."""

@@ -35,7 +35,8 @@ def sliders(plan: Plan) -> object:
         best = plan.best.at(scale=scale, repair=hours * HOUR)
         return (
             f"{best.goodput * DAY / 1e9:.4g}e9 tokens a day, relative goodput {best.share:.2%}: "
-            f"{best.policy}, checkpoint every {best.interval / MINUTE:.1f} min, {best.spares} spare nodes"
+            f"{best.policy}, checkpoint every {best.interval / MINUTE:.1f} min, {best.spares} "
+            "spare nodes"
         )
 
     rate = widgets.FloatLogSlider(value=1.0, base=10, min=-1, max=1.5, description="failures x")

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+)
 from relparallel.reliability.methods import Question, answer
 from relparallel.reliability.problem import (
     LinkChance,
@@ -56,27 +62,31 @@ def evaluate(
     Parameters
     ----------
     graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network. Every node of a networkx graph is a host and forwards, every link is one cable, unless
-        attributes ``endpoint``, ``transit`` (nodes), ``multiplicity`` (links) and so on say otherwise.
+        The network. Every node of a networkx graph is a host and forwards, every link is one cable,
+        unless attributes ``endpoint``, ``transit`` (nodes), ``multiplicity`` (links) and so on say
+        otherwise.
     terminals : {"all", "switches", "nodes"} or collection of labels
         Nodes that must be connected: all hosts, all switches, all nodes, or the nodes named.
     link_up : float, array [m], mapping or str
-        Probability that a cable is up: one for all, one per link (rows of ``Topology.edges``, or the order of
-        ``graph.edges``), by pair of labels (links not named never fail), or the name of an edge attribute.
-        Of k parallel cables one has to be up. Links never fail where only nodes or groups are given.
+        Probability that a cable is up: one for all, one per link (rows of ``Topology.edges``, or
+        the order of ``graph.edges``), by pair of labels (links not named never fail), or the name
+        of an edge attribute. Of k parallel cables one has to be up. Links never fail where only
+        nodes or groups are given.
     node_up : float, array [n], mapping or str
         Probability that a node is up, likewise. A terminal that is down is a failure of the system.
     method : {"auto", "exact", "closed_form", "bounds", "monte_carlo"} or an estimator of `estimate`
         "auto": a closed form or a symmetry where there is one, else the frontier DP where it fits
-        ``max_states`` and ``max_seconds``, else bounds, and where they differ by more than ``rtol`` and
-        ``rng`` is given an estimate. "monte_carlo" is "crude" with an interval that never errs more often
-        than stated.
+        ``max_states`` and ``max_seconds``, else bounds, and where they differ by more than ``rtol``
+        and ``rng`` is given an estimate. "monte_carlo" is "crude" with an interval that never errs
+        more often than stated.
     routing : {"any", "updown"}
         Any path counts; or only one that goes up from tier to tier and then down, between every two
-        terminals ("auto", "exact", "closed_form" and "bounds"; the topology must say every ``tier``).
+        terminals ("auto", "exact", "closed_form" and "bounds"; the topology must say every
+        ``tier``).
     groups : float, mapping of name to float, or sequence of (members, float), optional
-        Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
-        those named, or groups of labels of nodes and pairs of labels. Not with closed forms.
+        Groups of shared risk and the probability that each is *down*: all groups of
+        ``Topology.shared_risk``, those named, or groups of labels of nodes and pairs of labels. Not
+        with closed forms.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
@@ -88,7 +98,8 @@ def evaluate(
     rtol : float, optional
         Relative width of the bracket, or half-width of the interval, to aim for.
     samples : int, optional
-        Sampled states; by default 100 000 with "monte_carlo", and what ``rtol`` needs with an estimator.
+        Sampled states; by default 100 000 with "monte_carlo", and what ``rtol`` needs with an
+        estimator.
     confidence : float, optional
         Probability with which the sampled interval holds the unreliability, inside (0, 1).
     rng : numpy.random.Generator, optional
@@ -99,15 +110,16 @@ def evaluate(
     Returns
     -------
     Reliability
-        With the unreliability as its own sum, of full relative accuracy; exact fractions where chances are
-        `fractions.Fraction`.
+        With the unreliability as its own sum, of full relative accuracy; exact fractions where
+        chances are `fractions.Fraction`.
 
     Notes
     -----
-    A node without ``transit`` starts and ends paths but forwards nothing; three or more terminals of which
-    one does so over several links are bracketed pair by pair. Series, parallel and degree rules and the split
-    at cut nodes come first; then the frontier DP visits the links in an order found by beam search. Time: 20
-    to 70 ns for each of at most Bell(w + 1) states per link, w <= 15 the live vertices.
+    A node without ``transit`` starts and ends paths but forwards nothing; three or more terminals
+    of which one does so over several links are bracketed pair by pair. Series, parallel and degree
+    rules and the split at cut nodes come first; then the frontier DP visits the links in an order
+    found by beam search. Time: 20 to 70 ns for each of at most Bell(w + 1) states per link, w <= 15
+    the live vertices.
 
     References
     ----------
@@ -132,11 +144,17 @@ def evaluate(
         problem = of_one_kind(replace(problem, groups=read_groups(graph, problem, groups)))
     _require_method(problem, method, routing)
     if not asked:
-        raise TypeError("link_up, node_up or groups must say how likely parts are to be up, got none of them")
+        raise TypeError(
+            "link_up, node_up or groups must say how likely parts are to be up, got none of them"
+        )
     return answer(Question(graph, problem, routing, *limits), method)
 
 
-_DEFAULTS: Final = ("auto", "any", *map((evaluate.__kwdefaults__ or {}).__getitem__, Question._fields[3:]))
+_DEFAULTS: Final = (
+    "auto",
+    "any",
+    *map((evaluate.__kwdefaults__ or {}).__getitem__, Question._fields[3:]),
+)
 
 
 def _require_settings(method: Any, routing: Any, *limits: Any) -> None:
@@ -173,4 +191,6 @@ def _require_method(problem: Problem, method: str, routing: str) -> None:
 def _require_one_of(allowed: tuple[str, ...], method: str, kind: str) -> None:
     """Say which methods answer this kind of question."""
     if method not in allowed:
-        raise ValueError(f"method must be {' or '.join(map(repr, allowed))} with {kind}, got {method!r}")
+        raise ValueError(
+            f"method must be {' or '.join(map(repr, allowed))} with {kind}, got {method!r}"
+        )

@@ -15,7 +15,14 @@ from relparallel.reliability.frontier.compiled_sweep import ANY, NotExactError, 
 from relparallel.reliability.frontier.decomposition import solved
 from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
-from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
+from relparallel.reliability.result import (
+    Estimator,
+    Reliability,
+    Routing,
+    bracketed,
+    exactly,
+    explained,
+)
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
@@ -59,7 +66,8 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
     return found
 
 
-_BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
+# per layer, and links to look at per second that may be spent
+_BOUND_STATES, _BOUND_STEPS = 2**16, 10**7
 _MOST_STEPS = 2**62
 _MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric
 _SOME_STATES = 64  # of groups of shared risk that are asked for bounds or samples
@@ -102,7 +110,11 @@ def answer(question: Question, method: str) -> Reliability:
         return with_importance(found, question)
     if method == "exact":
         return with_importance(_exactly_solved(question), question)
-    return _by_form(question) if method == "closed_form" else explained(_by_method(question, method), "")
+    return (
+        _by_form(question)
+        if method == "closed_form"
+        else explained(_by_method(question, method), "")
+    )
 
 
 def _by_method(question: Question, method: str) -> Reliability:
@@ -153,7 +165,8 @@ def _up_and_down(question: Question, method: str) -> Reliability:
         Attempt("bounds", partial(bound_updown, *asked)),
         Attempt("pairs", lambda: bound_pairs(as_topology(question.graph), question.problem)),
         Attempt(
-            "any path", lambda: bracketed(any_path().lower, 1.0, "updown", "no better than over any path")
+            "any path",
+            lambda: bracketed(any_path().lower, 1.0, "updown", "no better than over any path"),
         ),
     ]
     if method == "bounds":
@@ -206,15 +219,26 @@ def _estimated(question: Question, method: Estimator | str) -> Reliability:
 
     plain, samples = method == "monte_carlo", question.samples
     found = estimate_problem(
-        question.problem, "crude" if plain else method, require_rng(rng=question.rng), question.rtol,  # type: ignore[arg-type]
-        question.confidence, 100_000 if plain and samples is None else samples, executor=question.executor,
+        question.problem,
+        "crude" if plain else method,  # type: ignore[arg-type]
+        require_rng(rng=question.rng),
+        question.rtol,
+        question.confidence,
+        100_000 if plain and samples is None else samples,
+        executor=question.executor,
         cautious=plain,
-    )  # fmt: skip
+    )
     return Reliability(
-        reliability=1 - found.value, unreliability=found.value, lower=found.lower, upper=found.upper,
-        method=method if plain else found.method, routing="any", samples=found.samples,  # type: ignore[arg-type]
-        reason=f"{found.method}, {found.samples} samples, relative error {found.relative_error:.1e}",
-    )  # fmt: skip
+        reliability=1 - found.value,
+        unreliability=found.value,
+        lower=found.lower,
+        upper=found.upper,
+        method=method if plain else found.method,  # type: ignore[arg-type]
+        routing="any",
+        samples=found.samples,
+        reason=f"{found.method}, {found.samples} samples, relative error "
+        f"{found.relative_error:.1e}",
+    )
 
 
 def _by_symmetry(question: Question) -> Reliability | None:
@@ -254,7 +278,9 @@ def _with_groups(question: Question, method: str) -> Reliability:
         require_relays(question.problem)
         limits = question.reductions, question.max_states, max_seconds
         found = solve_groups(question.problem, question.problem.groups, *limits)
-        return explained(found, f"{len(question.problem.groups)} groups of shared risk, width {found.width}")
+        return explained(
+            found, f"{len(question.problem.groups)} groups of shared risk, width {found.width}"
+        )
 
     def sampled(name: str) -> Reliability:
         states = min(2 ** len(question.problem.groups), _SOME_STATES)

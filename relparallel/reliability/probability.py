@@ -1,7 +1,7 @@
 """A chance is a pair (up, down) that adds up to one, each entry with its own correct digits.
 
-Combining pairs by products and sums, never by 1 - x, keeps a down-probability of 1e-300 as accurate as the
-up-probability beside it. The arithmetic is generic: floats or `fractions.Fraction`.
+Combining pairs by products and sums, never by 1 - x, keeps a down-probability of 1e-300 as accurate
+as the up-probability beside it. The arithmetic is generic: floats or `fractions.Fraction`.
 """
 
 from typing import Any, Final
@@ -38,5 +38,7 @@ def single_probabilities(**named: Any) -> tuple[float, ...]:
     """The named arguments, each of them one probability."""
     for name, value in named.items():
         if np.ndim(require_probability(**{name: value})):
-            raise TypeError(f"{name} must be one probability, got an array of shape {np.shape(value)}")
+            raise TypeError(
+                f"{name} must be one probability, got an array of shape {np.shape(value)}"
+            )
     return tuple(map(float, named.values()))

@@ -78,7 +78,8 @@ def read_problem(
             some = np.where(cables == 1, up, -np.expm1(cables * np.log1p(-up)))
     useful = topology.transit | np.isin(np.arange(topology.num_nodes), chosen)
     alive = (some > 0) & (node[:, 0] > 0)[topology.edges].all(axis=1)
-    plain = topology.transit | (topology.degrees <= 1)  # others may become so without what is always down
+    # others may become so without what is always down
+    plain = topology.transit | (topology.degrees <= 1)
     keep = useful[topology.edges].all(axis=1) & (alive | plain[topology.edges].all(axis=1))
     found = Problem(
         edges=topology.edges[keep],
@@ -102,9 +103,11 @@ def of_one_kind(problem: Problem) -> Problem:
         down = Fraction(group.chance[1])
         groups.append(replace(group, chance=(1 - down, down)))
     return replace(
-        problem, link=np.column_stack([1 - link, link]), node=np.column_stack([1 - node, node]),
+        problem,
+        link=np.column_stack([1 - link, link]),
+        node=np.column_stack([1 - node, node]),
         groups=tuple(groups),
-    )  # fmt: skip
+    )
 
 
 def _down(up: Any, down: Any) -> Fraction:
@@ -134,8 +137,9 @@ def _read_simple(
 ) -> Problem | None:
     """The problem of a bare networkx graph with one chance for all links and one for all nodes, read quickly.
 
-    None for every other, and for every mistake: the general way reads it, or says what is wrong. A grid of
-    3 x 3 is read in 11 us instead of 1.2 ms, which would be twenty times as long as its exact answer takes.
+    None for every other, and for every mistake: the general way reads it, or says what is wrong. A
+    grid of 3 x 3 is read in 11 us instead of 1.2 ms, which would be twenty times as long as its
+    exact answer takes.
     """
     link, node = _one_chance(link_up, link_down), _one_chance(node_up, node_down)
     if isinstance(graph, Topology) or link is None or node is None:
@@ -156,7 +160,9 @@ def _read_simple(
     if chosen is None:
         return None
     near_by = [*map(len, around), *(ends if index is None else map(index.__getitem__, ends))]
-    edges, links, nodes_up, transit = _arrays(np.fromiter(near_by, np.int64, len(near_by)), n, *link, *node)
+    edges, links, nodes_up, transit = _arrays(
+        np.fromiter(near_by, np.int64, len(near_by)), n, *link, *node
+    )
     if n + 2 * len(edges) < len(near_by):  # there is a loop
         return None
     return Problem(edges=edges, link=links, node=nodes_up, terminals=chosen, transit=transit)
@@ -166,8 +172,8 @@ def _read_simple(
 def _arrays(near_by, n, link_up, link_down, node_up, node_down):  # type: ignore[no-untyped-def]
     """Edges u < v in ascending order, chances of links and nodes, and transit, from lists of neighbours.
 
-    ``near_by`` holds the degrees of the n nodes and then their neighbours. Going through the nodes in order
-    finds the upper ends of every node's links in order.
+    ``near_by`` holds the degrees of the n nodes and then their neighbours. Going through the nodes
+    in order finds the upper ends of every node's links in order.
     """
     place, row, found = np.empty(n, np.int64), n, 0
     for v in range(n):
@@ -228,7 +234,9 @@ def _quick_terminals(
     named = set(terminals)
     if not 0 < len(named) == len(terminals) or not named <= nodes.keys():
         return None
-    return np.array(sorted(named if index is None else map(index.__getitem__, named)), dtype=np.int64)
+    return np.array(
+        sorted(named if index is None else map(index.__getitem__, named)), dtype=np.int64
+    )
 
 
 _NAMES: Final = frozenset((int, str, tuple))  # types of labels
@@ -247,20 +255,28 @@ def require_relays(problem: Problem) -> None:
     mute = mute_terminals(problem)
     if mute:
         raise NotExactError(
-            "terminals must forward or have one link for the frontier DP when there are three or more, "
-            f"got node {mute[0]} with several; evaluate brackets them pair by pair with method='bounds', and "
+            "terminals must forward or have one link for the frontier DP when there are three or "
+            "more, "
+            f"got node {mute[0]} with several; evaluate brackets them pair by pair with "
+            "method='bounds', and "
             "samples with 'monte_carlo'"
         )
 
 
 def _terminals(topology: Topology, terminals: Terminals) -> NDArray[np.int64]:
     """Ascending indices of the nodes that have to be connected."""
-    named = {"all": topology.hosts, "switches": topology.switches, "nodes": np.arange(topology.num_nodes)}
+    named = {
+        "all": topology.hosts,
+        "switches": topology.switches,
+        "nodes": np.arange(topology.num_nodes),
+    }
     if isinstance(terminals, str):
         chosen = named[require_choice(tuple(named), terminals=terminals)]
     else:
         require_instance((tuple, list, range, set, frozenset, np.ndarray), terminals=terminals)
-        chosen = np.array([_index("terminals", topology, label) for label in terminals], dtype=np.int64)
+        chosen = np.array(
+            [_index("terminals", topology, label) for label in terminals], dtype=np.int64
+        )
     if chosen.size == 0 or np.unique(chosen).size < chosen.size:
         raise ValueError(f"terminals must be one or more distinct nodes, got {terminals!r}")
     return np.sort(chosen)
@@ -315,7 +331,9 @@ def _attribute(attributes: Mapping[str, Any]) -> Callable[[str, str], Any]:
     def column(argument: str, name: str) -> Any:
         if name not in attributes:
             known = ", ".join(attributes) or "there is none"
-            raise ValueError(f"{argument} must be a probability or name an attribute ({known}), got {name!r}")
+            raise ValueError(
+                f"{argument} must be a probability or name an attribute ({known}), got {name!r}"
+            )
         return attributes[name]
 
     return column
@@ -327,13 +345,19 @@ def read_chances(parts: Parts, up: Any, down: Any) -> NDArray[Any]:
         values = read_values(parts, f"{parts.name}_up", up, 1)
         return np.column_stack([values, 1 - values])
     if not np.isscalar(up) or up != 1.0:
-        raise ValueError(f"{parts.name}_up must be left at 1.0 where {parts.name}_down is given, got {up!r}")
+        raise ValueError(
+            f"{parts.name}_up must be left at 1.0 where {parts.name}_down is given, got {up!r}"
+        )
     values = read_values(parts, f"{parts.name}_down", down, 0)
     return np.column_stack([1 - values, values])
 
 
 def read_values(
-    parts: Parts, argument: str, given: Any, rest: float, read: Callable[[str, Any], Any] | None = None
+    parts: Parts,
+    argument: str,
+    given: Any,
+    rest: float,
+    read: Callable[[str, Any], Any] | None = None,
 ) -> NDArray[Any]:
     """A number for every part, by default a probability; ``rest`` where a mapping says nothing."""
     read = read or _probabilities
@@ -342,7 +366,9 @@ def read_values(
         for name, value in given.items():
             i = parts.row(argument, name)
             if i in named:
-                raise ValueError(f"{argument} must name every {parts.name} once, got {name!r} a second time")
+                raise ValueError(
+                    f"{argument} must name every {parts.name} once, got {name!r} a second time"
+                )
             if np.ndim(value):
                 raise TypeError(f"{argument} must give one number each, got {value!r}")
             named[i] = read(argument, value)
@@ -351,7 +377,9 @@ def read_values(
     if np.ndim(values) == 0:
         return _listed([values] * parts.length)
     if values.shape != (parts.length,):
-        raise ValueError(f"{argument} must be one number or {parts.length}, got shape {values.shape}")
+        raise ValueError(
+            f"{argument} must be one number or {parts.length}, got shape {values.shape}"
+        )
     if isinstance(given, str) or parts.given is None:
         return np.asarray(values)
     order = [parts.row(argument, ends) for ends in parts.given()]
@@ -364,7 +392,9 @@ def read_values(
 
 def _listed(values: Sequence[Any]) -> NDArray[Any]:
     """Numbers as an array: of fractions where some are."""
-    return _fractions(values) if any(map(_is_fraction, values)) else np.array(values, dtype=np.float64)
+    return (
+        _fractions(values) if any(map(_is_fraction, values)) else np.array(values, dtype=np.float64)
+    )
 
 
 def _probabilities(argument: str, given: Any) -> Any:

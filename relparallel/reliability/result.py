@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     from relparallel.reliability.sensitivity.importance import Importance
 
 Method = Literal[
-    "exact", "closed_form", "bounds", "monte_carlo",
-    "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby",
-]  # fmt: skip
-Estimator = Literal["auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"]
+    "exact",
+    "closed_form",
+    "bounds",
+    "monte_carlo",
+    "crude",
+    "permutation",
+    "splitting",
+    "recursive",
+    "zero_variance",
+    "karp_luby",
+]
+Estimator = Literal[
+    "auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"
+]
 Routing = Literal["any", "updown"]
 _METHODS = get_args(Method)
 _Kind = TypeVar("_Kind")
@@ -41,14 +51,14 @@ class Reliability(Result):
     Parameters
     ----------
     reliability, unreliability : float
-        R and U. Both are sums of positive terms: U of 1e-300 has as many correct digits as R of 0.5.
-        `fractions.Fraction` where the question was asked in fractions; then they add up to 1.
+        R and U. Both are sums of positive terms: U of 1e-300 has as many correct digits as R of
+        0.5. `fractions.Fraction` where the question was asked in fractions; then they add up to 1.
     lower, upper : float
-        Bracket of the *un*reliability: equal to it when the method is exact, a confidence interval when it
-        samples.
+        Bracket of the *un*reliability: equal to it when the method is exact, a confidence interval
+        when it samples.
     method : {"exact", "closed_form", "bounds", "monte_carlo"} or name of an estimator
-        How it was computed. With "bounds" the unreliability is the middle of a bracket that holds for
-        certain.
+        How it was computed. With "bounds" the unreliability is the middle of a bracket that holds
+        for certain.
     routing : {"any", "updown"}
         What counts as connected: any path, or only up-down paths (up, then down).
     width : int
@@ -77,7 +87,9 @@ class Reliability(Result):
     states: int = 0
     samples: int = 0
     reason: str = field(default="", compare=False)
-    _parts: Callable[..., Importance] | None = field(init=False, default=None, repr=False, compare=False)
+    _parts: Callable[..., Importance] | None = field(
+        init=False, default=None, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name in ("reliability", "unreliability", "lower", "upper"):
@@ -114,11 +126,12 @@ class Reliability(Result):
 
         Notes
         -----
-        By one sweep back through the frontier DP for all parts together; or, where a fabric is wider, by the
-        exact sum of its lumped states or closed form, once more for each class of identical parts. It takes
-        seconds, not a few times an evaluation, and has six digits of what is a billionth of the unreliability
-        without the part, none where rounding may be all of it: then it is 0. At most twelve groups of shared
-        risk of several parts are gone through by their states.
+        By one sweep back through the frontier DP for all parts together; or, where a fabric is
+        wider, by the exact sum of its lumped states or closed form, once more for each class of
+        identical parts. It takes seconds, not a few times an evaluation, and has six digits of what
+        is a billionth of the unreliability without the part, none where rounding may be all of it:
+        then it is 0. At most twelve groups of shared risk of several parts are gone through by
+        their states.
 
         Examples
         --------
@@ -137,7 +150,8 @@ class Reliability(Result):
         require_flag(perfect=perfect)
         if self._parts is None:
             raise ValueError(
-                "method must be 'exact' for importance: evaluate(graph, ..., method='exact') with routing "
+                "method must be 'exact' for importance: evaluate(graph, ..., method='exact') with "
+                "routing "
                 "'any' and chances that are floats; or a closed form must apply; "
                 f"got {self.method!r}, {self.routing!r}"
             )
@@ -174,14 +188,27 @@ def explained(found: Reliability, reason: str) -> Reliability:
 
 
 def bracketed(
-    lower: float, upper: float, routing: Routing, reason: str = "", *, width: int = 0, states: int = 0
+    lower: float,
+    upper: float,
+    routing: Routing,
+    reason: str = "",
+    *,
+    width: int = 0,
+    states: int = 0,
 ) -> Reliability:
     """Make a result of certified bounds of the unreliability; its value is their middle."""
     middle = (lower + upper) / 2
     return Reliability(
-        reliability=1 - middle, unreliability=middle, lower=lower, upper=upper,
-        method="bounds", routing=routing, width=width, states=states, reason=reason,
-    )  # fmt: skip
+        reliability=1 - middle,
+        unreliability=middle,
+        lower=lower,
+        upper=upper,
+        method="bounds",
+        routing=routing,
+        width=width,
+        states=states,
+        reason=reason,
+    )
 
 
 def exactly(
@@ -196,7 +223,9 @@ def exactly(
 ) -> Reliability:
     """Make a result without an interval; rounding may have lifted a probability just above 1."""
     up, down = _at_most_one(reliability), _at_most_one(unreliability)
-    return unchecked(Reliability, up, down, down, down, method, routing, width, states, 0, reason, None)
+    return unchecked(
+        Reliability, up, down, down, down, method, routing, width, states, 0, reason, None
+    )
 
 
 def _at_most_one(chance: Any) -> Any:

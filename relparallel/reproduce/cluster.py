@@ -1,8 +1,9 @@
 """Notebooks on a dask cluster: the same bytes as from worker processes on this machine.
 
-The cluster runs a notebook again when the worker that had it dies. A worker needs the runner's files, package
-and versions; it may keep them in a folder of another name. Each notebook gets a process of its own, which can
-be killed without the worker, leaves the worker's environment alone, and ends with it.
+The cluster runs a notebook again when the worker that had it dies. A worker needs the runner's
+files, package and versions; it may keep them in a folder of another name. Each notebook gets a
+process of its own, which can be killed without the worker, leaves the worker's environment alone,
+and ends with it.
 """
 
 from __future__ import annotations
@@ -79,11 +80,14 @@ def _refuse_others(client: Client, address: str, root: str, wanted: Mapping[str,
     answers = client.run(checked_checkout, root, wanted, on_error="return")
     for worker, answer in answers.items():
         wrong = (
-            f"fails: {answer!r}" if isinstance(answer, BaseException) else answer[1] and f"has {answer[1]}"
+            f"fails: {answer!r}"
+            if isinstance(answer, BaseException)
+            else answer[1] and f"has {answer[1]}"
         )
         if wrong:
             raise NotebookError(
-                f"worker {worker} {wrong}; a worker needs the runner's checkout, package and versions"
+                f"worker {worker} {wrong}; a worker needs the runner's checkout, package and "
+                "versions"
             )
 
 
@@ -92,7 +96,8 @@ class _Apart(Executor):
 
     def __init__(self, client: Client, root: str, wanted: Mapping[str, str]) -> None:
         self.client, self.root, self.wanted = client, root, wanted
-        self.inner: Executor = client.get_executor(pure=False)  # pure: equal tasks would be done once
+        # pure: equal tasks would be done once
+        self.inner: Executor = client.get_executor(pure=False)
 
     def submit(self, function: Any, task: Any, /) -> Future[Any]:  # type: ignore[override]
         """Send one task to the cluster; after the cluster's end the task fails at once."""
@@ -111,9 +116,12 @@ class _Apart(Executor):
 def described(root: Path | None) -> dict[str, str]:
     """Return what the bytes of a result depend on: files, package, interpreter and installed versions."""
     modules = sorted(PACKAGE.rglob("*.py"))
-    code = "".join(f"{p.relative_to(PACKAGE).as_posix()} {sha256(p.read_bytes())}\n" for p in modules)
+    code = "".join(
+        f"{p.relative_to(PACKAGE).as_posix()} {sha256(p.read_bytes())}\n" for p in modules
+    )
     found = _installed()
-    lock = root / "requirements.lock" if root else None  # a checkout without one compares no versions
+    # a checkout without one compares no versions
+    lock = root / "requirements.lock" if root else None
     lines = lock.read_text().splitlines() if lock and lock.is_file() else []
     locked = {line.partition("==")[0].lower() for line in lines if "==" in line}
     return {
@@ -139,7 +147,8 @@ def differences(wanted: Mapping[str, str], here: Mapping[str, str]) -> str:
 def checked_checkout(root: str, wanted: Mapping[str, str]) -> tuple[Path | None, str]:
     """Return this machine's checkout with the runner's files, and what differs where there is none.
 
-    The checkout that holds this package is looked at first, then the folder that the runner works in.
+    The checkout that holds this package is looked at first, then the folder that the runner works
+    in.
     """
     candidates = [path for path in (checkout_of_package(), Path(root)) if path and path.is_dir()]
     compared = [(path, differences(wanted, described(path))) for path in candidates]

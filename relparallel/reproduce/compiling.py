@@ -13,7 +13,9 @@ from typing import Any, TextIO
 
 from .pins import PACKAGE
 
-NOTICE = "relparallel: compiling kernels, once (about 15 s); `python -m relparallel warm` does it ahead"
+NOTICE = (
+    "relparallel: compiling kernels, once (about 15 s); `python -m relparallel warm` does it ahead"
+)
 
 
 def announce() -> None:
@@ -71,18 +73,26 @@ def _is_ours(event: Any) -> bool:
 def drop_outdated(package: Path = PACKAGE) -> list[Path]:
     """Remove kept kernels that are older than a module they use, and return them.
 
-    numba compares a kernel with its own file alone, but what it calls elsewhere was compiled into it.
+    numba compares a kernel with its own file alone, but what it calls elsewhere was compiled into
+    it.
     """
     texts = {path: path.read_text("utf-8") for path in package.rglob("*.py")}
     with_kernels = {path: text for path, text in texts.items() if "numba" in text}
-    used = {path: _imported(path, text, package) & set(texts) for path, text in with_kernels.items()}
+    used = {
+        path: _imported(path, text, package) & set(texts) for path, text in with_kernels.items()
+    }
 
     def newest(path: Path) -> float:
         return max([path.stat().st_mtime, *map(newest, used.get(path, ()))])
 
     changed = {path: newest(path) for path in with_kernels}
-    kept = {data: data.parents[1] / f"{data.name.partition('.')[0]}.py" for data in package.rglob("*.nbc")}
-    outdated = [data for data, path in kept.items() if data.stat().st_mtime < changed.get(path, 0.0)]
+    kept = {
+        data: data.parents[1] / f"{data.name.partition('.')[0]}.py"
+        for data in package.rglob("*.nbc")
+    }
+    outdated = [
+        data for data, path in kept.items() if data.stat().st_mtime < changed.get(path, 0.0)
+    ]
     for data in outdated:
         data.unlink()
         data.with_suffix("").with_suffix(".nbi").unlink(
@@ -115,7 +125,9 @@ def warm(stream: TextIO | None = None) -> None:
         with install_recorder("numba:compile") as recorded:
             call()
         made = sum(event.is_start and _is_ours(event) for _, event in recorded.buffer)
-        stream.write(f"{made} kernels compiled ({time.monotonic() - start:.1f} s)\n" if made else "ready\n")
+        stream.write(
+            f"{made} kernels compiled ({time.monotonic() - start:.1f} s)\n" if made else "ready\n"
+        )
 
 
 def examples() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -126,7 +138,11 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     import relparallel as rp
 
     evaluate, rng = rp.reliability.evaluate, np.random.default_rng
-    grid, torus, fabric = nx.grid_2d_graph(4, 4), rp.topology.torus((4, 4, 4)), rp.topology.fat_tree(4)
+    grid, torus, fabric = (
+        nx.grid_2d_graph(4, 4),
+        rp.topology.torus((4, 4, 4)),
+        rp.topology.fat_tree(4),
+    )
     gpt = rp.workload.transformer("gpt3-175b")
     selene = rp.hardware.cluster("a100-80gb-selene", gpus=64)
     nodes = rp.hardware.Cluster(nodes=8)
@@ -142,11 +158,23 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "reliability of a fabric", lambda: evaluate(fabric, "all", 0.99, 0.99)
     yield "importance", lambda: evaluate(grid, "all", 0.9, method="exact").importance()
     yield "bounds", lambda: evaluate(torus, link_up=0.999, method="bounds")
-    yield "sampling", lambda: evaluate(torus, link_up=0.9, method="monte_carlo", samples=4096, rng=rng(0))
-    yield "rare events", lambda: evaluate(torus, link_up=0.999, method="permutation", samples=64, rng=rng(0))
+    yield (
+        "sampling",
+        lambda: evaluate(torus, link_up=0.9, method="monte_carlo", samples=4096, rng=rng(0)),
+    )
+    yield (
+        "rare events",
+        lambda: evaluate(torus, link_up=0.999, method="permutation", samples=64, rng=rng(0)),
+    )
     yield "distances", lambda: rp.metrics.hop_statistics(fabric)
-    yield "resilience", lambda: rp.book.s22.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0))
-    yield "pipeline schedules", lambda: rp.parallel.simulate_schedule("1f1b", stages=4, micro_batches=8)
+    yield (
+        "resilience",
+        lambda: rp.book.s22.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0)),
+    )
+    yield (
+        "pipeline schedules",
+        lambda: rp.parallel.simulate_schedule("1f1b", stages=4, micro_batches=8),
+    )
     yield "step time", lambda: rp.parallel.step_time(gpt, split, selene, global_batch=64)
     yield (
         "simulation",

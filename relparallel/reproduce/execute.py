@@ -1,7 +1,8 @@
 """Executing notebooks in workers.
 
 A `Task` goes to a worker and an `Outcome` comes back, both plain bytes and numbers, so that any
-`concurrent.futures.Executor` can carry them. A worker writes nothing but a temporary folder of its own.
+`concurrent.futures.Executor` can carry them. A worker writes nothing but a temporary folder of its
+own.
 """
 
 import inspect
@@ -71,7 +72,11 @@ def execute(task: Task) -> Outcome:
         with environment(pins(folder)), _stderr_in(folder / "log"):
             failure = _run(task, folder)
         written = (folder / "out.ipynb").read_bytes() if (folder / "out.ipynb").exists() else b""
-        drawn = {p.relative_to(figures).as_posix(): p.read_bytes() for p in figures.rglob("*") if p.is_file()}
+        drawn = {
+            p.relative_to(figures).as_posix(): p.read_bytes()
+            for p in figures.rglob("*")
+            if p.is_file()
+        }
         read = _noted(folder, [Path(task.folder).parent, PACKAGE.parent])
     seconds = time.monotonic() - start
     return Outcome(notebook=written, figures=drawn, read=read, failure=failure, seconds=seconds)
@@ -95,13 +100,15 @@ def _noted(folder: Path, tops: list[Path]) -> tuple[str, ...]:
 
 def _run(task: Task, folder: Path) -> Failure | None:
     """Run the notebook in ``folder``; exceptions decide, for a killed cell is saved as completed."""
-    with _absent("rfc3987_syntax"):  # jsonschema's grammar of addresses takes longer than all other imports
+    # jsonschema's grammar of addresses takes longer than all other imports
+    with _absent("rfc3987_syntax"):
         import papermill
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     _teach_papermill_literals()
-    given = str(folder).replace("{", "{{").replace("}", "}}")  # papermill fills in what stands in braces
+    # papermill fills in what stands in braces
+    given = str(folder).replace("{", "{{").replace("}", "}}")
     try:
         with _at_most(task.timeout) as late:
             papermill.execute_notebook(
@@ -117,15 +124,24 @@ def _run(task: Task, folder: Path) -> Failure | None:
                 config=_transport(folder),
             )
     except PapermillExecutionError as error:
-        return Failure(error=f"{error.ename}: {error.evalue}", count=error.exec_count, source=error.source)
+        return Failure(
+            error=f"{error.ename}: {error.evalue}", count=error.exec_count, source=error.source
+        )
     except DeadKernelError:
-        reason = f"the notebook took longer than {task.timeout:g} s" if late.is_set() else "the kernel died"
+        reason = (
+            f"the notebook took longer than {task.timeout:g} s"
+            if late.is_set()
+            else "the kernel died"
+        )
         return _unanswered(folder / "out.ipynb", reason)
     except CellTimeoutError:
-        return _unanswered(folder / "out.ipynb", f"the cell took longer than {task.cell_timeout:g} s")
+        return _unanswered(
+            folder / "out.ipynb", f"the cell took longer than {task.cell_timeout:g} s"
+        )
     except Exception as error:  # whatever befalls one notebook, the others still run
         said = [line.strip() for line in (folder / "log").read_text(errors="replace").split("\n")]
-        last = next((f" - {line}" for line in reversed(said) if line), "")  # before a kernel failed to start
+        # before a kernel failed to start
+        last = next((f" - {line}" for line in reversed(said) if line), "")
         return Failure(error=f"{type(error).__name__}: {error}{last}")
     return None
 
@@ -147,7 +163,9 @@ def _unanswered(path: Path, reason: str) -> Failure:
     """Blame the last cell that was started: the saved state of its execution tells nothing."""
     cells = json.loads(path.read_bytes())["cells"] if path.exists() else []
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    started = [i for i, cell in enumerate(code) if cell["metadata"].get("papermill", {}).get("start_time")]
+    started = [
+        i for i, cell in enumerate(code) if cell["metadata"].get("papermill", {}).get("start_time")
+    ]
     if not started:
         return Failure(error=reason)
     return Failure(error=reason, count=started[-1] + 1, source="".join(code[started[-1]]["source"]))

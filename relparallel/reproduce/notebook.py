@@ -63,14 +63,18 @@ def read(path: Path) -> Notebook:
 def normal_form(content: dict[str, Any]) -> bytes:
     """Return the one way in which a notebook is written: nothing in it depends on when or where it ran.
 
-    Timings and other traces of the run are dropped, the kernel's description and the id of the cell of
-    injected parameters are constant, neighbouring pieces of one output stream are joined, keys are sorted.
+    Timings and other traces of the run are dropped, the kernel's description and the id of the cell
+    of injected parameters are constant, neighbouring pieces of one output stream are joined, keys
+    are sorted.
     """
     metadata = _without(content.get("metadata", {}), _VOLATILE_NOTEBOOK)
     metadata |= {"kernelspec": KERNELSPEC, "language_info": LANGUAGE}
     cells = [_normal_cell(cell) for cell in content["cells"]]
     text = json.dumps(
-        content | {"metadata": metadata, "cells": cells}, indent=1, sort_keys=True, ensure_ascii=False
+        content | {"metadata": metadata, "cells": cells},
+        indent=1,
+        sort_keys=True,
+        ensure_ascii=False,
     )
     return text.encode() + b"\n"
 
@@ -98,7 +102,9 @@ def tags(cell: dict[str, Any]) -> list[str]:
 
 def parameters_source(content: dict[str, Any]) -> str:
     """Return the source of the cell tagged ``parameters``; empty when there is none."""
-    return next((joined(c["source"]) for c in _code_cells(content) if PARAMETERS_TAG in tags(c)), "")
+    return next(
+        (joined(c["source"]) for c in _code_cells(content) if PARAMETERS_TAG in tags(c)), ""
+    )
 
 
 def moved_beside_figures(content: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +126,10 @@ def _normal_cell(cell: dict[str, Any]) -> dict[str, Any]:
     metadata = _without(cell.get("metadata", {}), _VOLATILE_CELL)
     if not metadata.get("tags", True):
         del metadata["tags"]
-    normal = cell | {"metadata": metadata, "source": joined(cell["source"]).splitlines(keepends=True)}
+    normal = cell | {
+        "metadata": metadata,
+        "source": joined(cell["source"]).splitlines(keepends=True),
+    }
     if INJECTED_TAG in tags(cell):
         normal["id"] = INJECTED_TAG
     if cell["cell_type"] == "code":
@@ -136,7 +145,9 @@ def _joined_streams(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
             found.extend(group)
         else:
             text = "".join(joined(piece["text"]) for piece in group)
-            found.append({"name": name, "output_type": "stream", "text": text.splitlines(keepends=True)})
+            found.append(
+                {"name": name, "output_type": "stream", "text": text.splitlines(keepends=True)}
+            )
     return found
 
 

@@ -1,7 +1,8 @@
 r"""A skeleton of the paper: its sections are the notebooks, with their answers, figures, tables and sources.
 
-``figures/paper.tex`` and ``figures/tables/*.tex`` are written from the notebooks as they are stored and from
-``data/literature.csv``, so nothing is computed here. Only the standard library is imported.
+``figures/paper.tex`` and ``figures/tables/*.tex`` are written from the notebooks as they are stored
+and from ``data/literature.csv``, so nothing is computed here. Only the standard library is
+imported.
 """
 
 import csv
@@ -16,9 +17,11 @@ from .page import PARTS
 from .record import Project, replace_file
 
 SECTIONS: Final = {
-    1: "Network reliability", 2: "Data-centre networks", 3: "Training clusters",
+    1: "Network reliability",
+    2: "Data-centre networks",
+    3: "Training clusters",
     4: "Reliability of parallel training",
-}  # fmt: skip
+}
 """Notebooks 11 to 20 belong to the first, 21 to 30 to the second, and so on."""
 TABLE: Final = "table:"  # tag of a cell whose table the paper shows, before the name of the table
 
@@ -33,8 +36,10 @@ def paper(
     by_number = {one.name[:2]: one for one in notebooks}
     tables = {
         name: latex_table(_shown(cell))
-        for one in notebooks for cell in one.content["cells"] for name in _chosen(one, cell)
-    }  # fmt: skip
+        for one in notebooks
+        for cell in one.content["cells"]
+        for name in _chosen(one, cell)
+    }
     skeleton = _paper(by_number, sources, {*tables, *saved})
     return {f"tables/{name}.tex": text for name, text in tables.items()} | {"paper.tex": skeleton}
 
@@ -54,12 +59,18 @@ def write_paper(project: Project, notebooks: Sequence[Notebook]) -> None:
 
 def _chosen(notebook: Notebook, cell: dict[str, Any]) -> list[str]:
     """Names of the tables of the paper that a cell shows, by its tags."""
-    return [f"{notebook.name[:2]}-{tag.removeprefix(TABLE)}" for tag in tags(cell) if tag.startswith(TABLE)]
+    return [
+        f"{notebook.name[:2]}-{tag.removeprefix(TABLE)}"
+        for tag in tags(cell)
+        if tag.startswith(TABLE)
+    ]
 
 
 def _shown(cell: Mapping[str, Any]) -> str:
     """HTML of the last table that a cell shows."""
-    return joined([o["data"]["text/html"] for o in cell["outputs"] if "text/html" in o.get("data", {})][-1])
+    return joined(
+        [o["data"]["text/html"] for o in cell["outputs"] if "text/html" in o.get("data", {})][-1]
+    )
 
 
 def _paper(
@@ -74,7 +85,10 @@ def _paper(
     title, abstract = "Paper", ""
     if first := notebooks.get("00"):
         title, abstract = _head(first)
-        parts += ["\n\\appendix\n\\section{Computed and published numbers}", *_exhibits(first, tables)]
+        parts += [
+            "\n\\appendix\n\\section{Computed and published numbers}",
+            *_exhibits(first, tables),
+        ]
     frame = (PARTS / "paper.tex").read_text("utf-8")
     filled = {"TITLE": title, "ABSTRACT": abstract, "BODY": "\n".join(parts)}
     return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], frame)
@@ -130,5 +144,7 @@ def caption(cells: Sequence[Mapping[str, Any]], place: int) -> str:
 
 def _plain(text: str) -> str:
     """At most two sentences of a text, without headings and links."""
-    bare = re.sub(r"^#+ |\*\*(.*?)\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or m[2] or "", text, flags=re.M)
+    bare = re.sub(
+        r"^#+ |\*\*(.*?)\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or m[2] or "", text, flags=re.M
+    )
     return " ".join(re.split(r"(?<=[.。])\s+", bare.replace("\n", " ").strip())[:2])

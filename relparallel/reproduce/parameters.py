@@ -1,7 +1,7 @@
 """The parameters of a notebook: what its ``parameters`` cell declares, and values given in their place.
 
-papermill passes a misspelled or ill-typed parameter on without a word; here it is refused before anything
-runs. Only the standard library is imported.
+papermill passes a misspelled or ill-typed parameter on without a word; here it is refused before
+anything runs. Only the standard library is imported.
 """
 
 import ast
@@ -20,7 +20,8 @@ def declared(notebook: Notebook) -> dict[str, Any]:
         return dict(_assignment(statement) for statement in statements)
     except (SyntaxError, ValueError) as error:
         raise NotebookError(
-            f"the parameters cell of {notebook.name} must hold only lines such as mttr_hours = 24.0: {error}"
+            f"the parameters cell of {notebook.name} must hold only lines such as mttr_hours = "
+            f"24.0: {error}"
         ) from None
 
 
@@ -31,7 +32,9 @@ def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
         if name not in defaults:
             close = difflib.get_close_matches(name, defaults, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
-            raise NotebookError(f"{notebook.name} has no parameter {name}{hint}; {_listing(defaults)}")
+            raise NotebookError(
+                f"{notebook.name} has no parameter {name}{hint}; {_listing(defaults)}"
+            )
     values = {}
     for name, text in given.items():
         try:

@@ -1,7 +1,8 @@
 """The environment of a kernel, such that every machine and every user gets the same bits.
 
-Numerical libraries choose their code by the processor they meet, and the last digits of their results with
-it; here they are held to what every processor of the family has, to one thread, and to no user's settings.
+Numerical libraries choose their code by the processor they meet, and the last digits of their
+results with it; here they are held to what every processor of the family has, to one thread, and to
+no user's settings.
 """
 
 import os
@@ -20,7 +21,9 @@ def pins(folder: Path) -> dict[str, str | None]:
     private = {name: str(folder / name.lower()) for name in _PRIVATE}
     figures = {FIGURES_VARIABLE: str(folder / "figures")}
     spec = find_spec("matplotlib")
-    own = {"MATPLOTLIBRC": str(Path(spec.origin).parent / "mpl-data")} if spec and spec.origin else {}
+    own = (
+        {"MATPLOTLIBRC": str(Path(spec.origin).parent / "mpl-data")} if spec and spec.origin else {}
+    )
     return _CONSTANT | private | figures | own | _generic_processor()  # no settings of a user
 
 
@@ -41,7 +44,8 @@ _CONSTANT: dict[str, str | None] = {
     "TZ": "UTC",
 }
 _BLAS_CORES = {"x86_64": "Prescott", "amd64": "Prescott", "aarch64": "ARMV8", "arm64": "ARMV8"}
-_LIBM_FEATURES = "-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"  # names before and after glibc 2.33
+# names before and after glibc 2.33
+_LIBM_FEATURES = "-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"
 
 
 def _generic_processor() -> dict[str, str | None]:

@@ -1,7 +1,7 @@
 """A process of its own for every notebook, and the end of every process that a run started.
 
-A run may be killed at any moment, and so may the process of a notebook or a kernel; none of the others may
-stay behind. What a process answers goes through a file: half an answer is none.
+A run may be killed at any moment, and so may the process of a notebook or a kernel; none of the
+others may stay behind. What a process answers goes through a file: half an answer is none.
 """
 
 import logging

@@ -8,11 +8,16 @@ from typing import Any, Self, TextIO
 class Progress:
     """A row with a clock for every notebook that runs or has run; without a terminal, a line at its end.
 
-    Given are the seconds that each notebook took the last time, how many need no run, how many run at once.
+    Given are the seconds that each notebook took the last time, how many need no run, how many run
+    at once.
     """
 
     def __init__(
-        self, stream: TextIO, expected: Mapping[str, float | None], current: int = 0, workers: int = 1
+        self,
+        stream: TextIO,
+        expected: Mapping[str, float | None],
+        current: int = 0,
+        workers: int = 1,
     ) -> None:
         from rich import console, progress, table
 
@@ -20,7 +25,9 @@ class Progress:
         known = [seconds for seconds in expected.values() if seconds]
         minutes = max([sum(known) / workers, *known], default=0.0) / 60
         self.length = (
-            f", about {minutes:.0f} min" if minutes >= 1 else ", about a minute or less" * bool(known)
+            f", about {minutes:.0f} min"
+            if minutes >= 1
+            else ", about a minute or less" * bool(known)
         )
         self.since: dict[str, float] = {}
         self.over: dict[str, str] = {}
@@ -29,7 +36,9 @@ class Progress:
             progress.TextColumn("{task.description}", markup=False),
             progress.TimeElapsedColumn(),
             progress.TextColumn(
-                "{task.fields[note]}", markup=False, table_column=table.Column(ratio=1, no_wrap=True)
+                "{task.fields[note]}",
+                markup=False,
+                table_column=table.Column(ratio=1, no_wrap=True),
             ),
         )  # a note that is too long is cut, and not the clocks
         options: dict[str, Any] = {
@@ -40,9 +49,14 @@ class Progress:
         }
         self.rows = progress.Progress(*columns, console=console.Console(file=stream), **options)
         self.sum = self.rows.add_task("notebooks", total=self.total, note=self._counts())
-        notes = {name: f"of about {seconds:.0f} s" if seconds else "" for name, seconds in expected.items()}
+        notes = {
+            name: f"of about {seconds:.0f} s" if seconds else ""
+            for name, seconds in expected.items()
+        }
         hidden: dict[str, Any] = {"start": False, "visible": False, "total": 1}
-        self.row = {name: self.rows.add_task(name, note=note, **hidden) for name, note in notes.items()}
+        self.row = {
+            name: self.rows.add_task(name, note=note, **hidden) for name, note in notes.items()
+        }
 
     def __enter__(self) -> Self:
         self.rows.start()

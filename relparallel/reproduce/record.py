@@ -1,9 +1,10 @@
 """Where results go, and what a run leaves with them so that the next one does only what is needed.
 
-The record of a run lies in the metadata of its notebook, where every clone has it: which modules and data the
-kernel read, the digests of those, of the code and of the results. The ignored folder ``.relparallel/`` of the
-checkout holds what is this machine's alone: which records were made here and how long that took, the lock
-that keeps a second runner out, files being written, and notebooks that failed. Standard library only.
+The record of a run lies in the metadata of its notebook, where every clone has it: which modules
+and data the kernel read, the digests of those, of the code and of the results. The ignored folder
+``.relparallel/`` of the checkout holds what is this machine's alone: which records were made here
+and how long that took, the lock that keeps a second runner out, files being written, and notebooks
+that failed. Standard library only.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 _SOURCES = ("relparallel/**/*.py", "relparallel/**/*.pyi", "data/**/*", "requirements.lock")
 _ALWAYS = ("requirements.lock", "relparallel/reproduce/pins.py")  # what every result depends on
 _UNTRACKED = ".pdf"  # left beside each SVG for the paper, only where the run was
-_USED, _RUNNER = ("relparallel/", "data/"), "relparallel/reproduce"  # what a notebook reads, and what runs it
+# what a notebook reads, and what runs it
+_USED, _RUNNER = ("relparallel/", "data/"), "relparallel/reproduce"
 _VERSION = 1  # of the record
 
 
@@ -97,7 +99,8 @@ class Project:
     """A checkout: where its notebooks, figures, sources and records lie."""
 
     root: Path
-    sources: Mapping[str, str] = field(default_factory=dict)  # digests by path, as a run has found them
+    # digests by path, as a run has found them
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notebooks(self) -> Path:
@@ -127,7 +130,10 @@ class Project:
     def hashed(self, patterns: Iterable[str] = _SOURCES) -> dict[str, str]:
         """Return the digests of the files that results depend on, by their paths from the top."""
         files = {path for pattern in patterns for path in self.root.glob(pattern) if path.is_file()}
-        return {path.relative_to(self.root).as_posix(): sha256(path.read_bytes()) for path in sorted(files)}
+        return {
+            path.relative_to(self.root).as_posix(): sha256(path.read_bytes())
+            for path in sorted(files)
+        }
 
     def sources_digest(self) -> str:
         """Return the digest of package, data and tested versions together."""
@@ -142,7 +148,8 @@ class Project:
             return None
         with table.open(newline="", encoding="utf-8") as file:
             return next(
-                (float(row["seconds"]) for row in csv.DictReader(file) if row["notebook"] == name), None
+                (float(row["seconds"]) for row in csv.DictReader(file) if row["notebook"] == name),
+                None,
             )
 
     def reason(self, notebook: Notebook, elsewhere: bool = False) -> str:
@@ -170,8 +177,8 @@ class Project:
     def store(self, notebook: Notebook, outcome: Outcome) -> None:
         """Put figures and notebook in their places, each in one step.
 
-        A kill on the way leaves results that do not match the record, so that the next run begins again. A
-        result that a later edit has overtaken is refused.
+        A kill on the way leaves results that do not match the record, so that the next run begins
+        again. A result that a later edit has overtaken is refused.
         """
         if not notebook.path.exists() or notebook.path.read_bytes() != notebook.raw:
             raise NotebookError(
@@ -204,7 +211,11 @@ class Project:
         )
         content["metadata"][RECORD] = asdict(record)
         replace_file(notebook.path, normal_form(content), self.staging)
-        local = {"record": record.digest(), "seconds": round(outcome.seconds, 1), "untracked": untracked}
+        local = {
+            "record": record.digest(),
+            "seconds": round(outcome.seconds, 1),
+            "untracked": untracked,
+        }
         replace_file(self._local_path(notebook.name), json.dumps(local).encode(), self.staging)
         (self.failed / notebook.path.name).unlink(missing_ok=True)
 
@@ -216,7 +227,9 @@ class Project:
 
     def _drawn_by_others(self, notebook: Notebook) -> dict[str, str]:
         """Return which other notebook of this checkout is recorded to draw a figure, by the figure's name."""
-        others = [read(path) for path in sorted(self.notebooks.glob("*.ipynb")) if path != notebook.path]
+        others = [
+            read(path) for path in sorted(self.notebooks.glob("*.ipynb")) if path != notebook.path
+        ]
         records = [(other.name, Record.of(other)) for other in others]
         return {figure: name for name, record in records if record for figure in record.figures}
 
@@ -298,7 +311,8 @@ def _take(descriptor: int) -> bool:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # a byte behind the text, which stays readable
+            # a byte behind the text, which stays readable
+            os.lseek(descriptor, 1 << 30, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
@@ -347,6 +361,8 @@ def opened(project: Project, output_dir: Path | None) -> Iterator[Project | Else
         with project.locked():
             yield replace(project, sources=project.hashed())
     elif output_dir.resolve() in (project.root, project.notebooks, project.figures):
-        raise NotebookError(f"output_dir must lie apart from the repository's own results, got {output_dir}")
+        raise NotebookError(
+            f"output_dir must lie apart from the repository's own results, got {output_dir}"
+        )
     else:
         yield Elsewhere(folder=output_dir)

@@ -72,18 +72,19 @@ def run_figures(
 ) -> Report:
     """Execute every notebook that is not current, by number, name or path, and regenerate its figures.
 
-    Default are all notebooks of the checkout ``root`` that holds this package, else of the current folder;
-    as many ``jobs`` as there are processors, at most 8, or threads of the cluster. ``force`` runs also what
-    is current, ``stale`` only what the record in the notebook does not show to be current, wherever it was
-    run; ``dry_run`` runs nothing and tells what would run, and why. ``parameters``, written as on the
-    command line, and ``quick`` need an ``output_dir``. Longest times are in seconds, for a cell and for a
-    notebook. ``pool`` gives, for a number of workers, a context manager of the executor; ``executor`` is the
-    address of a dask scheduler; else processes here execute.
+    Default are all notebooks of the checkout ``root`` that holds this package, else of the current
+    folder; as many ``jobs`` as there are processors, at most 8, or threads of the cluster.
+    ``force`` runs also what is current, ``stale`` only what the record in the notebook does not
+    show to be current, wherever it was run; ``dry_run`` runs nothing and tells what would run, and
+    why. ``parameters``, written as on the command line, and ``quick`` need an ``output_dir``.
+    Longest times are in seconds, for a cell and for a notebook. ``pool`` gives, for a number of
+    workers, a context manager of the executor; ``executor`` is the address of a dask scheduler;
+    else processes here execute.
 
-    A notebook is current when it was run here, its code, the modules and data that its kernel read and the
-    tested versions are those of that run, and notebook and figures are as that run left them. A result takes
-    its place in one step per file; results that an edit has overtaken are dropped; a failed notebook stops
-    no other.
+    A notebook is current when it was run here, its code, the modules and data that its kernel read
+    and the tested versions are those of that run, and notebook and figures are as that run left
+    them. A result takes its place in one step per file; results that an edit has overtaken are
+    dropped; a failed notebook stops no other.
     """
     start, stream = time.monotonic(), sys.stdout if stream is None else stream
     given = dict(parameters or {}) | ({"quick": "True"} if quick else {})
@@ -94,7 +95,10 @@ def run_figures(
     notebooks = _selected(project, names)
     values = {notebook.name: checked(notebook, given) for notebook in notebooks}
     with opened(project, output_dir) as store:
-        reasons = {n.name: "it is to run in any case" if force else store.reason(n, stale) for n in notebooks}
+        reasons = {
+            n.name: "it is to run in any case" if force else store.reason(n, stale)
+            for n in notebooks
+        }
         chosen = [n for n in notebooks if reasons[n.name]]
         report = Report(current=tuple(n.name for n in notebooks if not reasons[n.name]))
         if dry_run:
@@ -108,12 +112,20 @@ def run_figures(
             longest_first = sorted(chosen, key=lambda n: -(store.expected(n.name) or float("inf")))
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
             tasks = [
-                Task(name=n.name, raw=n.raw, folder=str(n.path.parent), parameters=values[n.name], **limits)
+                Task(
+                    name=n.name,
+                    raw=n.raw,
+                    folder=str(n.path.parent),
+                    parameters=values[n.name],
+                    **limits,
+                )
                 for n in longest_first
             ]
             with _workers(executor, pool, project) as (found, most):
                 workers = min(jobs or most, len(tasks))
-                _run(partial(outcomes, tasks, workers, found), chosen, workers, store, report, stream)
+                _run(
+                    partial(outcomes, tasks, workers, found), chosen, workers, store, report, stream
+                )
         if output_dir is None and not dry_run:
             write_paper(project, _selected(project, ()))
     stream.write(report.summary(time.monotonic() - start))
@@ -121,7 +133,11 @@ def run_figures(
 
 
 def _check_arguments(
-    jobs: int | None, given: Mapping[str, str], output_dir: Path | None, cell_timeout: float, timeout: float
+    jobs: int | None,
+    given: Mapping[str, str],
+    output_dir: Path | None,
+    cell_timeout: float,
+    timeout: float,
 ) -> None:
     """Refuse arguments that cannot be meant, before anything is read."""
     if jobs is not None and (type(jobs) is not int or jobs < 1):
@@ -131,13 +147,16 @@ def _check_arguments(
             raise NotebookError(f"{name} must be a number > 0, got {seconds!r}")
     if given and output_dir is None:
         raise NotebookError(
-            "-p and --quick need --output-dir: the repository's notebooks and figures are those of the "
+            "-p and --quick need --output-dir: the repository's notebooks and figures are those of "
+            "the "
             f"default parameters and are never replaced by others, got {', '.join(given)}"
         )
 
 
 @contextmanager
-def _workers(executor: str | None, pool: Pool | None, project: Project) -> Iterator[tuple[Pool | None, int]]:
+def _workers(
+    executor: str | None, pool: Pool | None, project: Project
+) -> Iterator[tuple[Pool | None, int]]:
     """Give the pool that executes and how many notebooks it takes at a time."""
     if executor is None:
         yield pool, min(os.cpu_count() or 1, _MOST_WORKERS)
@@ -152,16 +171,22 @@ def _selected(project: Project, names: Sequence[str]) -> list[Notebook]:
     """Return the notebooks of the given numbers, names or paths, in the order of the collection."""
     paths = sorted(p for p in project.notebooks.glob("*.ipynb") if not p.stem.endswith(".failed"))
     if not paths:
-        raise NotebookError(f"there are no notebooks in {project.notebooks}; name the checkout with --root")
+        raise NotebookError(
+            f"there are no notebooks in {project.notebooks}; name the checkout with --root"
+        )
     chosen = {path for name in names for path in _named(name, paths)}
     return [read(path) for path in paths if path in chosen or not names]
 
 
 def _named(name: str, paths: list[Path]) -> list[Path]:
-    found = [p for p in paths if name in (p.stem, p.stem.partition("_")[0]) or Path(name).resolve() == p]
+    found = [
+        p for p in paths if name in (p.stem, p.stem.partition("_")[0]) or Path(name).resolve() == p
+    ]
     if not found:
         known = ", ".join(path.stem for path in paths)
-        raise NotebookError(f"there is no notebook {name!r}; give a number, a name or a path of: {known}")
+        raise NotebookError(
+            f"there is no notebook {name!r}; give a number, a name or a path of: {known}"
+        )
     return found
 
 
@@ -203,6 +228,8 @@ def _described(failure: Failure, kept: Path | None) -> str:
     """Return a failure as lines: the error and its cell, the cell's source, where the notebook is kept."""
     where = f"failed in code cell {failure.count}: " if failure.count else "failed: "
     lines = failure.source.splitlines()
-    shown = [f"    | {line}" for line in lines[:_MOST_LINES]] + ["    | ..."] * (len(lines) > _MOST_LINES)
+    shown = [f"    | {line}" for line in lines[:_MOST_LINES]] + ["    | ..."] * (
+        len(lines) > _MOST_LINES
+    )
     kept_at = [f"    kept for inspection: {os.path.relpath(kept)}"] if kept else []
     return "\n".join([where + failure.error, *shown, *kept_at])

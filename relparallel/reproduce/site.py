@@ -1,8 +1,8 @@
 """Static pages of the collection: notebooks, claims beside published numbers, and the public names.
 
-Formulas are MathML, pictures and style are inside each page, and the search runs over an index in one script.
-The what-if page asks for no other file; its script evaluates the formulas of `training.relative_goodput`, and
-a test holds the two equal. Building twice gives the same bytes.
+Formulas are MathML, pictures and style are inside each page, and the search runs over an index in
+one script. The what-if page asks for no other file; its script evaluates the formulas of
+`training.relative_goodput`, and a test holds the two equal. Building twice gives the same bytes.
 """
 
 import html
@@ -29,8 +29,17 @@ _MATH: Final = re.compile(
     r"```.*?```|`[^`\n]*`|\$\$(?P<block>.+?)\$\$|(?<![\\\w])\$(?P<line>[^$\n]+?)\$", re.S
 )
 _COLUMNS: Final = (
-    "id", "system", "quantity", "value", "computed", "unit", "tolerance", "origin", "status", "source",
-)  # fmt: skip
+    "id",
+    "system",
+    "quantity",
+    "value",
+    "computed",
+    "unit",
+    "tolerance",
+    "origin",
+    "status",
+    "source",
+)
 
 
 Grid = tuple[tuple[str, str, tuple[int, ...]], ...]
@@ -56,12 +65,17 @@ def build_site(folder: str | PathLike[str], root: Path | None) -> list[Path]:
     if target.exists() and not (target / "search.js").exists() and any(target.iterdir()):
         raise ValueError(f"folder must be empty or hold an earlier site, got {str(target)!r}")
     known = {row for topic in topics() for row in facts(topic)}
-    notebooks = [notebook_page(path, known) for path in sorted((root / "notebooks").glob("*.ipynb"))]
+    notebooks = [
+        notebook_page(path, known) for path in sorted((root / "notebooks").glob("*.ipynb"))
+    ]
     pages = [
         front_page(root / "README.md", "index", notebooks),
         front_page(root / "README.zh.md", "index.zh", notebooks),
-        *notebooks, claims_page(), names_page(), whatif_page(),
-    ]  # fmt: skip
+        *notebooks,
+        claims_page(),
+        names_page(),
+        whatif_page(),
+    ]
     frame = (PARTS / "page.html").read_text(encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -69,9 +83,13 @@ def build_site(folder: str | PathLike[str], root: Path | None) -> list[Path]:
     left = shutil.ignore_patterns("*.pdf", "*.tex", "tables")
     shutil.copytree(root / "figures", target / "figures", ignore=left)
     index = [
-        [page.title, text, f"{page.name}.html#{anchor}"] for page in pages for text, anchor in page.entries
+        [page.title, text, f"{page.name}.html#{anchor}"]
+        for page in pages
+        for text, anchor in page.entries
     ]
-    (target / "index.js").write_text(f"const INDEX = {json.dumps(index, ensure_ascii=False)};\n", "utf-8")
+    (target / "index.js").write_text(
+        f"const INDEX = {json.dumps(index, ensure_ascii=False)};\n", "utf-8"
+    )
     written = []
     for page in pages:
         path = target / f"{page.name}.html"
@@ -92,7 +110,8 @@ def _framed(frame: str, page: Page, notebooks: Sequence[Page]) -> str:
         for one in notebooks
     )
     inside = "".join(
-        f'<li><a href="#{anchor}">{html.escape(text)}</a></li>' for text, anchor in page.entries[:40]
+        f'<li><a href="#{anchor}">{html.escape(text)}</a></li>'
+        for text, anchor in page.entries[:40]
     )
     steps = "".join(
         f'<a class="{way}" href="{one.name}.html">{arrow} {html.escape(_short(one))}</a>'
@@ -100,12 +119,16 @@ def _framed(frame: str, page: Page, notebooks: Sequence[Page]) -> str:
         if one is not None
     )
     filled = {
-        "TITLE": html.escape(page.title), "BODY": page.body, "NOTEBOOKS": links, "STEPS": steps,
+        "TITLE": html.escape(page.title),
+        "BODY": page.body,
+        "NOTEBOOKS": links,
+        "STEPS": steps,
         "INSIDE": f"<h2>On this page</h2><ul>{inside}</ul>" if inside else "",
         "LANGUAGE": "zh" if page.name == "index.zh" else "en",
         "STYLE": (PARTS / "style.css").read_text(encoding="utf-8"),
-        "SEARCH": "" if page.alone else _SEARCH, "SCRIPTS": "" if page.alone else _SCRIPTS,
-    }  # fmt: skip
+        "SEARCH": "" if page.alone else _SEARCH,
+        "SCRIPTS": "" if page.alone else _SCRIPTS,
+    }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], frame)
 
 
@@ -120,7 +143,10 @@ def _formulas(text: str) -> str:
 
     def shown(found: re.Match[str]) -> str:
         if found["block"]:
-            return f"\n\n<div class=formula>{convert(found['block'].strip(), display='block')}</div>\n\n"
+            return (
+                "\n\n<div "
+                f"class=formula>{convert(found['block'].strip(), display='block')}</div>\n\n"
+            )
         return convert(found["line"]) if found["line"] else found[0]
 
     return _MATH.sub(shown, text)
@@ -152,14 +178,20 @@ def notebook_page(path: Path, known: set[str]) -> Page:
         for output in cell.get("outputs", ()):
             picture = "image/png" in output.get("data", {})
             shown += picture
-            parts.append(_output(output, f"{number}.{shown}", caption(cells, place) if picture else ""))
+            parts.append(
+                _output(output, f"{number}.{shown}", caption(cells, place) if picture else "")
+            )
     return Page(name=path.stem, title=title, body="\n".join(parts), entries=tuple(entries))
 
 
 def _highlighted(code: str) -> str:
     from pygments import formatters, highlight, lexers
 
-    return str(highlight(code, lexers.get_lexer_by_name("python"), formatters.get_formatter_by_name("html")))
+    return str(
+        highlight(
+            code, lexers.get_lexer_by_name("python"), formatters.get_formatter_by_name("html")
+        )
+    )
 
 
 def _output(output: Mapping[str, Any], number: str, said: str) -> str:
@@ -174,7 +206,10 @@ def _output(output: Mapping[str, Any], number: str, said: str) -> str:
             f"<figcaption>{caption}</figcaption></figure>"
         )
     if "text/html" in data:
-        return f"<div class=table>{re.sub(r'<style.*?</style>', '', data['text/html'], flags=re.S)}</div>"
+        return (
+            "<div "
+            f"class=table>{re.sub(r'<style.*?</style>', '', data['text/html'], flags=re.S)}</div>"
+        )
     text = data.get("text/plain") or "".join(output.get("text", ()))
     return f"<pre class=output>{html.escape(text)}</pre>" if text.strip() else ""
 
@@ -194,7 +229,9 @@ def _anchored(rendered: str) -> tuple[str, list[tuple[str, str]]]:
 
 def _linked(rendered: str, known: set[str]) -> str:
     """Links to pages of this site; ids of published rows lead to their claims."""
-    rendered = re.sub(r'(href|src)="(?:\.\./)?(?:notebooks/)?([\w-]+)\.ipynb', r'\1="\2.html', rendered)
+    rendered = re.sub(
+        r'(href|src)="(?:\.\./)?(?:notebooks/)?([\w-]+)\.ipynb', r'\1="\2.html', rendered
+    )
     rendered = re.sub(r'(href|src)="\.\./figures/', r'\1="figures/', rendered)
 
     def linked(match: re.Match[str]) -> str:
@@ -217,7 +254,9 @@ def front_page(readme: Path, name: str, notebooks: Sequence[Page]) -> Page:
     rendered, entries = _anchored(_markdown(readme.read_text(encoding="utf-8")))
     rendered = re.sub(r'href="README\.zh\.md"', 'href="index.zh.html"', rendered)
     rendered = re.sub(r'href="README\.md"', 'href="index.html"', rendered)
-    return Page(name=name, title="relparallel", body=_linked(rendered, set()), entries=tuple(entries))
+    return Page(
+        name=name, title="relparallel", body=_linked(rendered, set()), entries=tuple(entries)
+    )
 
 
 def claims_page() -> Page:
@@ -228,25 +267,40 @@ def claims_page() -> Page:
     rows, entries = [], []
     for row in ledger().to_dict("records"):
         fact = known.get(row["id"])
-        quantity, unit, source = (fact.quantity, fact.unit, fact.source) if fact else ("theorem", "", "")
+        quantity, unit, source = (
+            (fact.quantity, fact.unit, fact.source) if fact else ("theorem", "", "")
+        )
         state = f"{row['status']}{': ' + row['reason'] if row['reason'] else ''}"
         cells = (
-            row["id"], row["system"], quantity, row["value"], row["computed"], unit, row["tolerance"],
-            row["origin"], state, source,
-        )  # fmt: skip
+            row["id"],
+            row["system"],
+            quantity,
+            row["value"],
+            row["computed"],
+            unit,
+            row["tolerance"],
+            row["origin"],
+            state,
+            source,
+        )
         shown = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
         rows.append(f'<tr id="{html.escape(row["id"])}" class="{row["status"]}">{shown}</tr>')
         entries.append((f"{row['id']}: {row['system']}, {quantity}", row["id"]))
     head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
     table = f"<h1>Claims</h1><div class=table><table><tr>{head}</tr>{''.join(rows)}</table></div>"
-    return Page(name="claims", title="Claims beside published numbers", body=table, entries=tuple(entries))
+    return Page(
+        name="claims", title="Claims beside published numbers", body=table, entries=tuple(entries)
+    )
 
 
 def names_page() -> Page:
     """Reference of the public names, by package, from their own docstrings."""
     import relparallel
 
-    parts = ["<h1>Public names</h1>", f"<pre>{html.escape(inspect.getdoc(relparallel) or '')}</pre>"]
+    parts = [
+        "<h1>Public names</h1>",
+        f"<pre>{html.escape(inspect.getdoc(relparallel) or '')}</pre>",
+    ]
     entries = []
     packages = [name for name in dir(relparallel) if inspect.ismodule(getattr(relparallel, name))]
     for package in packages:
@@ -258,7 +312,8 @@ def names_page() -> Page:
             if callable(thing):
                 entries.append((f"{package}.{name}", f"{package}.{name}"))
                 parts.append(
-                    f'<h3 id="{package}.{name}"><code>{name}{html.escape(_signature(thing))}</code></h3>'
+                    "<h3 "
+                    f'id="{package}.{name}"><code>{name}{html.escape(_signature(thing))}</code></h3>'
                     f"<pre>{html.escape(inspect.getdoc(thing) or '')}</pre>"
                 )
     return Page(name="names", title="Public names", body="\n".join(parts), entries=tuple(entries))
@@ -283,7 +338,9 @@ def whatif_page(grid: Grid | None = None) -> Page:
     body = (PARTS / "whatif.html").read_text(encoding="utf-8")
     script = (PARTS / "whatif.js").read_text(encoding="utf-8")
     filled = body.replace("{{GRID}}", json.dumps(known)).replace("{{SCRIPT}}", script)
-    return Page(name="whatif", title="What if?", body=filled, entries=(("What if?", "what-if"),), alone=True)
+    return Page(
+        name="whatif", title="What if?", body=filled, entries=(("What if?", "what-if"),), alone=True
+    )
 
 
 def _speeds(found: Plan) -> list[dict[str, Any]]:
@@ -295,7 +352,9 @@ def _speeds(found: Plan) -> list[dict[str, Any]]:
         replica = max(one.model_parallel // cluster.gpus_per_node, 1)
         if nodes % replica == 0:
             tokens = found.global_batch * found.model.sequence * DAY / 1e9
-            speed = [float(f"{tokens / row[name]:.5g}") for name in ("step [s]", "step to", "step from")]
+            speed = [
+                float(f"{tokens / row[name]:.5g}") for name in ("step [s]", "step to", "step from")
+            ]
             name = f"{found.name}, {cluster.gpus:,} GPUs of {cluster.name}: {row['strategy']}"
             rows.append({"name": name, "nodes": nodes, "replica": replica, "speed": speed})
     return rows

@@ -2,7 +2,8 @@
 
 Where to begin, by question:
 
-- A design by its parameters?  `fat_tree`, `leaf_spine`, ...; the others: `names`; only counted: `describe`.
+- A design by its parameters?  `fat_tree`, `leaf_spine`, ...; the others: `names`; only counted:
+  `describe`.
 - A network of your own?  `as_topology` of a networkx graph; `read` and `write` files of simulators.
 - What does it cost?  `bill_of_materials`.
 - Which way do packets take?  `paths`.

@@ -23,7 +23,11 @@ def integers(
     per: str = "",
 ) -> IntArray:
     """Check an integer array of the shape (-1: any length) and range, and return it as int64."""
-    allowed = f"integers >= {at_least}" + ("" if at_most is None else f" and <= {at_most}") + _of(shape, per)
+    allowed = (
+        f"integers >= {at_least}"
+        + ("" if at_most is None else f" and <= {at_most}")
+        + _of(shape, per)
+    )
     array = _array(values)
     if array.size == 0 and shape[0] <= 0:
         array = np.empty((0, *shape[1:]), dtype=np.int64)
@@ -65,7 +69,11 @@ def reals(
 def names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     """Check distinct names, at least one."""
     found = tuple(require_instance((tuple, list), **{name: values}))
-    if not found or not all(isinstance(value, str) for value in found) or len(set(found)) < len(found):
+    if (
+        not found
+        or not all(isinstance(value, str) for value in found)
+        or len(set(found)) < len(found)
+    ):
         raise ValueError(f"{name} must be distinct texts, at least one, got {found!r}")
     return found
 
@@ -107,7 +115,8 @@ def require_one_part(name: str, edges: IntArray, nodes: int) -> None:
     sizes = np.sort(np.bincount(parts(edges, nodes)))[::-1]
     if sizes.size > 1:
         raise ValueError(
-            f"{name} must be connected, got {sizes.size} parts of {', '.join(map(str, sizes[:8]))} nodes: "
+            f"{name} must be connected, got {sizes.size} parts of {', '.join(map(str, sizes[:8]))} "
+            "nodes: "
             "join them, read one, or read all with strict=False"
         )
 
@@ -117,7 +126,8 @@ def ordered_pairs(edges: ArrayLike, n: int) -> IntArray:
     pairs = integers("edges", edges, -1, 2, at_most=n - 1)
     if np.any(pairs[:, 0] >= pairs[:, 1]) or np.any(np.diff(pairs[:, 0] * n + pairs[:, 1]) <= 0):
         raise ValueError(
-            "edges must be pairs u < v in ascending order, each once (Topology.of sorts and merges), "
+            "edges must be pairs u < v in ascending order, each once (Topology.of sorts and "
+            "merges), "
             f"got {_shown(pairs.tolist())}"
         )
     return pairs
@@ -144,7 +154,9 @@ def distinct_labels(labels: Sequence[Hashable], n: int) -> Sequence[Hashable]:
     return range(n) if counted else found
 
 
-def columns(name: str, attributes: Mapping[str, Any], length: int, per: str) -> dict[str, NDArray[Any]]:
+def columns(
+    name: str, attributes: Mapping[str, Any], length: int, per: str
+) -> dict[str, NDArray[Any]]:
     """Check named columns of that length; each becomes a read-only array."""
     checked = {}
     for key, values in require_instance(Mapping, **{name: attributes}).items():
@@ -190,13 +202,17 @@ def same(left: Any, right: Any) -> bool:
 def joined(*cables: tuple[IntArray, IntArray]) -> IntArray:
     """Ends of cables [m, 2] from pairs of arrays that broadcast against each other."""
     flat = [[end.ravel() for end in np.broadcast_arrays(*pair)] for pair in cables]
-    return np.concatenate([np.empty((0, 2), dtype=np.int64), *(np.column_stack(ends) for ends in flat)])
+    return np.concatenate(
+        [np.empty((0, 2), dtype=np.int64), *(np.column_stack(ends) for ends in flat)]
+    )
 
 
 def _require_shape(
     name: str, array: NDArray[Scalar], shape: tuple[int, ...], allowed: str
 ) -> NDArray[Scalar]:
-    fits = array.ndim == len(shape) and all(s in (-1, a) for s, a in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        s in (-1, a) for s, a in zip(shape, array.shape, strict=True)
+    )
     if not fits:
         raise ValueError(f"{name} must be {allowed}, got shape {array.shape}")
     return array

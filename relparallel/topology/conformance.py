@@ -1,7 +1,8 @@
 """The check of a built topology against the closed forms of its design.
 
-Counts of cables alone prove little: a BCube whose servers hang on the wrong switches has the right number of
-cables. The check therefore compares nodes and degrees of every kind, cables, components and disjoint paths.
+Counts of cables alone prove little: a BCube whose servers hang on the wrong switches has the right
+number of cables. The check therefore compares nodes and degrees of every kind, cables, components
+and disjoint paths.
 """
 
 from typing import Final
@@ -35,9 +36,9 @@ def check(topology: Topology) -> pd.DataFrame:
 
     Notes
     -----
-    Compares nodes and degrees of every kind, cables, components, and cable-disjoint paths from the first host
-    to eight others spread over the network and to one with the fewest cables. Distances and bisections are
-    for the metrics.
+    Compares nodes and degrees of every kind, cables, components, and cable-disjoint paths from the
+    first host to eight others spread over the network and to one with the fewest cables. Distances
+    and bisections are for the metrics.
 
     Examples
     --------
@@ -59,7 +60,9 @@ def check(topology: Topology) -> pd.DataFrame:
         rows["disjoint paths of hosts"] = form.host_connectivity, _host_connectivity(t)
     wrong = [f"{name} {got} instead of {due}" for name, (due, got) in rows.items() if due != got]
     if wrong:
-        raise ValueError(f"topology must agree with the closed forms of {t!r}, got {'; '.join(wrong)}")
+        raise ValueError(
+            f"topology must agree with the closed forms of {t!r}, got {'; '.join(wrong)}"
+        )
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["described", "measured"])
     return table.rename_axis("quantity")
 

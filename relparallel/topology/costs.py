@@ -1,15 +1,15 @@
 """What a network is built of, and what that costs: ports, cables, transceivers, money and power.
 
-The rules of counting: a cable has two ends, and each end sits in a port of a switch, of an optical circuit
-switch (OCS) or of a host. It carries a transceiver at both ends, except where it enters an OCS, whose mirrors
-pass the light on: a link that runs through an OCS is two cables and takes two of its ports. Where a design
-says which links are optical, the others are copper without transceivers. The fibres of a Helios pod and of a
-c-Through rack to the circuit switches are counted whatever circuits are set up. Links of an NVSwitch stay
-inside the machine that is bought as one piece: they are counted, not priced. The letters of the Helios study:
-``w`` channels (wavelengths) of one fibre.
+The rules of counting: a cable has two ends, and each end sits in a port of a switch, of an optical
+circuit switch (OCS) or of a host. It carries a transceiver at both ends, except where it enters an
+OCS, whose mirrors pass the light on: a link that runs through an OCS is two cables and takes two of
+its ports. Where a design says which links are optical, the others are copper without transceivers.
+The fibres of a Helios pod and of a c-Through rack to the circuit switches are counted whatever
+circuits are set up. Links of an NVSwitch stay inside the machine that is bought as one piece: they
+are counted, not priced. The letters of the Helios study: ``w`` channels (wavelengths) of one fibre.
 
-A price list names an item once for each quantity. An item without a published price is left out, and a
-network that needs it cannot be billed by that list.
+A price list names an item once for each quantity. An item without a published price is left out,
+and a network that needs it cannot be billed by that list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from relparallel.topology.designs.optical import HYBRID, WAVELENGTHS, optics, up
 from relparallel.topology.fabric import Topology, as_topology
 
 ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
-_COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
+# in the same order
+_COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,8 +48,8 @@ class UnitPrices(Result):
     name : str
         Of the list; the shipped ones stand in ``data/devices.csv`` with the source of every number.
     cost : Mapping of str to float
-        Of one switch port, ocs port, host port, transceiver and cable [USD]; an item without a price is left
-        out.
+        Of one switch port, ocs port, host port, transceiver and cable [USD]; an item without a
+        price is left out.
     power : Mapping of str to float
         Of the same [W].
 
@@ -70,9 +71,13 @@ class UnitPrices(Result):
         for field in ("cost", "power"):
             given = require_instance(Mapping, **{field: getattr(self, field)})
             if not given or not set(given) <= set(ITEMS):
-                raise ValueError(f"{field} must price {', '.join(ITEMS)}, got {', '.join(map(str, given))}")
+                raise ValueError(
+                    f"{field} must price {', '.join(ITEMS)}, got {', '.join(map(str, given))}"
+                )
             checked = {
-                item: require_real(**{field: given[item]}, at_least=0) for item in ITEMS if item in given
+                item: require_real(**{field: given[item]}, at_least=0)
+                for item in ITEMS
+                if item in given
             }
             object.__setattr__(self, field, checked)
 
@@ -90,9 +95,9 @@ def unit_prices(name: str = "helios2010") -> UnitPrices:
     Parameters
     ----------
     name : {"helios2010", "ndr2024"}, optional
-        10 Gbit/s equipment of 2010, as in the Helios study; or 400 Gbit/s InfiniBand of 2024 by street prices
-        and data sheets, without a price of optical circuit switches. Compare designs by a list, do not order
-        by it.
+        10 Gbit/s equipment of 2010, as in the Helios study; or 400 Gbit/s InfiniBand of 2024 by
+        street prices and data sheets, without a price of optical circuit switches. Compare designs
+        by a list, do not order by it.
 
     Returns
     -------
@@ -101,8 +106,9 @@ def unit_prices(name: str = "helios2010") -> UnitPrices:
 
     References
     ----------
-    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
-    SIGCOMM 2010. "H100 Freakonomics: the economical tiers of H100's", 2024, and its spreadsheet.
+    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data
+    centers", SIGCOMM 2010. "H100 Freakonomics: the economical tiers of H100's", 2024, and its
+    spreadsheet.
 
     Examples
     --------
@@ -141,12 +147,16 @@ class BillOfMaterials(Result):
     @property
     def cost(self) -> float:
         """Of the whole [USD]."""
-        return math.fsum(count * self.prices.cost.get(item, 0.0) for item, count in self.counts.items())
+        return math.fsum(
+            count * self.prices.cost.get(item, 0.0) for item, count in self.counts.items()
+        )
 
     @property
     def power(self) -> float:
         """Of the whole [W]."""
-        return math.fsum(count * self.prices.power.get(item, 0.0) for item, count in self.counts.items())
+        return math.fsum(
+            count * self.prices.power.get(item, 0.0) for item, count in self.counts.items()
+        )
 
     @property
     def cost_per_host(self) -> float:
@@ -170,8 +180,10 @@ class BillOfMaterials(Result):
             {
                 "count": counts,
                 "per host": counts / self.hosts,
-                "cost [USD]": counts * pd.Series(dict(self.prices.cost)).reindex(ITEMS, fill_value=0.0),
-                "power [W]": counts * pd.Series(dict(self.prices.power)).reindex(ITEMS, fill_value=0.0),
+                "cost [USD]": counts
+                * pd.Series(dict(self.prices.cost)).reindex(ITEMS, fill_value=0.0),
+                "power [W]": counts
+                * pd.Series(dict(self.prices.power)).reindex(ITEMS, fill_value=0.0),
             }
         )
         rows.loc["total"] = [np.nan, np.nan, self.cost, self.power]
@@ -189,8 +201,9 @@ def bill_of_materials(
     Parameters
     ----------
     design : str or Topology or networkx.Graph
-        A network; or the name of a builder, which is called with ``parameters``; or ``"helios"``, whose core
-        is billed by the closed form of its study: pods, hosts_per_pod, electrical, optical, wavelengths=8.
+        A network; or the name of a builder, which is called with ``parameters``; or ``"helios"``,
+        whose core is billed by the closed form of its study: pods, hosts_per_pod, electrical,
+        optical, wavelengths=8.
     prices : UnitPrices, optional
         Of one piece; `unit_prices` by default.
     **parameters
@@ -203,17 +216,18 @@ def bill_of_materials(
 
     Notes
     -----
-    The core of Helios joins ``pods`` pods of U = hosts_per_pod uplinks. E = electrical U of them, rounded up
-    to whole bundles of w, go to packet switches (a switch port, two transceivers and a fibre each);
-    O = optical U, rounded down to whole bundles, go to circuit switches (a transceiver each; a fibre and an
-    OCS port for each bundle of w). Pod switches and hosts are outside this bill, as in the study's table.
+    The core of Helios joins ``pods`` pods of U = hosts_per_pod uplinks. E = electrical U of them,
+    rounded up to whole bundles of w, go to packet switches (a switch port, two transceivers and a
+    fibre each); O = optical U, rounded down to whole bundles, go to circuit switches (a transceiver
+    each; a fibre and an OCS port for each bundle of w). Pod switches and hosts are outside this
+    bill, as in the study's table.
 
     Of a network every cable is counted, parallel ones singly; time is linear in the cables.
 
     References
     ----------
-    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
-    SIGCOMM 2010, cost, power and cables of the core.
+    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data
+    centers", SIGCOMM 2010, cost, power and cables of the core.
 
     Examples
     --------
@@ -225,7 +239,9 @@ def bill_of_materials(
     require_instance((str, Topology, nx.Graph), design=design)
     if not isinstance(design, str):
         if parameters:
-            raise ValueError(f"parameters must be left out with a network, got {', '.join(parameters)}")
+            raise ValueError(
+                f"parameters must be left out with a network, got {', '.join(parameters)}"
+            )
         return _priced(_network(as_topology(design, name="design"), asked))
     require_choice(names(), design=design)
     if design == "helios":
@@ -273,7 +289,9 @@ def fittings(t: Topology) -> Fittings:
     optical = np.broadcast_to(t.edge_attributes.get("optical", np.True_), links.shape)
     passing = links * optical if "optical" in t.edge_attributes else np.zeros_like(links)
     return Fittings(
-        item=np.select([t.endpoint, mirror], ["host port", "ocs port"], "switch port").astype(object),
+        item=np.select([t.endpoint, mirror], ["host port", "ocs port"], "switch port").astype(
+            object
+        ),
         ports=ends.astype(np.int64) + fibres * channels,
         fibres=fibres,
         channels=channels,
@@ -306,7 +324,8 @@ def require_priced(prices: UnitPrices, counts: Mapping[str, int], design: str) -
     for item, field in product(ITEMS, ("cost", "power")):
         if counts[item] and item not in getattr(prices, field):
             raise ValueError(
-                f"prices must have the {field} of an {item}, of which {design} takes {counts[item]}, "
+                f"prices must have the {field} of an {item}, of which {design} takes "
+                f"{counts[item]}, "
                 f"got {prices.name}, which leaves it out"
             )
 
@@ -323,7 +342,9 @@ def _network(t: Topology, prices: UnitPrices) -> BillOfMaterials:
     )
 
 
-def _helios_core(prices: UnitPrices, pods: int, hosts_per_pod: int, **shares: Any) -> BillOfMaterials:
+def _helios_core(
+    prices: UnitPrices, pods: int, hosts_per_pod: int, **shares: Any
+) -> BillOfMaterials:
     """Bill of the core of Helios by the closed form of its study."""
     packet, fibres = uplinks(pods, hosts_per_pod, **shares)
     wavelengths = shares.get("wavelengths", WAVELENGTHS)

@@ -1,7 +1,8 @@
 """What a design promises, and the registry of all designs.
 
-A design is one function in a module of `relparallel.topology.designs`. Its decorator names its closed forms,
-its symmetries, how it is drawn, the sizes it comes in and its paper; its closed forms check its arguments::
+A design is one function in a module of `relparallel.topology.designs`. Its decorator names its
+closed forms, its symmetries, how it is drawn, the sizes it comes in and its paper; its closed forms
+check its arguments::
 
     @design(
         closed_form=_ring,
@@ -62,13 +63,16 @@ class Description(Result):
     design: str = ""  #: name of the builder
     parameters: Mapping[str, Any] = field(default_factory=dict)  #: its arguments
     nodes: Mapping[str, int]  #: number of nodes of each kind; the first kind are the hosts
-    degrees: Mapping[str, int | tuple[int, ...]]  #: cables at a node of a kind, or every number that occurs
+    # : cables at a node of a kind, or every number that occurs
+    degrees: Mapping[str, int | tuple[int, ...]]
     links: int  #: cables
     diameter: int | None = None  #: largest distance of two hosts [links]
     diameter_bound: int | None = None  #: upper bound of it, where it is known equal to it
-    mean_hops: float | None = None  #: mean distance of two different hosts [links]; None of one host
+    # : mean distance of two different hosts [links]; None of one host
+    mean_hops: float | None = None
     bisection: int | None = None  #: fewest cables between two halves of the hosts
-    host_connectivity: int | None = None  #: fewest cable-disjoint paths between two hosts; 0 of one host
+    # : fewest cable-disjoint paths between two hosts; 0 of one host
+    host_connectivity: int | None = None
 
     @property
     def hosts(self) -> int:
@@ -89,7 +93,15 @@ class Description(Result):
         """Value of every quantity whose form is known."""
         import pandas as pd
 
-        whole = ("hosts", "switches", "links", "diameter", "diameter_bound", "mean_hops", "bisection")
+        whole = (
+            "hosts",
+            "switches",
+            "links",
+            "diameter",
+            "diameter_bound",
+            "mean_hops",
+            "bisection",
+        )
         rows = {name: getattr(self, name) for name in (*whole, "host_connectivity")}
         known = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
         return pd.DataFrame({"value": pd.Series(known, dtype=object)}).rename_axis("quantity")
@@ -107,17 +119,20 @@ def design(
 ) -> Callable[[Builder], Builder]:
     """Register the decorated builder as the design of its name.
 
-    ``closed_form`` checks the parameters and gives the `Description`, without a name and with parameters only
-    where they differ from the arguments; ``symmetries`` permutations of the nodes, each of which is proved
-    before it is used, and None of a random design. ``layout`` is one of `relparallel.drawing.layouts`;
-    ``stripes`` the colour of every cable: 0 grey, 1 blue, 2 orange, 3 purple, 4 sky, 5 vermilion for light.
-    ``grid`` gives, where hosts are numbered in an array whose lines meet at switches, all its lengths but the
-    first. ``sizes`` gives, for a number of hosts from about 20 on, parameters among which the network of that
-    size is; those that break a rule of the paper are passed over. ``paper`` is a citation key.
+    ``closed_form`` checks the parameters and gives the `Description`, without a name and with
+    parameters only where they differ from the arguments; ``symmetries`` permutations of the nodes,
+    each of which is proved before it is used, and None of a random design. ``layout`` is one of
+    `relparallel.drawing.layouts`; ``stripes`` the colour of every cable: 0 grey, 1 blue, 2 orange,
+    3 purple, 4 sky, 5 vermilion for light. ``grid`` gives, where hosts are numbered in an array
+    whose lines meet at switches, all its lengths but the first. ``sizes`` gives, for a number of
+    hosts from about 20 on, parameters among which the network of that size is; those that break a
+    rule of the paper are passed over. ``paper`` is a citation key.
     """
 
     def register(builder: Builder) -> Builder:
-        _RULES[builder.__name__] = Rule(builder, closed_form, symmetries, layout, stripes, grid, sizes, paper)
+        _RULES[builder.__name__] = Rule(
+            builder, closed_form, symmetries, layout, stripes, grid, sizes, paper
+        )
         return builder
 
     return register
@@ -169,14 +184,16 @@ def describe(design: str, **parameters: Any) -> Description:
     Notes
     -----
     With N hosts: fat-tree mean [2(k/2-1) + 4(k/2)(k/2-1) + 6(N-k^2/4)]/(N-1), leaf-spine [2(h-1) +
-    4(N-h)]/(N-1), BCube 2(k+1)(1-1/n) N/(N-1), torus sum_i floor(k_i^2/4)/k_i N/(N-1). Bisection: fat-tree
-    k^3/8, BCube N/2 for n = 2 (not for every even n), torus 2N/max k_i for an even longest dimension of 4 or
-    more (N/2 for one of 2), leaf-spine min(hosts_per_leaf, spines) leaves/2 for an even number of leaves.
+    4(N-h)]/(N-1), BCube 2(k+1)(1-1/n) N/(N-1), torus sum_i floor(k_i^2/4)/k_i N/(N-1). Bisection:
+    fat-tree k^3/8, BCube N/2 for n = 2 (not for every even n), torus 2N/max k_i for an even longest
+    dimension of 4 or more (N/2 for one of 2), leaf-spine min(hosts_per_leaf, spines) leaves/2 for
+    an even number of leaves.
 
     References
     ----------
-    Al-Fares et al., SIGCOMM 2008; Guo et al., SIGCOMM 2008 and 2009; Arjona Aroca and Fernandez Anta,
-    "Bisection (band)width of product networks with application to data centers", arXiv 1202.6291, 2012.
+    Al-Fares et al., SIGCOMM 2008; Guo et al., SIGCOMM 2008 and 2009; Arjona Aroca and Fernandez
+    Anta, "Bisection (band)width of product networks with application to data centers", arXiv
+    1202.6291, 2012.
 
     Examples
     --------
@@ -204,7 +221,8 @@ def planned(design: str, *arguments: Any) -> Description:
     if size > _MOST:
         given = ", ".join(f"{name}={value!r}" for name, value in form.parameters.items())
         raise ValueError(
-            f"{', '.join(form.parameters)} must give at most {_MOST} nodes and cables to build (describe() "
+            f"{', '.join(form.parameters)} must give at most {_MOST} nodes and cables to build "
+            "(describe() "
             f"needs no building), got {design} with {given}, which give {size}"
         )
     return form

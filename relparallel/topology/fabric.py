@@ -1,9 +1,10 @@
 """`Topology`: how a cluster is wired, as arrays.
 
-Nodes are 0..n-1 and cables join two of them. Parallel cables stand once in ``edges``, with their number in
-``multiplicity``: a hop count needs the pair once, a failure model needs every cable. A *host* is an endpoint
-of traffic (a server, a GPU, any node of a torus); every other node is a switch. A node that may forward
-traffic of others has ``transit``: the hosts of a Clos network do not, the servers of BCube and DCell do.
+Nodes are 0..n-1 and cables join two of them. Parallel cables stand once in ``edges``, with their
+number in ``multiplicity``: a hop count needs the pair once, a failure model needs every cable. A
+*host* is an endpoint of traffic (a server, a GPU, any node of a torus); every other node is a
+switch. A node that may forward traffic of others has ``transit``: the hosts of a Clos network do
+not, the servers of BCube and DCell do.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 class Topology:
     """A wired cluster: n nodes, m joined pairs, one array per attribute.
 
-    Use the builders, `Topology.of` or `Topology.from_networkx`; the constructor takes arrays already in
-    order. Change an attribute with ``dataclasses.replace(topology, latency=...)``. Arrays are read-only.
+    Use the builders, `Topology.of` or `Topology.from_networkx`; the constructor takes arrays
+    already in order. Change an attribute with ``dataclasses.replace(topology, latency=...)``.
+    Arrays are read-only.
 
     Parameters
     ----------
@@ -46,7 +48,8 @@ class Topology:
     tier, pod, rail : int array [n]
         Layer, group and plane of the node; -1 where the design has none.
     device_class : int array [n]
-        Index into ``device_classes``: the hardware a node is made of, to which rates, cost and power belong.
+        Index into ``device_classes``: the hardware a node is made of, to which rates, cost and
+        power belong.
     device_classes : tuple of str
         Names of the hardware classes.
     multiplicity : int array [m]
@@ -112,17 +115,25 @@ class Topology:
             "device_class": _arrays.integers(
                 "device_class", self.device_class, n, at_most=len(classes) - 1, per="node_kind"
             ),
-            "multiplicity": _arrays.integers("multiplicity", self.multiplicity, m, at_least=1, per="edges"),
+            "multiplicity": _arrays.integers(
+                "multiplicity", self.multiplicity, m, at_least=1, per="edges"
+            ),
             "capacity": _arrays.reals("capacity", self.capacity, m, "edges", above=0.0),
             "latency": _arrays.reals("latency", self.latency, m, "edges", at_least=0.0),
             "labels": _arrays.distinct_labels(self.labels, n),
             "shared_risk": risk_groups(self.shared_risk, n, m),
-            "node_attributes": _arrays.columns("node_attributes", self.node_attributes, n, "node_kind"),
+            "node_attributes": _arrays.columns(
+                "node_attributes", self.node_attributes, n, "node_kind"
+            ),
             "edge_attributes": _arrays.columns("edge_attributes", self.edge_attributes, m, "edges"),
-            "graph_attributes": dict(require_instance(Mapping, graph_attributes=self.graph_attributes)),
+            "graph_attributes": dict(
+                require_instance(Mapping, graph_attributes=self.graph_attributes)
+            ),
         }
         for name in ("tier", "pod", "rail"):
-            checked[name] = _arrays.integers(name, getattr(self, name), n, at_least=-1, per="node_kind")
+            checked[name] = _arrays.integers(
+                name, getattr(self, name), n, at_least=-1, per="node_kind"
+            )
         for name in ("endpoint", "transit"):
             checked[name] = _arrays.flags(name, getattr(self, name), n, "node_kind")
         for name, value in checked.items():
@@ -148,9 +159,9 @@ class Topology:
         """Build from cables in any order; a pair named several times has that many parallel cables.
 
         ``node_kind`` is the number of nodes of each kind, in the order in which nodes are numbered;
-        ``device_class`` the hardware of kinds that are not their own class; ``capacity`` [bytes/s] and
-        ``latency`` [s] are those of every cable. By default the first kind are the hosts, all nodes forward,
-        ``tier`` is the position of the kind, and there is no pod and no rail.
+        ``device_class`` the hardware of kinds that are not their own class; ``capacity`` [bytes/s]
+        and ``latency`` [s] are those of every cable. By default the first kind are the hosts, all
+        nodes forward, ``tier`` is the position of the kind, and there is no pod and no rail.
 
         Examples
         --------
@@ -218,7 +229,9 @@ class Topology:
     def degrees(self) -> IntArray:
         """Cables at every node, [n], parallel ones counted singly."""
         cables = np.tile(self.multiplicity, 2)
-        return np.bincount(self.edges.T.ravel(), weights=cables, minlength=self.num_nodes).astype(np.int64)
+        return np.bincount(self.edges.T.ravel(), weights=cables, minlength=self.num_nodes).astype(
+            np.int64
+        )
 
     @cached_property
     def _neighbours(self) -> tuple[IntArray, IntArray]:
@@ -244,7 +257,9 @@ class Topology:
         try:
             if isinstance(label, complex):  # equal to a number, but not the name of a node
                 raise TypeError(label)
-            return self.labels.index(label) if isinstance(self.labels, range) else self._position[label]  # type: ignore[arg-type]
+            if isinstance(self.labels, range):
+                return self.labels.index(label)  # type: ignore[arg-type]
+            return self._position[label]
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"label must be a node of {self!r}, got {label!r}") from None
 
@@ -258,8 +273,9 @@ class Topology:
         """Graph with every attribute; `from_networkx` gives the same topology back.
 
         Nodes are the labels, in order. Node attributes kind, endpoint, transit, tier, pod, rail and
-        device_class; edge attributes multiplicity, capacity and latency; shared_risk (names of groups) where
-        there is one; further attributes under their own names. ``graph["design"]`` is ``meta``.
+        device_class; edge attributes multiplicity, capacity and latency; shared_risk (names of
+        groups) where there is one; further attributes under their own names. ``graph["design"]`` is
+        ``meta``.
         """
         return graph_of(self)
 
@@ -267,7 +283,8 @@ class Topology:
     def from_networkx(cls, graph: nx.Graph[Any], *, strict: bool = True) -> Topology:
         """Topology of an undirected graph whose nodes are the labels; `as_topology` says more.
 
-        A graph in several parts, which have no distance, is refused where ``strict``; failures leave such.
+        A graph in several parts, which have no distance, is refused where ``strict``; failures
+        leave such.
         """
         import networkx as nx
 
@@ -279,7 +296,9 @@ class Topology:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology):
             return NotImplemented
-        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(
+            _arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
+        )
 
     def __repr__(self) -> str:
         counts = f"{self.num_hosts} hosts, {self.num_switches} switches, {self.num_links} links"
@@ -292,15 +311,16 @@ def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topo
     Parameters
     ----------
     graph : Topology or networkx.Graph or networkx.MultiGraph
-        Every node is an endpoint and forwards, every edge is one cable of 400 Gbit/s and latency 0, unless
-        attributes with the names of `Topology.to_networkx` say otherwise.
+        Every node is an endpoint and forwards, every edge is one cable of 400 Gbit/s and latency 0,
+        unless attributes with the names of `Topology.to_networkx` say otherwise.
     name : str, optional
         How errors call the argument.
 
     Returns
     -------
     Topology
-        Labels are the nodes of the graph, in its order; parallel edges are merged into ``multiplicity``.
+        Labels are the nodes of the graph, in its order; parallel edges are merged into
+        ``multiplicity``.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Topologies from and to networkx, without loss.
 
-A node attribute ``kind``, ``endpoint``, ``transit``, ``tier``, ``pod``, ``rail`` or ``device_class`` and an
-edge attribute ``multiplicity``, ``capacity`` or ``latency`` is the field of that name; ``shared_risk`` on
-either is the tuple of names of its groups. Of the graph's own attributes, ``design`` is ``meta``; ``kinds``
-and ``device_classes`` order the names. Every other attribute is kept under its own name.
+A node attribute ``kind``, ``endpoint``, ``transit``, ``tier``, ``pod``, ``rail`` or
+``device_class`` and an edge attribute ``multiplicity``, ``capacity`` or ``latency`` is the field of
+that name; ``shared_risk`` on either is the tuple of names of its groups. Of the graph's own
+attributes, ``design`` is ``meta``; ``kinds`` and ``device_classes`` order the names. Every other
+attribute is kept under its own name.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def graph_of(t: Any) -> nx.Graph[Any]:
     nodes = {
         "kind": [t.kinds[code] for code in t.node_kind.tolist()],
         "device_class": [t.device_classes[code] for code in t.device_class.tolist()],
-        **{name: getattr(t, name).tolist() for name in ("endpoint", "transit", "tier", "pod", "rail")},
+        **{
+            name: getattr(t, name).tolist()
+            for name in ("endpoint", "transit", "tier", "pod", "rail")
+        },
         **_risk_names(t, "nodes", t.num_nodes),
         **{name: values.tolist() for name, values in t.node_attributes.items()},
     }
@@ -75,7 +79,8 @@ def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
     if loops:
         raise ValueError(
             f"{name} must have no self-loops, got {loops[0]}: leave them out by "
-            "graph.remove_edges_from(list(nx.selfloop_edges(graph))), those of a file by strict=False"
+            "graph.remove_edges_from(list(nx.selfloop_edges(graph))), those of a file by "
+            "strict=False"
         )
     labels = tuple(graph)
     index = {label: i for i, label in enumerate(labels)}
@@ -106,7 +111,9 @@ def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
     }
 
 
-def _cables(graph: nx.Graph[Any], index: Mapping[Any, int]) -> dict[tuple[int, int], dict[str, Any]]:
+def _cables(
+    graph: nx.Graph[Any], index: Mapping[Any, int]
+) -> dict[tuple[int, int], dict[str, Any]]:
     """Attributes of every joined pair u < v, ascending; parallel edges merged into one multiplicity."""
     cables: dict[tuple[int, int], dict[str, Any]] = {}
     for a, b, given in graph.edges(data=True):
@@ -116,7 +123,8 @@ def _cables(graph: nx.Graph[Any], index: Mapping[Any, int]) -> dict[tuple[int, i
             count = cables[pair].pop("multiplicity") + record.pop("multiplicity")
             if record != cables[pair]:
                 raise ValueError(
-                    f"parallel edges must agree in all attributes, got {record} on ({a!r}, {b!r}): give them "
+                    f"parallel edges must agree in all attributes, got {record} on ({a!r}, {b!r}): "
+                    "give them "
                     "the same, such as the mean of their capacities"
                 )
             record["multiplicity"] = count
@@ -128,11 +136,14 @@ def _columns(records: Sequence[Attributes], defaults: Attributes) -> dict[str, N
     """One array per attribute, fields first; a missing value is the field's default, else None."""
     found = dict.fromkeys([*defaults, *(name for record in records for name in record)])
     return {
-        name: _arrays.column([record.get(name, defaults.get(name)) for record in records]) for name in found
+        name: _arrays.column([record.get(name, defaults.get(name)) for record in records])
+        for name in found
     }
 
 
-def _codes(name: str, values: NDArray[Any], order: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
+def _codes(
+    name: str, values: NDArray[Any], order: Sequence[str]
+) -> tuple[IntArray, tuple[str, ...]]:
     """Codes and names of a text attribute: names in the given order, then as they appear."""
     texts = [*require_instance((tuple, list), **{f"{name} order": order}), *values]
     for text in texts:
@@ -143,7 +154,10 @@ def _codes(name: str, values: NDArray[Any], order: Sequence[str]) -> tuple[IntAr
 
 def _records(table: Mapping[str, Sequence[Any]], length: int) -> list[dict[str, Any]]:
     """One dictionary per row, without missing values."""
-    return [{name: table[name][i] for name in table if table[name][i] is not None} for i in range(length)]
+    return [
+        {name: table[name][i] for name in table if table[name][i] is not None}
+        for i in range(length)
+    ]
 
 
 def _risk_names(t: Any, part: str, length: int) -> dict[str, list[tuple[str, ...] | None]]:

@@ -85,5 +85,7 @@ def risk_groups(groups: Sequence[SharedRisk], n: int, m: int) -> tuple[SharedRis
         _arrays.integers("shared_risk nodes", group.nodes, -1, at_most=n - 1)
         _arrays.integers("shared_risk edges", group.edges, -1, at_most=m - 1)
     if len({group.name for group in groups}) < len(groups):
-        raise ValueError(f"shared_risk must have distinct names, got {[group.name for group in groups]}")
+        raise ValueError(
+            f"shared_risk must have distinct names, got {[group.name for group in groups]}"
+        )
     return tuple(sorted(groups, key=lambda group: group.name))

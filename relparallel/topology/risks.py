@@ -24,15 +24,16 @@ def racks(topology: Topology | nx.Graph[Any]) -> IntArray:
     Returns
     -------
     int array [n]
-        Racks from 0; -1 for switches that serve several racks. Where cables join the hosts of every pod
-        without a switch (a torus, cubes of a TPU, boards of a HammingMesh), a rack is a pod. Elsewhere it is
-        a switch with the hosts whose first switch it is: top-of-rack switches, the lowest level of BCube and
-        DCell, NVSwitch domains. A host on no switch is a rack by itself. A switch all of whose hosts are in
-        one rack stands there too.
+        Racks from 0; -1 for switches that serve several racks. Where cables join the hosts of every
+        pod without a switch (a torus, cubes of a TPU, boards of a HammingMesh), a rack is a pod.
+        Elsewhere it is a switch with the hosts whose first switch it is: top-of-rack switches, the
+        lowest level of BCube and DCell, NVSwitch domains. A host on no switch is a rack by itself.
+        A switch all of whose hosts are in one rack stands there too.
 
     Notes
     -----
-    Linear in the cables. Designs say how a network is wired, not where it stands: this is the usual place.
+    Linear in the cables. Designs say how a network is wired, not where it stands: this is the usual
+    place.
 
     Examples
     --------
@@ -70,7 +71,9 @@ def _first_switch(t: Topology) -> IntArray:
 def _whole_pods(t: Topology) -> bool:
     """Whether cables between hosts alone hold every pod of hosts together."""
     pod = t.pod[t.hosts]
-    inside = t.edges[t.endpoint[t.edges].all(axis=1) & (t.pod[t.edges[:, 0]] == t.pod[t.edges[:, 1]])]
+    inside = t.edges[
+        t.endpoint[t.edges].all(axis=1) & (t.pod[t.edges[:, 0]] == t.pod[t.edges[:, 1]])
+    ]
     part = parts(inside, t.num_nodes)[t.hosts]
     pods, sizes = np.unique(pod, return_counts=True)
     whole = np.unique(np.column_stack([pod, part]), axis=0).shape[0] == pods.size

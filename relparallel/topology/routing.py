@@ -1,7 +1,7 @@
 """Routing that defines a design: the paths of its paper, as tuples of nodes from source to target.
 
-A path names every node on it, switches included, so it can be drawn and counted in links. Source and target
-are labels of hosts. None of the routes looks at failures or load.
+A path names every node on it, switches included, so it can be drawn and counted in links. Source
+and target are labels of hosts. None of the routes looks at failures or load.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ def paths(
     source, target : hashable
         Labels of two different nodes.
     routing : {"ecmp", "updown", "design"}, optional
-        All shortest paths; all that go up a tier with every link and then down; or the routing that the paper
-        of a BCube, DCell, FiConn or VL2 defines.
+        All shortest paths; all that go up a tier with every link and then down; or the routing that
+        the paper of a BCube, DCell, FiConn or VL2 defines.
     rng : numpy.random.Generator, optional
         Chooses the intermediate switch of VL2.
 
     Returns
     -------
     tuple of tuples
-        The shortest first, once for every choice of parallel cables; empty where no such path joins the
-        nodes. BCube: k+1 paths that share no server
-        and no switch. DCell and FiConn: one path of at most 2^(k+1) - 1 server hops, not always a shortest.
+        The shortest first, once for every choice of parallel cables; empty where no such path joins
+        the nodes. BCube: k+1 paths that share no server and no switch. DCell and FiConn: one path
+        of at most 2^(k+1) - 1 server hops, not always a shortest.
 
     Notes
     -----
@@ -64,8 +64,8 @@ def paths(
 
     References
     ----------
-    Guo et al., SIGCOMM 2008 and 2009; Li et al., INFOCOM 2009; Greenberg et al., SIGCOMM 2009; Schroeder et
-    al., "Autonet", IEEE Journal on Selected Areas in Communications 9, 1991.
+    Guo et al., SIGCOMM 2008 and 2009; Li et al., INFOCOM 2009; Greenberg et al., SIGCOMM 2009;
+    Schroeder et al., "Autonet", IEEE Journal on Selected Areas in Communications 9, 1991.
 
     Examples
     --------
@@ -87,8 +87,9 @@ def paths(
 def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple[Path, ...]:
     """The k+1 parallel paths of BCube source routing; path i leaves the source at level k - i.
 
-    Digits are corrected from level i down and round (BuildPathSet, Guo et al. 2009, section 3.3). Where digit
-    i is right, the path first moves to a neighbour of the source at level i and corrects digit i last.
+    Digits are corrected from level i down and round (BuildPathSet, Guo et al. 2009, section 3.3).
+    Where digit i is right, the path first moves to a neighbour of the source at level i and
+    corrects digit i last.
     """
     s, d = _servers(topology, "bcube", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
@@ -109,11 +110,13 @@ def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path
     return _copy_by_copy(s, d, ficonn_servers(n, k), [2**level for level in range(1, k + 1)])
 
 
-def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np.random.Generator) -> Path:
+def vl2_route(
+    topology: Topology, source: Hashable, target: Hashable, *, rng: np.random.Generator
+) -> Path:
     """Valiant load balancing of VL2: up to a random intermediate switch, then down; a rack is not left.
 
-    All intermediate switches and both aggregation switches of a rack are equally likely (Greenberg et al.,
-    SIGCOMM 2009, section 4.2.2).
+    All intermediate switches and both aggregation switches of a rack are equally likely (Greenberg
+    et al., SIGCOMM 2009, section 4.2.2).
     """
     s, d = _servers(topology, "vl2", source, target)
     require_rng(rng=rng)
@@ -124,7 +127,9 @@ def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np
     return s, up, first, rng.choice(_above(topology, first)).item(), last, down, d
 
 
-def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
+def ecmp_paths(
+    topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable
+) -> tuple[Path, ...]:
     """All shortest paths between two nodes, by one breadth-first search from the target."""
     t, s, d = ends_of(topology, source, target)
     usable = t.transit.copy()
@@ -137,19 +142,26 @@ def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Has
     return _listed(t, (walk for walk in _walks((s,), closer) if walk[-1] == d))
 
 
-def up_down_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
+def up_down_paths(
+    topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable
+) -> tuple[Path, ...]:
     """All paths that go up a tier with every link and then down, over every common ancestor."""
     t, s, d = ends_of(topology, source, target)
     descents: dict[int, list[Walk]] = {}
     for walk in _climbs(t, d):
         descents.setdefault(walk[-1], []).append(walk[-2::-1])
     found = (
-        (*up, *down) for up in _climbs(t, s) for down in descents.get(up[-1], ()) if not set(up) & set(down)
+        (*up, *down)
+        for up in _climbs(t, s)
+        for down in descents.get(up[-1], ())
+        if not set(up) & set(down)
     )
     return _listed(t, found)
 
 
-def _servers(topology: Topology, design: str, source: Hashable, target: Hashable) -> tuple[int, int]:
+def _servers(
+    topology: Topology, design: str, source: Hashable, target: Hashable
+) -> tuple[int, int]:
     """Check the design, and return the indices of two different servers."""
     t: Topology = require_instance(Topology, topology=topology)
     if t.meta.name != design:
@@ -239,12 +251,15 @@ def _listed(t: Topology, walks: Iterable[Walk]) -> tuple[Path, ...]:
     pairs = map(frozenset, t.edges[several].tolist())
     cables = dict(zip(pairs, t.multiplicity[several].tolist(), strict=True))
     choices = (
-        repeat(walk, prod(cables.get(frozenset(pair), 1) for pair in pairwise(walk))) for walk in walks
+        repeat(walk, prod(cables.get(frozenset(pair), 1) for pair in pairwise(walk)))
+        for walk in walks
     )
     listed = islice(chain.from_iterable(choices), _MOST_PATHS + 1)
     found = sorted(listed, key=lambda walk: (len(walk), walk))
     if len(found) > _MOST_PATHS:
-        raise ValueError(f"target must be at the end of at most {_MOST_PATHS} paths from source in {t!r}")
+        raise ValueError(
+            f"target must be at the end of at most {_MOST_PATHS} paths from source in {t!r}"
+        )
     return tuple(tuple(t.labels[v] for v in walk) for walk in found)
 
 

@@ -1,8 +1,9 @@
 """Symmetry with proof: permutations of the nodes that a design declares, checked against its cables.
 
-A design is *said* to look the same from every host; a wiring rule or a lost cable may break that. So each
-declared permutation is compared with the built network, and only those that map it onto itself are used. The
-nodes that the rest carry into each other form an orbit: what is measured from one holds for all of it.
+A design is *said* to look the same from every host; a wiring rule or a lost cable may break that.
+So each declared permutation is compared with the built network, and only those that map it onto
+itself are used. The nodes that the rest carry into each other form an orbit: what is measured from
+one holds for all of it.
 """
 
 from __future__ import annotations
@@ -72,19 +73,20 @@ def orbits(
     topology : Topology or networkx.Graph
         The network.
     node_colours, edge_colours : array [n] or [n, columns], [m] or [m, columns], optional
-        What else must agree for two nodes or two joined pairs to be interchangeable, such as failure
-        probabilities; all alike by default.
+        What else must agree for two nodes or two joined pairs to be interchangeable, such as
+        failure probabilities; all alike by default.
 
     Returns
     -------
     int array [n]
-        The orbit of every node, 0, 1, ... by first node. Without a proved symmetry each node is alone.
+        The orbit of every node, 0, 1, ... by first node. Without a proved symmetry each node is
+        alone.
 
     Notes
     -----
-    Connected components of "node and image" over the generators that keep the colours. The network may have
-    more symmetry than is declared; then the orbits are finer than they could be, and never wrong.
-    `refine_colours` errs on the other side: its classes are unions of orbits.
+    Connected components of "node and image" over the generators that keep the colours. The network
+    may have more symmetry than is declared; then the orbits are finer than they could be, and never
+    wrong. `refine_colours` errs on the other side: its classes are unions of orbits.
 
     Examples
     --------
@@ -96,7 +98,9 @@ def orbits(
     if node_colours is None and edge_colours is None:
         return _orbits(t)
     if edge_colours is None:
-        return _components(_stabiliser(automorphisms(t), _colours("node_colours", node_colours, t.num_nodes)))
+        return _components(
+            _stabiliser(automorphisms(t), _colours("node_colours", node_colours, t.num_nodes))
+        )
     return _components(symmetries_that_keep(t, node_colours, edge_colours)[:, : t.num_nodes])
 
 
@@ -123,16 +127,17 @@ def refine_colours(
 
     Notes
     -----
-    Colour refinement: the colour of a node is mixed from its own and those of its edges and neighbours until
-    no more classes appear, O(m) a round. Nodes of different classes are never interchangeable. Nodes of one
-    class may still not be: in a regular graph all nodes are alike to it. So it may choose what is looked at
-    first, or group what is then compared; where a number must be exact, ask `orbits` or `is_automorphism`.
-    Colours are words of 64 bits; two different neighbourhoods get the same one with probability 2^-64.
+    Colour refinement: the colour of a node is mixed from its own and those of its edges and
+    neighbours until no more classes appear, O(m) a round. Nodes of different classes are never
+    interchangeable. Nodes of one class may still not be: in a regular graph all nodes are alike to
+    it. So it may choose what is looked at first, or group what is then compared; where a number
+    must be exact, ask `orbits` or `is_automorphism`. Colours are words of 64 bits; two different
+    neighbourhoods get the same one with probability 2^-64.
 
     References
     ----------
-    Weisfeiler, Leman, "The reduction of a graph to canonical form and the algebra which appears therein",
-    1968.
+    Weisfeiler, Leman, "The reduction of a graph to canonical form and the algebra which appears
+    therein", 1968.
     """
     arcs, label = _arcs(edges, edge_colours, back_colours)
     colour = kept = _words(node_colours)
@@ -152,7 +157,9 @@ def neighbour_classes(
     own, order = _words(node_colours), np.lexsort((label, head, tail))
     starts = np.searchsorted(tail[order], np.arange(own.size + 1))
     rows = np.column_stack([head, label.view(np.int64)])[order]
-    return _numbered(first_twins(starts, rows, own.view(np.int64), np.ones(own.size, dtype=np.bool_)))
+    return _numbered(
+        first_twins(starts, rows, own.view(np.int64), np.ones(own.size, dtype=np.bool_))
+    )
 
 
 @numba.njit(cache=True)
@@ -202,8 +209,8 @@ def arc_orbits(t: Topology) -> IntArray:
 def _stabiliser(generators: IntArray, colour: Words) -> IntArray:
     """Some permutations that a group has and that keep the colours, one per row.
 
-    Where g carries the image of the colours under u to their image under w, w^-1 g u keeps them (Schreier); a
-    part of these is enough, for a smaller group only has finer orbits.
+    Where g carries the image of the colours under u to their image under w, w^-1 g u keeps them
+    (Schreier); a part of these is enough, for a smaller group only has finer orbits.
     """
     back = [np.argsort(g) for g in generators]
     carried = {colour.tobytes(): np.arange(colour.size)}
@@ -223,7 +230,9 @@ def _stabiliser(generators: IntArray, colour: Words) -> IntArray:
     return np.array([undo[key][gu] for key, gu in arrows], dtype=np.int64).reshape(-1, colour.size)
 
 
-def _arcs(edges: IntArray, colours: ArrayLike | None, back: ArrayLike | None) -> tuple[IntArray, Words]:
+def _arcs(
+    edges: IntArray, colours: ArrayLike | None, back: ArrayLike | None
+) -> tuple[IntArray, Words]:
     """Tails and heads of both directions of all edges, [2, 2m], and what is known of each, [2m]."""
     there = _words(np.zeros(len(edges)) if colours is None else colours)
     here = there if back is None else _words(back)
@@ -243,7 +252,11 @@ def _words(colours: ArrayLike) -> Words:
     word = np.zeros(len(rows), dtype=np.uint64)
     for column in np.atleast_2d(rows.T):
         floats = column.dtype.kind == "f"
-        bits = (column + 0.0).astype(np.float64).view(np.uint64) if floats else column.astype(np.uint64)
+        bits = (
+            (column + 0.0).astype(np.float64).view(np.uint64)
+            if floats
+            else column.astype(np.uint64)
+        )
         word = _mixed(word ^ bits)
     return word
 
@@ -323,7 +336,9 @@ def _keeps_neighbours(indptr, indices, image):  # type: ignore[no-untyped-def]
 def _components(images: IntArray) -> IntArray:
     """Orbits of 0..size-1 under the rows, numbered by first member."""
     count, size = images.shape
-    return _numbered(_arrays.parts(np.column_stack([np.tile(np.arange(size), count), images.ravel()]), size))
+    return _numbered(
+        _arrays.parts(np.column_stack([np.tile(np.arange(size), count), images.ravel()]), size)
+    )
 
 
 def _numbered(labels: ArrayLike) -> IntArray:
@@ -339,6 +354,11 @@ def _declared(t: Topology) -> Sequence[IntArray]:
         form = None if rule is None else describe(t.meta.name, **t.meta.parameters)
     except (TypeError, ValueError):
         form = None
-    if rule is None or rule.symmetries is None or form is None or form.hosts + form.switches != t.num_nodes:
+    if (
+        rule is None
+        or rule.symmetries is None
+        or form is None
+        or form.hosts + form.switches != t.num_nodes
+    ):
         return ()
     return rule.symmetries(**t.meta.parameters)

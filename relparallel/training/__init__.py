@@ -5,7 +5,8 @@ Where to begin, by question:
 - What fails, how often, and what stops with it?  `failure_model`, `blast_radius`, `network_impact`.
 - What is left of the speed?  `goodput`; simulated, `simulate`; in closed form, `relative_goodput`.
 - How often to write checkpoints?  `checkpoint_interval`; several levels: `Checkpointing`.
-- How many spares?  `spares_needed`. When does another strategy win?  `crossovers`, `break_even_repair`.
+- How many spares?  `spares_needed`. When does another strategy win?  `crossovers`,
+  `break_even_repair`.
 - What does my log say?  `read_failure_log` of failures, `read_run_log` of one run.
   A log is taken as ``rates`` of `failure_model` and of ``rp.plan``.
 """

@@ -18,7 +18,10 @@ from .checkpointing import (
 from .crossover import break_even_repair as break_even_repair, crossovers as crossovers
 from .domains import POLICIES as POLICIES, blast_radius as blast_radius, drop_rule as drop_rule
 from .failure_logs import FailureLog as FailureLog
-from .failure_model import failure_model as failure_model, published_network_rates as published_network_rates
+from .failure_model import (
+    failure_model as failure_model,
+    published_network_rates as published_network_rates,
+)
 from .failure_readers import read_failure_log as read_failure_log
 from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
 from .goodput import goodput as goodput

@@ -35,12 +35,14 @@ def require_single(**named: Any) -> None:
             raise TypeError(f"{name} must be one number, got {value!r:.80}")
 
 
-def run_percentiles(levels: Any, run: float, mean: float, variance_rate: float, third_rate: float) -> Real:
+def run_percentiles(
+    levels: Any, run: float, mean: float, variance_rate: float, third_rate: float
+) -> Real:
     """Return percentiles of a share over a run that is nearly normal: that is what many renewals add up to.
 
-    Wilson and Hilferty's cube for the distribution of its skewness, from the asymptotic variance and third
-    cumulant: it agrees with Cornish and Fisher's series in the first order and rises at every level. A
-    skewness beyond 2 is taken as 2.
+    Wilson and Hilferty's cube for the distribution of its skewness, from the asymptotic variance
+    and third cumulant: it agrees with Cornish and Fisher's series in the first order and rises at
+    every level. A skewness beyond 2 is taken as 2.
     """
     from scipy.special import ndtri
 

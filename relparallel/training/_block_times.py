@@ -1,9 +1,10 @@
 """Time of a block of checkpoints: first three moments, at many intervals at once.
 
-A series (c0, c1, c2, c3) stands for E[e^{-sT}; event] = c0 + c1 s + c2 s^2 + c3 s^3, the Laplace transform
-of a time on an event; (c0, c1) alone gives its mean. Coefficients are numbers, or arrays with one entry per
-interval. Sums of events add, times that follow each other multiply, and loops are geometric series; so the
-transform of a nested process is written down as for probabilities, and its moments are read off at the end.
+A series (c0, c1, c2, c3) stands for E[e^{-sT}; event] = c0 + c1 s + c2 s^2 + c3 s^3, the Laplace
+transform of a time on an event; (c0, c1) alone gives its mean. Coefficients are numbers, or arrays
+with one entry per interval. Sums of events add, times that follow each other multiply, and loops
+are geometric series; so the transform of a nested process is written down as for probabilities, and
+its moments are read off at the end.
 """
 
 from operator import add
@@ -47,7 +48,9 @@ def passed(time: Any, moments: int = 3) -> Series:
     """A time without failure; failures have rate 1."""
     alive = np.exp(-time)
     mean = alive, -time * alive
-    return (*mean, time * time * alive / 2, -time * time * time * alive / 6) if moments == 3 else mean
+    return (
+        (*mean, time * time * alive / 2, -time * time * time * alive / 6) if moments == 3 else mean
+    )
 
 
 def struck(time: Any, alive: Series) -> Series:
@@ -83,12 +86,14 @@ def block_times(
 ) -> Series:
     """Time from one checkpoint of the last level to the next; ``work`` and each of ``every`` broadcast."""
     levels = range(len(cost))
-    # By the level at the end: passing the block, and falling back to a level that the block cannot restore.
+    # By the level at the end: passing the block, and falling back to a level that the block cannot
+    # restore.
     flow = [passed(work + each, moments) for each in cost]
     hits = [struck(work + each, alive) for each, alive in zip(cost, flow, strict=True)]
     fall = [[chained(hit, passed(each)) for each in delay] for hit in hits]
     before, power = [_NEVER for _ in levels], _ALWAYS
-    for level, (again, higher) in enumerate(restarts):  # blocks of it out of those of the level below
+    # blocks of it out of those of the level below
+    for level, (again, higher) in enumerate(restarts):
         if level:
             total, power = geometric(flow[level - 1], every[level - 1] - 1)
             before = [chained(total, each) for each in fall[level - 1]]
@@ -96,9 +101,13 @@ def block_times(
             stays = [added(a, chained(power, b)) for a, b in zip(before, fall[end], strict=True)]
             rest = [added(a, chained(stays[level], b)) for a, b in zip(stays, higher, strict=True)]
             through, turn = chained(power, flow[end]), chained(stays[level], again)
-            # What does not turn passes or leaves: a sum of positive terms keeps the digits of the difference.
+            # What does not turn passes or leaves: a sum of positive terms keeps the digits of the
+            # difference.
             out = sum((rest[k][0] * weight[k] for k in levels[level + 1 :]), through[0])
-            flow[end], fall[end] = looped(through, turn, out), [looped(each, turn, out) for each in rest]
+            flow[end], fall[end] = (
+                looped(through, turn, out),
+                [looped(each, turn, out) for each in rest],
+            )
     return flow[-1]
 
 
@@ -112,12 +121,14 @@ def restarts(read: Any, back: Any, delay: Any, weight: Any) -> list[tuple[Series
 def _restarted(level: int, entered: Any, delay: Any, weight: Any) -> tuple[Series, list[Series]]:
     """After a failure that reads ``level``, where a checkpoint of it is: on the way again, or a higher level.
 
-    A failure within ``delay`` of the restart finds nothing newer: it is one more turn at the same place.
+    A failure within ``delay`` of the restart finds nothing newer: it is one more turn at the same
+    place.
     """
     up, out, own_run, own_lost = _NEVER, _ALWAYS, _NEVER, _NEVER
     turns, leaves = _NEVER, _NEVER
     soon = [struck(each, passed(each)) for each in delay]
-    for i in range(level, -1, -1):  # a restart that is struck goes on from the same level or a higher one
+    # a restart that is struck goes on from the same level or a higher one
+    for i in range(level, -1, -1):
         first_hit, first_done, later_hit, later_done, above = entered[i]
         entry = looped(first_hit, later_hit, above + later_done[0])
         run = added(first_done, chained(entry, added(later_done, up)))
@@ -139,5 +150,7 @@ def _entered(level: int, read: Any, back: Any) -> tuple[Series, Series, Series, 
     done = passed(back[:, level])
     hit = struck(back[:, level], done)
     first, later = read[:, level], read[:, : level + 1].sum(axis=1)
-    weighted = [tuple(each @ share for each in series) for share in (first, later) for series in (hit, done)]
+    weighted = [
+        tuple(each @ share for each in series) for share in (first, later) for series in (hit, done)
+    ]
     return (*weighted, read[:, level + 1 :].sum())

@@ -1,7 +1,7 @@
 """Simulation with identities: every node has a life of its own, groups fail together, records are replayed.
 
-Two heaps: ends of lives on the clock of running nodes, and ends of repairs on the wall clock. One event costs
-O(log nodes).
+Two heaps: ends of lives on the clock of running nodes, and ends of repairs on the wall clock. One
+event costs O(log nodes).
 """
 
 from typing import Any, NamedTuple
@@ -10,19 +10,29 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from relparallel.training._job_kernel import BARE, PLANNED, Tables, advance, clear, speed_left, strike
+from relparallel.training._job_kernel import (
+    BARE,
+    PLANNED,
+    Tables,
+    advance,
+    clear,
+    speed_left,
+    strike,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DOWN, ACTIVE, FREE = 0, 1, 2
-UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(7)  # active nodes, pool, sizes of heaps, record
+# active nodes, pool, sizes of heaps, record
+UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(7)
 
 
 class Nodes(NamedTuple):
     """State and distributions of the nodes of a job and its spares."""
 
     role: Integers  # [node] DOWN, ACTIVE or FREE
-    end: Floats  # [node] end of life on the running clock; what is left of it for a node that does not run
+    # [node] end of life on the running clock; what is left of it for a node that does not run
+    end: Floats
     pool: Integers  # spares in the order of use, a ring
     tally: Integers  # counters
     lives: Floats  # heap
@@ -33,7 +43,8 @@ class Nodes(NamedTuple):
     observed: Floats  # lives where they are observed ones
     mends: Floats  # repairs of mean 1 where they are observed ones
     single: Floats  # [row + 1] cumulated share of rows that take one node
-    group: Floats  # [works, row + 1] cumulated rate of rows that take more nodes or none; less while it waits
+    # [works, row + 1] cumulated rate of rows that take more nodes or none; less while it waits
+    group: Floats
     begin: Floats  # [record]
     finish: Floats  # [record]
     node: Integers  # [record]
@@ -170,7 +181,9 @@ def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tab
 def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables: Tables) -> bool:
     """A part that is no node fails; its group of nodes is down until one repair is over."""
     width, hit = tables.nodes[row], bool(tables.nodes[row] == 0)
-    wait = now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    wait = (
+        now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    )
     if width == 0:
         _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, -1 - row)
         nodes.tally[REPAIRS] += 1
@@ -220,9 +233,19 @@ def _which(cumulated: Floats, draw: float) -> int:
 
 @njit(**BARE)
 def run_identities(
-    rng: Any, tables: Tables, nodes: Nodes, window: float, found: Floats, counts: Integers, blame: Floats,
-    times: Floats, places: Integers, marks: Floats, spent: Floats, under: Integers,
-) -> None:  # fmt: skip
+    rng: Any,
+    tables: Tables,
+    nodes: Nodes,
+    window: float,
+    found: Floats,
+    counts: Integers,
+    blame: Floats,
+    times: Floats,
+    places: Integers,
+    marks: Floats,
+    spent: Floats,
+    under: Integers,
+) -> None:
     """As `run_counts`; the last row is that of recorded failures where there are any."""
     times[2], count, now, running, place, stopped = tables.interval, nodes.tally, 0.0, 0.0, 0, False
     share, toggle = tables.speed[0], tables.every
@@ -267,7 +290,10 @@ def run_identities(
             counts[tables.rate.size - 1, 0] += 1
             cause = tables.rate.size - 1 if _record(running, nodes, tables) else -1
         else:
-            hazard, row = rng.standard_exponential(), _which(nodes.group[int(works)], rng.random() * others)
+            hazard, row = (
+                rng.standard_exponential(),
+                _which(nodes.group[int(works)], rng.random() * others),
+            )
             counts[row, 0] += 1
             under[row] += tables.nodes[row] == 0
             cause = row if _outage(rng, row, now, running, nodes, tables) else -1
@@ -277,15 +303,20 @@ def run_identities(
 
 
 def new_nodes(
-    total: int, tables: Tables, life: tuple[Floats, Floats], repair: tuple[Floats, Floats], remaining: Floats,
+    total: int,
+    tables: Tables,
+    life: tuple[Floats, Floats],
+    repair: tuple[Floats, Floats],
+    remaining: Floats,
     record: tuple[Floats, Floats, Integers],
-) -> Nodes:  # fmt: skip
+) -> Nodes:
     """Nodes with the lives that remain to them: those of the job first, then the spares."""
     size, single, load = tables.size, tables.nodes == 1, float((tables.rate / tables.repair).sum())
     own = np.where(single, tables.rate, 0.0)
     role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(COUNTERS, np.int64)
     role[:size] = ACTIVE
-    running = np.argsort(end[: total if tables.hot else size], kind="stable")  # a sorted array is a heap
+    # a sorted array is a heap
+    running = np.argsort(end[: total if tables.hot else size], kind="stable")
     count[[UP, READY, LIVES]] = size, total - size, running.size
     lives, owner = np.full(2 * total + 64, np.inf), np.zeros(2 * total + 64, np.int64)
     lives[: running.size], owner[: running.size] = end[running], running
@@ -297,9 +328,20 @@ def new_nodes(
     shares = np.vstack([own / max(own.sum(), 1e-300), groups * awake, groups])
     cumulated = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1)
     return Nodes(
-        role=role, end=end, pool=pool, tally=count, lives=lives, owner=owner,
-        repairs=np.full(space, np.inf), part=np.zeros(space, np.int64),
-        law=np.concatenate([life[0], repair[0]]), observed=life[1], mends=repair[1],
-        single=cumulated[0], group=cumulated[1:],
-        begin=record[0], finish=record[1], node=record[2],
-    )  # fmt: skip
+        role=role,
+        end=end,
+        pool=pool,
+        tally=count,
+        lives=lives,
+        owner=owner,
+        repairs=np.full(space, np.inf),
+        part=np.zeros(space, np.int64),
+        law=np.concatenate([life[0], repair[0]]),
+        observed=life[1],
+        mends=repair[1],
+        single=cumulated[0],
+        group=cumulated[1:],
+        begin=record[0],
+        finish=record[1],
+        node=record[2],
+    )

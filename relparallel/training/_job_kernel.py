@@ -1,8 +1,8 @@
 """The job inside a simulation: where it stands, what a failure does, which bucket each second goes to.
 
-Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit. The one
-on counts stands below: exponential failures of all rows superposed, exponential repairs, no identities; an
-event costs O(rows), however many nodes there are.
+Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit.
+The one on counts stands below: exponential failures of all rows superposed, exponential repairs, no
+identities; an event costs O(rows), however many nodes there are.
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,10 +16,13 @@ BARE: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "_nrt": Fa
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)  # `report.BUCKETS`
-TIMES = 6  # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
+# `report.BUCKETS`
+PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)
+# of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
+TIMES = 6
 STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)
-PLACES = 4  # of the job: writing (or computing), place in the pattern, level it comes back from, last cause
+# of the job: writing (or computing), place in the pattern, level it comes back from, last cause
+PLACES = 4
 WRITING, PATTERN, LEVEL, CAUSE = range(PLACES)
 
 
@@ -67,9 +70,14 @@ def _settle(level: int, clock: float, tables: Tables, marks: Floats) -> None:
 
 
 @njit(**BARE)
-def _written(done: float, paid: float, clock: float, tables: Tables, places: Integers, marks: Floats) -> None:
+def _written(
+    done: float, paid: float, clock: float, tables: Tables, places: Integers, marks: Floats
+) -> None:
     """A checkpoint is finished, a copy for all lower levels too; the next segment begins."""
-    highest, places[PATTERN] = tables.pattern[places[PATTERN]], (places[PATTERN] + 1) % tables.pattern.size
+    highest, places[PATTERN] = (
+        tables.pattern[places[PATTERN]],
+        (places[PATTERN] + 1) % tables.pattern.size,
+    )
     for level in range(highest + 1):
         _settle(level, clock, tables, marks)
         marks[level, 3], marks[level, 4], marks[level, 5] = done, paid, places[PATTERN]
@@ -79,9 +87,15 @@ def _written(done: float, paid: float, clock: float, tables: Tables, places: Int
 
 @njit(**BARE, inline="always")
 def advance(
-    time: float, share: float, tables: Tables, times: Floats, places: Integers, marks: Floats,
-    spent: Floats, blame: Floats,
-) -> None:  # fmt: skip
+    time: float,
+    share: float,
+    tables: Tables,
+    times: Floats,
+    places: Integers,
+    marks: Floats,
+    spent: Floats,
+    blame: Floats,
+) -> None:
     """Let time pass: ``share`` of the full speed is left, 0 while the job waits."""
     if share == 0.0:
         spent[WAITING] += time
@@ -102,7 +116,13 @@ def advance(
 
 @njit(**BARE)
 def _run(
-    time: float, share: float, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats
+    time: float,
+    share: float,
+    tables: Tables,
+    times: Floats,
+    places: Integers,
+    marks: Floats,
+    spent: Floats,
 ) -> None:
     """Compute and write checkpoints for a time without events."""
     left, done, paid, clock = times[LEFT], times[DONE], times[PAID], times[CLOCK]
@@ -149,7 +169,13 @@ def _run(
 
 @njit(**BARE)
 def _go_back(
-    level: int, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats, blame: Floats
+    level: int,
+    tables: Tables,
+    times: Floats,
+    places: Integers,
+    marks: Floats,
+    spent: Floats,
+    blame: Floats,
 ) -> None:
     """Restore the newest durable checkpoint of a level or a higher one; all that was done since is lost."""
     best = level
@@ -164,7 +190,8 @@ def _go_back(
     blame[places[CAUSE]] += work + paid
     times[DONE], times[PAID], places[PATTERN] = marks[best, 0], marks[best, 1], int(marks[best, 2])
     for other in range(marks.shape[0]):
-        if marks[other, 6] != np.inf and marks[other, 3] <= times[DONE]:  # arrives before the job goes on
+        # arrives before the job goes on
+        if marks[other, 6] != np.inf and marks[other, 3] <= times[DONE]:
             marks[other, 6] = -np.inf
             _settle(other, times[CLOCK], tables, marks)
         marks[other, 6] = np.inf  # what else was on its way is gone
@@ -176,9 +203,16 @@ def _go_back(
 
 @njit(**BARE)
 def strike(
-    rng: Any, row: int, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats,
-    blame: Floats, counts: Integers,
-) -> None:  # fmt: skip
+    rng: Any,
+    row: int,
+    tables: Tables,
+    times: Floats,
+    places: Integers,
+    marks: Floats,
+    spent: Floats,
+    blame: Floats,
+    counts: Integers,
+) -> None:
     """A failure stops the job: it goes back to a checkpoint that survives, or pauses where it stands.
 
     A failure during a standstill begins the standstill anew, from no cheaper level than before.
@@ -243,7 +277,9 @@ def pick_row(draw: float, up: float, waiting: bool, tables: Tables) -> int:
     """Which row a failure belongs to; ``draw`` is uniform below the rate of those that can fail now."""
     last = 0
     for row in range(tables.rate.size):
-        able = up if tables.nodes[row] > 0 else 0.0 if waiting and tables.slowdown[row] == 1.0 else 1.0
+        able = (
+            up if tables.nodes[row] > 0 else 0.0 if waiting and tables.slowdown[row] == 1.0 else 1.0
+        )
         if able > 0.0:
             last = row
             draw -= tables.rate[row] * able
@@ -293,9 +329,18 @@ def _can_fail(down: int, waiting: bool, tables: Tables) -> float:
 
 @njit(**BARE)
 def run_counts(
-    rng: Any, tables: Tables, window: float, found: Floats, counts: Integers, blame: Floats,
-    times: Floats, places: Integers, marks: Floats, spent: Floats, under: Integers,
-) -> None:  # fmt: skip
+    rng: Any,
+    tables: Tables,
+    window: float,
+    found: Floats,
+    counts: Integers,
+    blame: Floats,
+    times: Floats,
+    places: Integers,
+    marks: Floats,
+    spent: Floats,
+    under: Integers,
+) -> None:
     """Fill ``found`` [window, bucket] (seconds), ``counts`` by row: failures, interruptions, last level."""
     times[2] = tables.interval
     down, now, place, stopped, share, mending = 0, 0.0, 0, False, tables.speed[0], 0.0

@@ -1,7 +1,8 @@
 """What k failed nodes hit when every set of k nodes is as likely as every other.
 
 A job of N nodes falls into U units of g nodes each. The functions return one entry or row for every
-k = 0 … ``down`` and only add and multiply positive numbers, so that small probabilities keep their digits.
+k = 0 … ``down`` and only add and multiply positive numbers, so that small probabilities keep their
+digits.
 """
 
 import math
@@ -74,9 +75,9 @@ def binomial(size: int, share: float, down: int) -> Array:
 def among_sets(nodes: int, down: int, joint: Callable[[float], Array]) -> Array:
     """Mean of a quantity over all sets of k nodes, from its mean over nodes that fail independently.
 
-    ``joint(q)`` gives, for every k = 0 … down, the mean of the quantity times 1 where k nodes are down, each
-    with probability q. Divided by P(k down) that is the mean over the sets, whatever q; a few values of q
-    keep P(k down) far above the smallest float.
+    ``joint(q)`` gives, for every k = 0 … down, the mean of the quantity times 1 where k nodes are
+    down, each with probability q. Divided by P(k down) that is the mean over the sets, whatever q;
+    a few values of q keep P(k down) far above the smallest float.
     """
     mean, start = np.zeros(down + 1), 0
     while start <= down:
@@ -94,12 +95,14 @@ def among_sets(nodes: int, down: int, joint: Callable[[float], Array]) -> Array:
 def surviving_sets(stages: int, pipelines: int, most: int, ring: bool = True) -> tuple[int, ...]:
     """Numbers of sets of 0 … ``most`` nodes without neighbours, in D rings or chains of P nodes.
 
-    The power of the polynomial is one of whole numbers: its value at 2^w (Kronecker's substitution), where w
-    bits hold every coefficient, cut off behind the last one wanted.
+    The power of the polynomial is one of whole numbers: its value at 2^w (Kronecker's
+    substitution), where w bits hold every coefficient, cut off behind the last one wanted.
     """
     few = min(most, (stages + (not ring)) // 2)
     if ring:
-        counts = [1] + [stages * math.comb(stages - k, k) // (stages - k) for k in range(1, few + 1)]
+        counts = [1] + [
+            stages * math.comb(stages - k, k) // (stages - k) for k in range(1, few + 1)
+        ]
     else:
         counts = [math.comb(stages - k + 1, k) for k in range(few + 1)]
     nodes = stages * pipelines

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
-from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution, reach, speeds
+from relparallel.training.down_nodes import (
+    able_to_fail,
+    cold_distribution,
+    down_distribution,
+    reach,
+    speeds,
+)
 from relparallel.training.factors import slowest_decides
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
@@ -73,7 +79,9 @@ class Rows:
         loads = self.taken
         if waits and not self.hot and len(loads) > 1:
             repairs = {n: load / self.rate[self.nodes == n].sum() for n, load in loads.items()}
-            found = cold_distribution(loads, repairs, self.spares) if all(repairs.values()) else None
+            found = (
+                cold_distribution(loads, repairs, self.spares) if all(repairs.values()) else None
+            )
             if found is not None:
                 return found
         return down_distribution(loads, self.states(waits)[0])
@@ -88,9 +96,10 @@ class Rows:
     def outside_pauses(self, waits: bool) -> tuple[Self, NDArray[np.float64]]:
         """The job as it is found outside its pauses, and the share of parts that can fail meanwhile, [i].
 
-        Outside a pause of length d nothing has failed for d seconds, and of the parts that were under repair
-        then the share e^{-d/r} still is. With repairs of mean r and the share a of all nodes that can fail
-        that is a smaller load, rho e^{-d/r} a / (1 - (1 - a) e^{-d/r}), exact for nodes on their own.
+        Outside a pause of length d nothing has failed for d seconds, and of the parts that were
+        under repair then the share e^{-d/r} still is. With repairs of mean r and the share a of all
+        nodes that can fail that is a smaller load, rho e^{-d/r} a / (1 - (1 - a) e^{-d/r}), exact
+        for nodes on their own.
         """
         able = float(self.down(waits) @ np.minimum(self.states(waits)[0], 1.0))
         still = np.where(self.pausing & (self.repair > 0), self.detection + self.pause, 0.0)
@@ -108,7 +117,8 @@ class Rows:
     def slow_variance(self) -> float:
         """Relative variance of the speed with slow parts; each kind as an on-off process.
 
-        On for (e^u - 1) r / u on average, off for r / u: 2 p0^2 p1^2 (on + off) drop^2 with p0 = e^-u.
+        On for (e^u - 1) r / u on average, off for r / u: 2 p0^2 p1^2 (on + off) drop^2 with p0 =
+        e^-u.
         """
         slow = (self.slowdown > 1) & (self.rate * self.repair > 0)
         if not slow.any():
@@ -127,40 +137,58 @@ def under(model: FailureModel, recovery: Recovery) -> FailureModel:
 
 
 def rows(
-    model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0,
+    model: FailureModel,
+    checkpointing: Checkpointing,
+    recovery: Recovery,
+    spares: int = 0,
     shape: JobShape | None = None,
-) -> Rows:  # fmt: skip
+) -> Rows:
     """Compile a job, which lies on its nodes as `shape_of` says, with failures that `under` has told apart.
 
-    Where the interval or the frequencies of the levels are open, those with the largest share of productive
-    time are taken: the best time between checkpoints does not depend on the speed, so the work in it falls
-    with the mean speed. O(classes), and O(k) for the table of speeds.
+    Where the interval or the frequencies of the levels are open, those with the largest share of
+    productive time are taken: the best time between checkpoints does not depend on the speed, so
+    the work in it falls with the mean speed. O(classes), and O(k) for the table of speeds.
     """
     require_instance(Checkpointing, checkpointing=checkpointing)
     require_int(spares=spares, at_least=0, at_most=10**6)
     if spares and not recovery.takes_spares:
-        raise ValueError(f"spares must be 0 with recovery {recovery.policy!r}, which waits, got {spares}")
+        raise ValueError(
+            f"spares must be 0 with recovery {recovery.policy!r}, which waits, got {spares}"
+        )
     shape = shape or shape_of(model, recovery)
     domains = [domain for domain in model.domains if domain.rate > 0]
     levels = checkpointing.levels
     chosen = rollback(checkpointing, causes_of(model, recovery, shape))
     rate, nodes = _column(domains, "rate"), _missing(domains, recovery, shape)
-    repairs = [recovery.repair if d.component.repair is None else d.component.repair for d in domains]
+    repairs = [
+        recovery.repair if d.component.repair is None else d.component.repair for d in domains
+    ]
     repair = np.array(repairs, np.float64)
     load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
-    most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more missing nodes than occur
+    # more missing nodes than occur
+    most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1
     survive = [[level.survival(d.component.level) for level in levels] for d in domains]
     job = Rows(
-        rate=rate, nodes=nodes, repair=repair, stops=_column([d.component for d in domains], "stops") > 0,
+        rate=rate,
+        nodes=nodes,
+        repair=repair,
+        stops=_column([d.component for d in domains], "stops") > 0,
         back=np.array([recovery.goes_back(d, shape) for d in domains], np.bool_),
         survive=np.array(survive, np.float64).reshape(len(domains), len(levels)),
         detection=_column([d.component for d in domains], "detection"),
         slowdown=_column([d.component for d in domains], "slowdown"),
-        cost=_column(levels, "cost"), restart=_column(levels, "restart"), delay=_column(levels, "delay"),
-        every=np.array((*chosen.every, 1), np.int64), interval=float(chosen.interval),
-        speed=recovery.speed(shape, min(shape.nodes, most)), total=shape.nodes, spares=spares,
-        hot=recovery.hot, pause=float(recovery.pause), restart_fixed=float(recovery.restart),
-    )  # fmt: skip
+        cost=_column(levels, "cost"),
+        restart=_column(levels, "restart"),
+        delay=_column(levels, "delay"),
+        every=np.array((*chosen.every, 1), np.int64),
+        interval=float(chosen.interval),
+        speed=recovery.speed(shape, min(shape.nodes, most)),
+        total=shape.nodes,
+        spares=spares,
+        hot=recovery.hot,
+        pause=float(recovery.pause),
+        restart_fixed=float(recovery.restart),
+    )
     if checkpointing.interval is not None or np.isinf(job.interval):
         return job
     pace = job.outside_pauses(recovery.waits)[0].running(recovery.waits)[1] * job.slow_parts()
@@ -175,14 +203,17 @@ def through_spare_trays(
     That share is Erlang's B of s servers: d ln B / d ln load = s - load (1 - B).
     """
     spared = np.array([d.component.spared for d in domains], np.bool_)
-    levels = np.array([d.component.local and d.component.level in ("gpu", "tray") for d in domains], np.bool_)
+    levels = np.array(
+        [d.component.local and d.component.level in ("gpu", "tray") for d in domains], np.bool_
+    )
     lost = levels & ~spared
     if not cluster.spare_trays or not spared.any() or not lost.any():
         return elasticity
     busy = np.where(spared, job.rate * job.repair, 0.0)
     free = float(job.rate[spared].sum() / job.rate[spared | lost].sum())
     moved = elasticity[lost].sum() - (1 - free) / free * elasticity[spared].sum()
-    steep = cluster.spare_trays - busy.sum() / cluster.nodes  # all failures are 1/free times those spared
+    # all failures are 1/free times those spared
+    steep = cluster.spare_trays - busy.sum() / cluster.nodes
     return np.asarray(elasticity + moved * steep * busy / busy.sum())
 
 
@@ -199,7 +230,9 @@ def _column(entries: Sequence[Any], name: str) -> NDArray[np.float64]:
     return np.array([getattr(entry, name) for entry in entries], dtype=np.float64)
 
 
-def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = None) -> tuple[Cause, ...]:
+def causes_of(
+    model: FailureModel, recovery: Recovery, shape: JobShape | None = None
+) -> tuple[Cause, ...]:
     """Failures that send the job back to a checkpoint; those that cost the same are one cause."""
     shape, rates = shape or shape_of(model, recovery), defaultdict[tuple[str, float], float](float)
     for d in model.domains:

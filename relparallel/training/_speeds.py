@@ -23,11 +23,13 @@ from relparallel.training.recovery import speed_of
 Array = NDArray[np.float64]
 
 
-def redundant(shape: JobShape, down: int, batch: str, micro_batches: int | None, overhead: float) -> Array:
+def redundant(
+    shape: JobShape, down: int, batch: str, micro_batches: int | None, overhead: float
+) -> Array:
     """Let the node before a failed one do the work of both; drop a pipeline that loses two neighbours.
 
-    A unit is w rings of P nodes. Given i failed nodes it goes on in A_i of C(g, i) cases. One unit that goes
-    on with a failed node slows every step, the others wait for it.
+    A unit is w rings of P nodes. Given i failed nodes it goes on in A_i of C(g, i) cases. One unit
+    that goes on with a failed node slows every step, the others wait for it.
     """
     units, size = shape.units, shape.nodes_per_replica
     positions, width = shape.positions
@@ -64,7 +66,13 @@ def _slow_pair(stages: int, micro_batches: int | None) -> float:
 
 
 def _kept(
-    units: int, down: int, alive: Array, gone: Array, slow: float, batch: str, micro_batches: int | None
+    units: int,
+    down: int,
+    alive: Array,
+    gone: Array,
+    slow: float,
+    batch: str,
+    micro_batches: int | None,
 ) -> Array:
     """Mean speed with a kept batch: the sum over how many units are lost."""
     fewest = int(np.argmax(gone > 0)) if gone.any() else down + 1
@@ -88,8 +96,8 @@ def _kept(
 def rerouted(shape: JobShape, down: int, micro_batches: int | None, bubble: float) -> Array:
     """Let the replicas share the micro-batches of a failed worker, stage by stage; the busiest stage decides.
 
-    A stage has a worker of w nodes in each of U units. P(no stage lost more than f workers) is a power, and
-    the mean of a falling function of the most is a sum over f with positive terms.
+    A stage has a worker of w nodes in each of U units. P(no stage lost more than f workers) is a
+    power, and the mean of a falling function of the most is a sum over f with positive terms.
     """
     units = shape.units
     positions, width = shape.positions
@@ -132,9 +140,10 @@ def template_speed(
 ) -> Array:
     """Largest joint speed of pipelines of n0 … n1 nodes on 0 … n nodes, in units of one node (read only).
 
-    A pipeline of i nodes has the rate 1 / ceil(L / i) of its fullest node, times L; each takes a share of the
-    batch in proportion; fewer than f + 1 pipelines count as none. With n1 >= 2 n0 - 1 no node idles once
-    there are (f + 1) n0 (Jang et al., "Oobleck", SOSP 2023, section 4). O(n (n1 - n0) f).
+    A pipeline of i nodes has the rate 1 / ceil(L / i) of its fullest node, times L; each takes a
+    share of the batch in proportion; fewer than f + 1 pipelines count as none. With n1 >= 2 n0 - 1
+    no node idles once there are (f + 1) n0 (Jang et al., "Oobleck", SOSP 2023, section 4). O(n (n1
+    - n0) f).
     """
     require_int(largest=largest, at_least=smallest)
     if layers is not None:
@@ -149,7 +158,8 @@ def template_speed(
 def _fill(nodes: int, smallest: int, rates: Array, pipelines: int) -> Array:
     """Best speed by the pipelines that are still missing; a node may idle.
 
-    As many entries as the smallest pipeline has nodes follow at once: the others have theirs already.
+    As many entries as the smallest pipeline has nodes follow at once: the others have theirs
+    already.
     """
     before, backward = smallest + rates.size - 1, rates[::-1]
     best = np.full((pipelines + 1, before + nodes + 1), -np.inf)
@@ -174,8 +184,8 @@ def uneven_speed(
 ) -> Array:
     """Speed at which replicas of two paces get through a batch of whole micro-batches.
 
-    In ticks of which a micro-batch takes so many in a fast replica and in a slow one, the first time at which
-    enough are done is a whole number; found by bisection.
+    In ticks of which a micro-batch takes so many in a fast replica and in a slow one, the first
+    time at which enough are done is a whole number; found by bisection.
     """
     low = np.zeros(whole.shape, dtype=np.int64)
     high = np.full(whole.shape, micro_batches * slow, dtype=np.int64)
@@ -189,15 +199,17 @@ def uneven_speed(
 def shared_shards(units: int, holders: int, held: Array) -> Array:
     """Mean of 1/L with 0 … k dead units of a ring whose shards lie on r units in a row, L the most on one.
 
-    Every arc of shards needs holders (Hall): a step of at most l shards a unit is possible if in every row of
-    units l - 1 for each living one, minus 1 for each dead one, sum to more than -r. That is a queue which
-    dead units lengthen by 1 and living ones shorten by l - 1, never above r - 1. In a ring of l u > U it is
-    empty somewhere: the work that living units leave undone at an empty queue is l u - U in all, so that
-    walks which begin behind such a unit, weighted with what it leaves, count every ring l u - U times.
+    Every arc of shards needs holders (Hall): a step of at most l shards a unit is possible if in
+    every row of units l - 1 for each living one, minus 1 for each dead one, sum to more than -r.
+    That is a queue which dead units lengthen by 1 and living ones shorten by l - 1, never above r -
+    1. In a ring of l u > U it is empty somewhere: the work that living units leave undone at an
+    empty queue is l u - U in all, so that walks which begin behind such a unit, weighted with what
+    it leaves, count every ring l u - U times.
     """
     down = held.size - 1
     dead = np.arange(down + 1)
-    mean, before = np.where(dead == 0, 0.5, 0.0), np.where(dead == 0, 1.0, 0.0)  # at most one shard each
+    # at most one shard each
+    mean, before = np.where(dead == 0, 0.5, 0.0), np.where(dead == 0, 1.0, 0.0)
     for most in range(2, holders + 1):
         idle = most * (units - dead) - units
 
@@ -206,7 +218,9 @@ def shared_shards(units: int, holders: int, held: Array) -> Array:
                 _rings(units, holders, most, share, down) * units / np.where(idle > 0, idle, np.inf)
             )
             for place in np.flatnonzero(idle == 0):
-                wide, narrow = (_closed_rings(units, size, most, share) for size in (holders, holders - 1))
+                wide, narrow = (
+                    _closed_rings(units, size, most, share) for size in (holders, holders - 1)
+                )
                 found[place] = wide - narrow
             return found
 

@@ -25,7 +25,8 @@ def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -
     size : float
         Bytes of the checkpoint, all nodes together.
     bandwidth, read_bandwidth : float
-        Rates of writing and of reading, all nodes together [bytes/s]; equal where the latter is omitted.
+        Rates of writing and of reading, all nodes together [bytes/s]; equal where the latter is
+        omitted.
 
     Returns
     -------
@@ -66,12 +67,13 @@ def in_memory(
     Returns
     -------
     CheckpointLevel
-        It survives a node if m >= 2, and a switch or rack with the probability that no shard lies behind it
-        alone; failures of processes and GPUs always.
+        It survives a node if m >= 2, and a switch or rack with the probability that no shard lies
+        behind it alone; failures of processes and GPUs always.
 
     References
     ----------
-    Wang et al., "Gemini", SOSP 2023. Random simultaneous failures: `checkpoint_recovery_probability`.
+    Wang et al., "Gemini", SOSP 2023. Random simultaneous failures:
+    `checkpoint_recovery_probability`.
 
     Examples
     --------
@@ -83,9 +85,11 @@ def in_memory(
     holders = replica_holders(cluster.nodes, replicas, placement, stride)
     read = _read(size, bandwidth, read_bandwidth)
     return CheckpointLevel(
-        name="in memory", cost=(replicas - 1) * _transfer(size, bandwidth), restart=read,
+        name="in memory",
+        cost=(replicas - 1) * _transfer(size, bandwidth),
+        restart=read,
         survives=_survival(holders, cluster, 1),
-    )  # fmt: skip
+    )
 
 
 def parity(
@@ -106,8 +110,9 @@ def parity(
     cluster : Cluster
         Nodes, switches and racks.
     group : int or Placement
-        Nodes g of a group, which divides the nodes; or the placement of the job, whose sharding groups these
-        are: the nodes of the ranks that hold the same part of the model in all replicas.
+        Nodes g of a group, which divides the nodes; or the placement of the job, whose sharding
+        groups these are: the nodes of the ranks that hold the same part of the model in all
+        replicas.
     parities : int
         Nodes m of every group that may be lost.
     stride : int
@@ -116,13 +121,13 @@ def parity(
     Returns
     -------
     CheckpointLevel
-        It survives what takes at most m nodes of every group; m/(g - m) of the size is stored beside the
-        data.
+        It survives what takes at most m nodes of every group; m/(g - m) of the size is stored
+        beside the data.
 
     References
     ----------
-    Wang et al., "Reliable and Efficient In-Memory Fault Tolerance of Large Language Model Pretraining"
-    (REFT), 2023.
+    Wang et al., "Reliable and Efficient In-Memory Fault Tolerance of Large Language Model
+    Pretraining" (REFT), 2023.
 
     Examples
     --------
@@ -141,16 +146,20 @@ def parity(
     needed = size_of - require_int(parities=parities, at_least=1, at_most=size_of - 1)
     read = _read(size, bandwidth, read_bandwidth)
     return CheckpointLevel(
-        name="parity", cost=size_of / needed * _transfer(size, bandwidth), restart=read,
+        name="parity",
+        cost=size_of / needed * _transfer(size, bandwidth),
+        restart=read,
         survives=_survival(holders, cluster, needed),
-    )  # fmt: skip
+    )
 
 
 def _sharding_groups(group: Placement, gpus_per_node: int) -> NDArray[np.int64]:
     """Nodes of every data group, which each lie on nodes of their own, [groups, nodes]."""
     holders = np.unique(group.data_groups // gpus_per_node, axis=0)
     if holders.shape[1] < 2 or (np.diff(np.sort(holders, axis=1)) == 0).any():
-        raise ValueError(f"group must have replicas on at least two nodes, one of each, got {group!r:.200}")
+        raise ValueError(
+            f"group must have replicas on at least two nodes, one of each, got {group!r:.200}"
+        )
     return holders
 
 
@@ -167,8 +176,8 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
     Returns
     -------
     CheckpointLevel
-        A level of cost 0, to be used with the time of a step as the interval, above one that survives
-        everything: a failure loses the step it strikes.
+        A level of cost 0, to be used with the time of a step as the interval, above one that
+        survives everything: a failure loses the step it strikes.
 
     References
     ----------
@@ -189,7 +198,8 @@ def _transfer(size: float, bandwidth: float, name: str = "bandwidth") -> float:
     rate: dict[str, Any] = {name: bandwidth}
     require_single(size=size, **rate)
     return float(
-        require_real(size=size, above=0, at_most=1e18) / require_real(**rate, at_least=1, at_most=1e18)
+        require_real(size=size, above=0, at_most=1e18)
+        / require_real(**rate, at_least=1, at_most=1e18)
     )
 
 
@@ -202,4 +212,6 @@ def _read(size: float, bandwidth: float, read_bandwidth: float | None) -> float:
 def _survival(holders: NDArray[np.int64], cluster: Cluster, needed: int) -> dict[str, float]:
     """Probability that a failed part leaves enough of every row; GPUs and processes take no host memory."""
     sizes = {"node": 1, "switch": cluster.nodes_per_switch, "rack": cluster.nodes_per_rack}
-    return {level: 1 - domain_loss_probability(holders, nodes, needed) for level, nodes in sizes.items()}
+    return {
+        level: 1 - domain_loss_probability(holders, nodes, needed) for level, nodes in sizes.items()
+    }

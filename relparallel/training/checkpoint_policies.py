@@ -1,14 +1,14 @@
 """Checkpoints a job can go back to: levels that survive different failures, and how often each is written.
 
-The levels are ordered from the cheapest to the last, which survives everything. After every ``interval`` of
-work a checkpoint is written; every so many of one level, it is one of the next level instead, which serves
-as a copy of all lower levels too.
+The levels are ordered from the cheapest to the last, which survives everything. After every
+``interval`` of work a checkpoint is written; every so many of one level, it is one of the next
+level instead, which serves as a copy of all lower levels too.
 
-A failure goes back to the newest durable checkpoint of the first level that is still there, and reads that.
-A checkpoint of a level is durable ``delay`` after its standstill; what is still on its way when a failure
-strikes arrives before the job goes on, if a level below brought the job back to it. Failures strike at any
-time: while the job computes, stands still, notices and restarts. One that strikes during a restart starts it
-again, from the level being read or a higher one.
+A failure goes back to the newest durable checkpoint of the first level that is still there, and
+reads that. A checkpoint of a level is durable ``delay`` after its standstill; what is still on its
+way when a failure strikes arrives before the job goes on, if a level below brought the job back to
+it. Failures strike at any time: while the job computes, stands still, notices and restarts. One
+that strikes during a restart starts it again, from the level being read or a higher one.
 """
 
 from collections.abc import Mapping
@@ -67,15 +67,15 @@ class CheckpointLevel:
     restart : float
         Time to read it and go on [s].
     survives : mapping of str to float
-        Probability that it is still there after a failure, by the level of the failure; 1 where not named,
-        but that of its node for a tray and an NVLink switch tray.
+        Probability that it is still there after a failure, by the level of the failure; 1 where not
+        named, but that of its node for a tray and an NVLink switch tray.
     delay : float
         Time from the end of the standstill until it is durable [s].
 
     References
     ----------
-    Levels: Moody et al., "Design, Modeling, and Evaluation of a Scalable Multi-level Checkpointing System",
-    SC 2010.
+    Levels: Moody et al., "Design, Modeling, and Evaluation of a Scalable Multi-level Checkpointing
+    System", SC 2010.
 
     Examples
     --------
@@ -111,8 +111,8 @@ class Checkpointing:
     interval : float, optional
         Work between two checkpoints of the first level [s]; the optimum where omitted.
     every : tuple of int, optional
-        How many checkpoints of a level there are for one of the next, itself counted; one number less than
-        there are levels; the optimum where omitted.
+        How many checkpoints of a level there are for one of the next, itself counted; one number
+        less than there are levels; the optimum where omitted.
 
     References
     ----------
@@ -134,12 +134,15 @@ class Checkpointing:
         if not self.levels:
             raise ValueError("levels must hold at least one level of checkpoints, got ()")
         if any(self.levels[-1].survival(level) < 1 for level in LEVELS):
-            raise ValueError(f"levels must end with one that survives every failure, got {self.levels[-1]!r}")
+            raise ValueError(
+                f"levels must end with one that survives every failure, got {self.levels[-1]!r}"
+            )
         if self.every is not None:
             for count in self.every:
                 require_int(every=count, at_least=1, at_most=10**9)
             if len(self.every) != len(self.levels) - 1:
                 raise ValueError(
-                    f"every must hold {len(self.levels) - 1} numbers for {len(self.levels)} levels, "
+                    f"every must hold {len(self.levels) - 1} numbers for {len(self.levels)} "
+                    "levels, "
                     f"got {self.every}"
                 )

@@ -1,8 +1,8 @@
 """Checkpoints of a whole job: what one costs, how often to write it, and what time it leaves for training.
 
-The job computes W seconds, writes a checkpoint in C seconds, and so on. Failures strike at rate 1/M, while
-it computes, writes and restarts. A failure costs D seconds of standstill, R seconds of restart and all work
-since the last checkpoint.
+The job computes W seconds, writes a checkpoint in C seconds, and so on. Failures strike at rate
+1/M, while it computes, writes and restarts. A failure costs D seconds of standstill, R seconds of
+restart and all work since the last checkpoint.
 
 ========  ==================================================  ================
 letter    meaning                                             argument
@@ -22,7 +22,14 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import Result, bare, require_broadcast, require_choice, require_int, require_real
+from relparallel._checks import (
+    Result,
+    bare,
+    require_broadcast,
+    require_choice,
+    require_int,
+    require_real,
+)
 from relparallel.training._arguments import Real, require_time
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.factors import best_rollback, lost_share
@@ -42,7 +49,8 @@ def checkpoint_time(parameters: Real, bandwidth: Real, bytes_per_parameter: Real
     bandwidth : float or array
         Rate at which the job as a whole writes [bytes/s].
     bytes_per_parameter : float or array
-        14 with Adam in mixed precision: 2 for the weights, 4 each for master weights and two moments.
+        14 with Adam in mixed precision: 2 for the weights, 4 each for master weights and two
+        moments.
 
     Returns
     -------
@@ -61,7 +69,9 @@ def checkpoint_time(parameters: Real, bandwidth: Real, bytes_per_parameter: Real
     require_real(parameters=parameters, at_least=1.0, at_most=1e18)
     require_real(bandwidth=bandwidth, at_least=1.0, at_most=1e18)
     require_real(bytes_per_parameter=bytes_per_parameter, above=0.0, at_most=1e3)
-    require_broadcast(parameters=parameters, bandwidth=bandwidth, bytes_per_parameter=bytes_per_parameter)
+    require_broadcast(
+        parameters=parameters, bandwidth=bandwidth, bytes_per_parameter=bytes_per_parameter
+    )
     return bare(np.multiply(parameters, bytes_per_parameter) / bandwidth)
 
 
@@ -84,10 +94,10 @@ def checkpoint_interval(checkpoint: Real, mtbf: Real, method: str = "exact") -> 
 
     Notes
     -----
-    Exact: W = M (1 + W_0(-e^{-1-C/M})) with Lambert's W_0, whatever R and D are. With s = sqrt(2C/M) its
-    series is M (s - s^2/3 + s^3/36 + s^4/270 + ...): Young keeps the first term, Daly the first three.
-    Close to the branch point, where W_0 loses half its digits, the series is summed instead; the relative
-    error stays below 1e-13.
+    Exact: W = M (1 + W_0(-e^{-1-C/M})) with Lambert's W_0, whatever R and D are. With s =
+    sqrt(2C/M) its series is M (s - s^2/3 + s^3/36 + s^4/270 + ...): Young keeps the first term,
+    Daly the first three. Close to the branch point, where W_0 loses half its digits, the series is
+    summed instead; the relative error stays below 1e-13.
 
     References
     ----------
@@ -125,7 +135,8 @@ class EffectiveTime(Result):
     """Share of the wall time that becomes saved work: its mean, and its spread over a finite run."""
 
     mean: Real  # over a long run
-    times: tuple[Real, ...] | None = None  # M, W, C, R and D of the exact model; None of a first-order mean
+    # M, W, C, R and D of the exact model; None of a first-order mean
+    times: tuple[Real, ...] | None = None
     horizon: float | None = None  # length of a run [s]
 
     @property
@@ -142,10 +153,10 @@ class EffectiveTime(Result):
     def percentiles(self, levels: Real, horizon: float | None = None) -> Real:
         """Return percentiles (levels in percent) of the share over a run [s], without simulation.
 
-        Of any stretch of a long run, the work that is undone in it deducted, as `simulate` counts it; within
-        0.1 points of simulation where (R + W/2)/M < 0.5 and the run holds 30 failures. A run that begins
-        with a restart, or counts only what its last checkpoint holds, reaches up to (R + W)/T less with the
-        length T.
+        Of any stretch of a long run, the work that is undone in it deducted, as `simulate` counts
+        it; within 0.1 points of simulation where (R + W/2)/M < 0.5 and the run holds 30 failures. A
+        run that begins with a restart, or counts only what its last checkpoint holds, reaches up to
+        (R + W)/T less with the length T.
         """
         run = self.horizon if horizon is None else horizon
         if run is None:
@@ -209,8 +220,9 @@ def effective_training_time_ratio(
 
     Notes
     -----
-    Exact mean W / E with E of `expected_segment_time`; the spread is that of `rollback` with one level.
-    Kokolis: (1 - (R + D + W/2)/M) / (1 + C/W), lower by the second order; 0 where it would be negative.
+    Exact mean W / E with E of `expected_segment_time`; the spread is that of `rollback` with one
+    level. Kokolis: (1 - (R + D + W/2)/M) / (1 + C/W), lower by the second order; 0 where it would
+    be negative.
 
     References
     ----------
@@ -225,7 +237,9 @@ def effective_training_time_ratio(
     >>> round(year.sd, 5), year.percentiles((5, 50, 95)).round(4).tolist()
     (0.00203, [0.6993, 0.7026, 0.706])
     """
-    times = mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
+    times = mtbf, interval, checkpoint, restart, down = _times(
+        mtbf, interval, checkpoint, restart, down
+    )
     require_time(interval=interval, positive=True)
     require_choice(MODELS, method=method)
     if horizon is not None:
@@ -237,7 +251,9 @@ def effective_training_time_ratio(
     return EffectiveTime(mean=bare(mean), times=times, horizon=horizon)
 
 
-def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, down: Real = 0.0) -> Real:
+def optimal_training_time_ratio(
+    checkpoint: Real, mtbf: Real, restart: Real, down: Real = 0.0
+) -> Real:
     """Largest share of useful time that any checkpoint interval reaches.
 
     Parameters
@@ -248,8 +264,8 @@ def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, dow
     Returns
     -------
     float or numpy.ndarray
-        (1 - W*/M) e^{-R/M} M/(M + D): at its best, checkpointing together with the work done twice costs
-        exactly the share W*/M of the time, where W* is the interval itself; about sqrt(2C/M).
+        (1 - W*/M) e^{-R/M} M/(M + D): at its best, checkpointing together with the work done twice
+        costs exactly the share W*/M of the time, where W* is the interval itself; about sqrt(2C/M).
 
     Examples
     --------
@@ -266,24 +282,35 @@ def _times(
     mtbf: Real, interval: Real, checkpoint: Real, restart: Real, down: Real
 ) -> tuple[Real, Real, Real, Real, Real]:
     """Check the five times of the exponential model."""
-    require_broadcast(mtbf=mtbf, interval=interval, checkpoint=checkpoint, restart=restart, down=down)
+    require_broadcast(
+        mtbf=mtbf, interval=interval, checkpoint=checkpoint, restart=restart, down=down
+    )
     times = require_time(interval=interval, checkpoint=checkpoint, restart=restart, down=down)
     return require_time(mtbf=mtbf, positive=True), *times
 
 
 def verified_pattern_time(
-    mtbf: Real, interval: Real, verification: Real, checkpoint: Real, restart: Real, verifications: int = 1
+    mtbf: Real,
+    interval: Real,
+    verification: Real,
+    checkpoint: Real,
+    restart: Real,
+    verifications: int = 1,
 ) -> Real:
     """Mean time of one pattern under silent errors, every one of which strikes work and is found.
 
-    A pattern is W seconds of work in n equal parts, a verification of V seconds after each, and a checkpoint
-    of C seconds at the end. Errors strike the work at rate 1/M and are seen by the next verification only;
-    then the job goes back to the last checkpoint in R seconds. With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w
-    + V)/(1 - p) + R) + C. Benoit, Robert, Raina, "Efficient Checkpoint/Verification Patterns", Int. J. HPCA
-    31(1), 2017.
+    A pattern is W seconds of work in n equal parts, a verification of V seconds after each, and a
+    checkpoint of C seconds at the end. Errors strike the work at rate 1/M and are seen by the next
+    verification only; then the job goes back to the last checkpoint in R seconds. With w = W/n and
+    p = e^{-w/M}: (p^-n - 1) ((w + V)/(1 - p) + R) + C. Benoit, Robert, Raina, "Efficient
+    Checkpoint/Verification Patterns", Int. J. HPCA 31(1), 2017.
     """
     require_broadcast(
-        mtbf=mtbf, interval=interval, verification=verification, checkpoint=checkpoint, restart=restart
+        mtbf=mtbf,
+        interval=interval,
+        verification=verification,
+        checkpoint=checkpoint,
+        restart=restart,
     )
     mtbf, interval = require_time(mtbf=mtbf, interval=interval, positive=True)
     verification, checkpoint, restart = require_time(
@@ -292,4 +319,6 @@ def verified_pattern_time(
     part = interval / require_int(verifications=verifications, at_least=1, at_most=10**6)
     with np.errstate(over="ignore"):
         failing = np.expm1(interval / mtbf)
-        return bare(failing * ((part + verification) / -np.expm1(-part / mtbf) + restart) + checkpoint)
+        return bare(
+            failing * ((part + verification) / -np.expm1(-part / mtbf) + restart) + checkpoint
+        )

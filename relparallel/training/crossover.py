@@ -33,8 +33,8 @@ def break_even_repair(
 
     Notes
     -----
-    q a^{g_A} = a^{g_B} at r = (q^{1/(g_A - g_B)} - 1) / lam, to first order lam r > ln q / (g_A - g_B).
-    Pauses and checkpoints cancel, since both strategies use the same nodes.
+    q a^{g_A} = a^{g_B} at r = (q^{1/(g_A - g_B)} - 1) / lam, to first order lam r > ln q / (g_A -
+    g_B). Pauses and checkpoints cancel, since both strategies use the same nodes.
 
     Examples
     --------
@@ -77,7 +77,8 @@ def crossovers(
 
     Notes
     -----
-    As for `break_even_rates`, with 256 points: two cross-overs closer than 4 % (default range) can be missed.
+    As for `break_even_rates`, with 256 points: two cross-overs closer than 4 % (default range) can
+    be missed.
 
     Examples
     --------
@@ -91,7 +92,9 @@ def crossovers(
     require_time(shortest=shortest, longest=longest, positive=True, single=True)
     check_scan(speedup, shortest=shortest, longest=longest)
     if job.nodes != other.nodes:
-        raise ValueError(f"other must have the same number of nodes as job = {job.nodes}, got {other.nodes}")
+        raise ValueError(
+            f"other must have the same number of nodes as job = {job.nodes}, got {other.nodes}"
+        )
 
     def lead(log_repair: Any) -> Any:
         repair = np.exp(log_repair)
@@ -105,7 +108,10 @@ def crossovers(
 
 def check_larger(nodes_per_replica: int, other_nodes_per_replica: int, node_rate: float) -> None:
     """Refuse replicas of which the first is not the larger, and failures that never come."""
-    units = {"nodes_per_replica": nodes_per_replica, "other_nodes_per_replica": other_nodes_per_replica}
+    units = {
+        "nodes_per_replica": nodes_per_replica,
+        "other_nodes_per_replica": other_nodes_per_replica,
+    }
     require_int(at_least=1, at_most=MOST_NODES, **units)
     if nodes_per_replica <= other_nodes_per_replica:
         raise ValueError(
@@ -125,7 +131,9 @@ def check_scan(speedup: float, **ends: float) -> None:
         raise ValueError(f"{last} must exceed {first} = {low}, got {high}")
 
 
-def roots_on(function: Callable[[Any], Any], low: float, high: float, points: int = 256) -> list[float]:
+def roots_on(
+    function: Callable[[Any], Any], low: float, high: float, points: int = 256
+) -> list[float]:
     """Changes of sign that a scan of so many points sees; stretches of exact equality are none."""
     from scipy.optimize import brentq
 
@@ -134,5 +142,6 @@ def roots_on(function: Callable[[Any], Any], low: float, high: float, points: in
     seen, signs = seen[values != 0], np.sign(values[values != 0])
     changes = np.flatnonzero(signs[:-1] != signs[1:])
     return [
-        brentq(lambda x: np.asarray(function(x)).item(), seen[i], seen[i + 1], xtol=1e-12) for i in changes
+        brentq(lambda x: np.asarray(function(x)).item(), seen[i], seen[i + 1], xtol=1e-12)
+        for i in changes
     ]

@@ -33,14 +33,14 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
     strategy : Strategy
         Its ``zero_stage``, ``shard`` and ``data`` decide.
     reshard : bool
-        True: the rest of a shard group fetches the lost shards from another copy and stays. False: the whole
-        group leaves.
+        True: the rest of a shard group fetches the lost shards from another copy and stays. False:
+        the whole group leaves.
 
     Returns
     -------
     DropRule
-        Allowed if D/s >= 2: ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard groups of s
-        ranks D/s. With s = D (plain ZeRO or FSDP) no replica can ever be dropped.
+        Allowed if D/s >= 2: ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard
+        groups of s ranks D/s. With s = D (plain ZeRO or FSDP) no replica can ever be dropped.
 
     References
     ----------
@@ -96,8 +96,9 @@ def blast_radius(
     Returns
     -------
     BlastRadius
-        Of the worst-placed part of the class: the replicas with a rank behind it leave (their shard groups,
-        without resharding). Where some shard has no copy elsewhere, the whole job stops. O(D parts + GPUs).
+        Of the worst-placed part of the class: the replicas with a rank behind it leave (their shard
+        groups, without resharding). Where some shard has no copy elsewhere, the whole job stops.
+        O(D parts + GPUs).
 
     Examples
     --------
@@ -114,16 +115,22 @@ def blast_radius(
     width = cluster.gpus_per_part(component.level)
     if not component.stops:
         return BlastRadius(
-            ranks=0, replicas=0, nodes=0, share=0.0, whole_job=False,
+            ranks=0,
+            replicas=0,
+            nodes=0,
+            share=0.0,
+            whole_job=False,
             reason=f"{component.name}: it slows the job and stops nothing",
-        )  # fmt: skip
+        )
     if not component.local:
         return _whole_job(cluster, placement, f"{component.name}: it concerns the job itself")
     if not rule.allowed:
         return _whole_job(cluster, placement, rule.reason)
     listed = behind(placement, component.gpus, cluster.gpus_per_node)[2]
     if listed if component.gpus else state_copies_lost(placement, width).size:
-        return _whole_job(cluster, placement, f"all copies of a shard sit behind one {component.level}")
+        return _whole_job(
+            cluster, placement, f"all copies of a shard sit behind one {component.level}"
+        )
     dropped = _dropped(placement, width, rule.replicas, component.gpus)
     held = placement.replica_nodes(cluster.gpus_per_node)
     replicas = int(dropped.sum(axis=1).max())
@@ -140,9 +147,13 @@ def blast_radius(
 def _whole_job(cluster: Cluster, placement: Placement, reason: str) -> BlastRadius:
     """Everything stops."""
     return BlastRadius(
-        ranks=cluster.gpus, replicas=placement.strategy.data, nodes=cluster.nodes,
-        share=1.0, whole_job=True, reason=reason,
-    )  # fmt: skip
+        ranks=cluster.gpus,
+        replicas=placement.strategy.data,
+        nodes=cluster.nodes,
+        share=1.0,
+        whole_job=True,
+        reason=reason,
+    )
 
 
 def _dropped(

@@ -10,7 +10,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from relparallel._checks import flag, instance, real, record, require_int, require_probability, whole
+from relparallel._checks import (
+    flag,
+    instance,
+    real,
+    record,
+    require_int,
+    require_probability,
+    whole,
+)
 from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import LONGEST, SHORTEST, Real, require_rate, require_time
 
@@ -48,12 +56,17 @@ def speeds(down: NDArray[np.int64], spares: int, table: Array) -> Array:
 def down_distribution(loads: Mapping[int, float], able: Array) -> Array:
     """Probabilities of 0 ... K nodes down; ``loads`` holds, by nodes per part, the parts under repair.
 
-    K q(K) = sum_n n rho_n able(K - n) q(K - n), O(K sizes). For parts of one size it is the birth-death
-    distribution with any distribution of repairs, whatever `able` is (Erlang's B, the binomial); where all
-    parts can always fail it is Panjer's recursion for a compound Poisson number, exact for any sizes. With
-    several sizes and a state-dependent `able` it keeps the balance of every size on average.
+    K q(K) = sum_n n rho_n able(K - n) q(K - n), O(K sizes). For parts of one size it is the
+    birth-death distribution with any distribution of repairs, whatever `able` is (Erlang's B, the
+    binomial); where all parts can always fail it is Panjer's recursion for a compound Poisson
+    number, exact for any sizes. With several sizes and a state-dependent `able` it keeps the
+    balance of every size on average.
     """
-    flows = [(size, (size * load * able).tolist()) for size, load in loads.items() if size > 0 and load != 0]
+    flows = [
+        (size, (size * load * able).tolist())
+        for size, load in loads.items()
+        if size > 0 and load != 0
+    ]
     weights = [1.0]
     for down in range(1, len(able)):
         weight = 0.0
@@ -67,13 +80,15 @@ def down_distribution(loads: Mapping[int, float], able: Array) -> Array:
     return np.asarray(found / found.sum())
 
 
-def cold_distribution(loads: Mapping[int, float], repairs: Mapping[int, float], spares: int) -> Array | None:
+def cold_distribution(
+    loads: Mapping[int, float], repairs: Mapping[int, float], spares: int
+) -> Array | None:
     """Probabilities of 0 ... K nodes down of a job that waits, or None where there are too many states.
 
-    A state counts the parts under repair by size. Nothing fails while more nodes are down than there are
-    spares; a small part may come back before the large one that the job waits for, and that is what keeps
-    the distribution from being a product. Each part comes back as a whole, after exponential times; sizes
-    with several distributions of repair are taken at their mean.
+    A state counts the parts under repair by size. Nothing fails while more nodes are down than
+    there are spares; a small part may come back before the large one that the job waits for, and
+    that is what keeps the distribution from being a product. Each part comes back as a whole, after
+    exponential times; sizes with several distributions of repair are taken at their mean.
     """
     sizes = np.array(sorted(loads))
     counts = np.array([spares // size + 2 for size in sizes])
@@ -91,14 +106,18 @@ def cold_distribution(loads: Mapping[int, float], repairs: Mapping[int, float], 
         step = int(counts[column + 1 :].prod())
         repair = repairs[int(size)]
         fails, back = np.flatnonzero(down <= spares), np.flatnonzero(states[:, column])
-        flows.append((fails, number[place[fails] + step], np.full(len(fails), loads[int(size)] / repair)))
+        flows.append(
+            (fails, number[place[fails] + step], np.full(len(fails), loads[int(size)] / repair))
+        )
         flows.append((back, number[place[back] - step], states[back, column] / repair))
     start, end, rate = (np.concatenate(column) for column in zip(*flows, strict=True))
     chain = scipy.sparse.csr_array((rate, (start, end)), shape=(len(states), len(states)))
     return np.asarray(np.bincount(down, stationary_distribution(chain)), dtype=np.float64)
 
 
-def balanced_moves(probability: Array, loads: Mapping[int, float], able: Array, repair: float) -> Moves:
+def balanced_moves(
+    probability: Array, loads: Mapping[int, float], able: Array, repair: float
+) -> Moves:
     """Moves of the reversible chain of whole parts that has the probabilities of `down_distribution`."""
     moves: list[tuple[int, Array]] = []
     for size, load in loads.items():
@@ -114,8 +133,8 @@ def balanced_moves(probability: Array, loads: Mapping[int, float], able: Array, 
 def speed_variance(probability: Array, moves: Moves, speed: Array) -> float:
     """Asymptotic variance of the mean speed over a run, times its length [s].
 
-    2 sum_K q (v - E v) h with Q h = E v - v, where Q holds the moves between numbers of nodes down and h is 0
-    in the likeliest one. O(K n^2).
+    2 sum_K q (v - E v) h with Q h = E v - v, where Q holds the moves between numbers of nodes down
+    and h is 0 in the likeliest one. O(K n^2).
     """
     known = np.flatnonzero(probability > _RARE * probability.max())
     window = slice(known[0], known[-1] + 1)
@@ -141,23 +160,28 @@ def speed_variance(probability: Array, moves: Moves, speed: Array) -> float:
 class NodeChain:
     """Nodes that fail alone or several at once, are repaired, and stop or slow a job.
 
-    A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not. From it
-    failures of size n come at rate L_n a(k), where a is the share of nodes that can fail, and repairs end at
-    rate min(k, c)/r, node by node. In a state in which the job waits, its pause does not pass. Without a
-    pause, with n = 1 and enough repairmen it is Erlang's B (cold), the binomial distribution (hot) and E[v]
-    = a^g (elastic, shrinking batch). Barlow and Proschan, "Mathematical Theory of Reliability", 1965,
-    chapter 5: the repairman's model.
+    A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not. From
+    it failures of size n come at rate L_n a(k), where a is the share of nodes that can fail, and
+    repairs end at rate min(k, c)/r, node by node. In a state in which the job waits, its pause does
+    not pass. Without a pause, with n = 1 and enough repairmen it is Erlang's B (cold), the binomial
+    distribution (hot) and E[v] = a^g (elastic, shrinking batch). Barlow and Proschan, "Mathematical
+    Theory of Reliability", 1965, chapter 5: the repairman's model.
     """
 
     nodes: int = whole(at_least=1, at_most=10**6)  # N of the job
     spares: int = whole(at_least=0, at_most=10**6, default=0)  # S besides
-    rates: Mapping[int, float] = instance(Mapping)  # by the n nodes of a failure, L_n with all nodes up [1/s]
-    repair: float = real(at_least=SHORTEST, at_most=LONGEST)  # mean r until a repairman has repaired a node
+    # by the n nodes of a failure, L_n with all nodes up [1/s]
+    rates: Mapping[int, float] = instance(Mapping)
+    # mean r until a repairman has repaired a node
+    repair: float = real(at_least=SHORTEST, at_most=LONGEST)
     speed: Array = instance(np.ndarray)  # share v with 0, 1, ... missing; the last for more
-    hot: bool = flag(default=False)  # all N + S nodes can always fail; False: those that work for the job
+    # all N + S nodes can always fail; False: those that work for the job
+    hot: bool = flag(default=False)
     waits: bool = flag(default=False)  # nothing fails while the job is short of nodes; cold spares
-    pause: float = real(at_least=0, at_most=LONGEST, default=0.0)  # mean, begun anew by another failure [s]
-    crews: int | None = whole(at_least=1, at_most=10**6, default=None)  # repairs c at once; None: any number
+    # mean, begun anew by another failure [s]
+    pause: float = real(at_least=0, at_most=LONGEST, default=0.0)
+    # repairs c at once; None: any number
+    crews: int | None = whole(at_least=1, at_most=10**6, default=None)
 
     def __post_init__(self) -> None:
         for size, rate in self.rates.items():
@@ -198,7 +222,9 @@ class NodeChain:
                 fits = down[: most + 1 - size]
                 moves.append((2 * fits + state, 2 * (fits + size) + after, rate * able[fits]))
         running = (speeds(down, self.spares, self.speed) > 0) | (down == 0)
-        moves.append((2 * down + 1, 2 * down, np.where(running, 1 / (self.pause or self.repair), 0.0)))
+        moves.append(
+            (2 * down + 1, 2 * down, np.where(running, 1 / (self.pause or self.repair), 0.0))
+        )
         start, end, every = (np.concatenate(parts) for parts in zip(*moves, strict=True))
         rates = scipy.sparse.csr_array((every, (start, end)), shape=(2 * most + 2, 2 * most + 2))
         return scipy.sparse.csr_array(rates - scipy.sparse.diags_array(rates.sum(axis=1)))
@@ -211,7 +237,11 @@ class NodeChain:
         """Return the shares of time that the job waits (no speed is left) and pauses, and its mean speed."""
         chance = self.stationary()
         speed = speeds(np.arange(len(chance)), self.spares, self.speed)
-        return float(chance[speed == 0].sum()), float(chance[speed > 0, 1].sum()), float(chance[:, 0] @ speed)
+        return (
+            float(chance[speed == 0].sum()),
+            float(chance[speed > 0, 1].sum()),
+            float(chance[:, 0] @ speed),
+        )
 
     def transient(self, times: Real) -> Array:
         """Return the mean throughput at times [s] after a start with all nodes up, one share per time."""

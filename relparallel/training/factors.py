@@ -15,7 +15,8 @@ from relparallel.training._arguments import Real
 class Factors(Result):
     """What is kept: numbers, or arrays that broadcast over candidates; what is left out keeps everything."""
 
-    active: Real = 1.0  # nodes that the job is laid out for, over those that are paid for (spares stand by)
+    # nodes that the job is laid out for, over those that are paid for (spares stand by)
+    active: Real = 1.0
     scheduled: Real = 1.0  # time outside planned pauses
     availability: Real = 1.0  # of it, time in which the job has nodes enough to run
     recovery: Real = 1.0  # of it, time outside pauses after failures that need no rollback
@@ -53,16 +54,26 @@ def lost_share(ratio: Real) -> Real:
     return np.where(s < 0.1, near, far)[()]
 
 
-# W/M in powers of s = sqrt(2C/M), from s on: minus Temme's expansion of lambda - 1 - log(lambda) = s^2/2.
+# W/M in powers of s = sqrt(2C/M), from s on: minus Temme's expansion of lambda - 1 - log(lambda) =
+# s^2/2.
 _SERIES: Final = (
-    1.0, -1 / 3, 1 / 36, 1 / 270, 1 / 4320, -1 / 17010, -139 / 5443200, -1 / 204120, -571 / 2351462400,
-)  # fmt: skip
+    1.0,
+    -1 / 3,
+    1 / 36,
+    1 / 270,
+    1 / 4320,
+    -1 / 17010,
+    -139 / 5443200,
+    -1 / 204120,
+    -571 / 2351462400,
+)
 
 
 def best_rollback(checkpoint: Any, restart: Any, rate: Any) -> tuple[Any, Any]:
     """Largest share that one level of checkpoints leaves, and the interval that reaches it.
 
-    (1 - y) e^{-R L} with the root y = L W of -log(1 - y) - y = C L, for failures at rate L (Daly 2006).
+    (1 - y) e^{-R L} with the root y = L W of -log(1 - y) - y = C L, for failures at rate L (Daly
+    2006).
     """
     lost = np.asarray(lost_share(checkpoint * rate))
     interval = np.divide(lost, rate, out=np.full(lost.shape, np.inf), where=np.asarray(rate) > 0)

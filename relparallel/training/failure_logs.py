@@ -1,7 +1,7 @@
 """Failure records of real machines: what failed, where, when, and how long it was down.
 
-A record that cannot be true is refused with its row named. What is merged, replaced or left out is counted
-in `FailureLog.notes`.
+A record that cannot be true is refused with its row named. What is merged, replaced or left out is
+counted in `FailureLog.notes`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,18 @@ USUAL: Final = {
     "job": "job software application framework user network fabric storage",
     "switch": "switch leaf tor",
     "rack": "rack power pdu cooling facility facilities",
-    "node": "node host cpu memory dimm dram nic ssd disk psu supply motherboard kernel hardware boot",
+    "node": "node host cpu memory dimm dram nic ssd disk psu supply motherboard kernel hardware "
+    "boot",
     "gpu": "gpu xid hbm sram ecc nvlink",
 }
 """Words in the names of causes, by what fails; where words of several fit, the last one counts."""
 _SHOWN: Final = 6  # causes in a line
-_COLUMNS: Final[dict[str, Any]] = {"node": np.str_, "cause": np.str_, "start": np.float64, "end": np.float64}
+_COLUMNS: Final[dict[str, Any]] = {
+    "node": np.str_,
+    "cause": np.str_,
+    "start": np.float64,
+    "end": np.float64,
+}
 Texts = NDArray[np.str_]
 Times = NDArray[np.float64]
 
@@ -57,20 +63,22 @@ class FailureLog(Result):
     node, cause : array of str [n]
         What failed, and the class of each failure.
     start, end : array [n]
-        When it failed and when it was back [s since the watch began]; NaN for an end that is not known.
+        When it failed and when it was back [s since the watch began]; NaN for an end that is not
+        known.
     population, finish : int, float, optional
         Nodes that were watched, and the end of the watch [s]; by default the last failure.
     overlaps : {"refuse", "merge", "keep"}
-        What becomes of a failure of a node that is still down: refused, one repair with the earlier one, or
-        kept.
+        What becomes of a failure of a node that is still down: refused, one repair with the earlier
+        one, or kept.
     notes : tuple of str
         What a reader changed, with the number of rows.
     begin : float, optional
         When the watch began [s]; by default with the first failure.
     levels : Mapping of str to str, optional
-        What fails with a cause, "gpu", "node", "nvlink" (an NVLink switch tray), "switch", "rack" or "job",
-        by the names of causes; the others are read by usual words in their names ("software" and "network"
-        are failures of the job, "power" of a rack), as a node where there are none. `reading` says how.
+        What fails with a cause, "gpu", "node", "nvlink" (an NVLink switch tray), "switch", "rack"
+        or "job", by the names of causes; the others are read by usual words in their names
+        ("software" and "network" are failures of the job, "power" of a rack), as a node where there
+        are none. `reading` says how.
 
     Examples
     --------
@@ -97,14 +105,19 @@ class FailureLog(Result):
         end = _times(open_too=True, end=self.end)
         for name, column in (("start", start), ("end", end), ("cause", cause)):
             if len(column) != len(node):
-                raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
+                raise ValueError(
+                    f"{name} must have as many rows as node, {len(node)}, got {len(column)}"
+                )
         notes = require_instance(tuple, notes=self.notes)
         if (nameless := node == "").any():
-            raise ValueError(f"node must have a name in every row, got '' in row {nameless.argmax() + 1}")
+            raise ValueError(
+                f"node must have a name in every row, got '' in row {nameless.argmax() + 1}"
+            )
         if (bad := end < start).any():
             i, more = bad.argmax(), bad.sum() - 1
             raise ValueError(
-                f"end must not lie before start, got start {start[i]:g} s and end {end[i]:g} s in row "
+                f"end must not lie before start, got start {start[i]:g} s and end {end[i]:g} s in "
+                "row "
                 f"{i + 1} (node {node[i]}), and {more} more such rows"
             )
         table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause})
@@ -142,7 +155,9 @@ class FailureLog(Result):
     def rate(self) -> float:
         """Failures per node and second of the watch."""
         if self.span <= 0:
-            raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
+            raise ValueError(
+                f"start must hold failures at two moments, got {len(self.start)} row(s)"
+            )
         return len(self.start) / (self.population * self.span)
 
     @property
@@ -163,7 +178,10 @@ class FailureLog(Result):
         """Return what fails with each cause: as given, else by usual words in its name, else a node."""
         found = {}
         for cause in np.unique(self.cause).tolist():
-            words = {*(split := re.findall(r"[a-z]+", cause.lower())), *(word.rstrip("s") for word in split)}
+            words = {
+                *(split := re.findall(r"[a-z]+", cause.lower())),
+                *(word.rstrip("s") for word in split),
+            }
             usual = [level for level, known in USUAL.items() if words & {*known.split()}]
             found[cause] = (self.levels or {}).get(cause, usual[-1] if usual else "node")
         return found
@@ -176,18 +194,21 @@ class FailureLog(Result):
         said = said[:_SHOWN] + [f"{len(said) - _SHOWN} more"] * (len(said) > _SHOWN)
         if not {*given} >= {*found}:
             said[-1] += " (by usual words in the names, else of the node; levels= says)"
-        said += [f"levels names {cause!r}, which never failed" for cause in given if cause not in found]
+        said += [
+            f"levels names {cause!r}, which never failed" for cause in given if cause not in found
+        ]
         return f"causes of the log: {'; '.join(said)}"
 
     def repair_of(self, cause: str) -> float | None:
         """Return the mean time to repair of a cause [s], None where no repair was seen.
 
-        Time under repair over the repairs that ended (the estimate of an exponential distribution): a node
-        that is still down at the end of the watch counts with its time until then.
+        Time under repair over the repairs that ended (the estimate of an exponential distribution):
+        a node that is still down at the end of the watch counts with its time until then.
         """
         hit = self.cause == cause
         ended = np.isfinite(self.repairs)
-        later = pd.Series(self.node).duplicated(keep="last").to_numpy()  # it failed again: when it was back?
+        # it failed again: when it was back?
+        later = pd.Series(self.node).duplicated(keep="last").to_numpy()
         still = self.watched - self.start[hit & ~ended & ~later]
         if not (hit & ended).any():
             return None
@@ -204,21 +225,27 @@ class FailureLog(Result):
         Returns
         -------
         tuple of ComponentClass
-            Parts of the level of `level_of` stop, at such a rate that the failures of a cause per node and
-            second are those of the log: the job as a whole fails in proportion to its nodes. A node of a log
-            is a host: a tray, where those of the cluster have trays. Mean times to repair as `repair_of` has
-            them, those of the recovery policy where no repair was seen.
+            Parts of the level of `level_of` stop, at such a rate that the failures of a cause per
+            node and second are those of the log: the job as a whole fails in proportion to its
+            nodes. A node of a log is a host: a tray, where those of the cluster have trays. Mean
+            times to repair as `repair_of` has them, those of the recovery policy where no repair
+            was seen.
         """
         place = Cluster(nodes=self.population) if cluster is None else cluster
         host = "tray" if place.tray < place.gpus_per_node else "node"
         found = {cause: host if at == "node" else at for cause, at in self.level_of().items()}
         return tuple(
             ComponentClass(
-                name=cause, level=level, repair=self.repair_of(cause),
-                rate=self.rate * float((self.cause == cause).mean()) * place.parts(host) / place.parts(level),
+                name=cause,
+                level=level,
+                repair=self.repair_of(cause),
+                rate=self.rate
+                * float((self.cause == cause).mean())
+                * place.parts(host)
+                / place.parts(level),
             )
             for cause, level in found.items()
-        )  # fmt: skip
+        )
 
     def select(self, cause: str) -> FailureLog:
         """Return the failures of one class, watched as long."""
@@ -231,7 +258,9 @@ class FailureLog(Result):
     def records(self) -> pd.DataFrame:
         """Return every failure as a record for `simulate`: nodes from 0 in the order of their names."""
         if open_ := int(np.isnan(self.end).sum()):
-            raise ValueError(f"end must be known for records, got {open_} failures without one: give repair=")
+            raise ValueError(
+                f"end must be known for records, got {open_} failures without one: give repair="
+            )
         number = np.unique(self.node, return_inverse=True)[1]
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
@@ -254,17 +283,25 @@ class FailureLog(Result):
     def _said(self) -> str:
         """How many failures of what, how often, over which span, and what a reader said."""
         levels, counts = self.level_of(), pd.Series(self.cause).value_counts()
-        causes = [f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(_SHOWN).items()]
+        causes = [
+            f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(_SHOWN).items()
+        ]
         causes += [f"{len(counts) - _SHOWN} more causes"] * (len(counts) > _SHOWN)
-        often = f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if self.span > 0 else "at one moment"
-        said = f"{len(self.start)} failures of {self.population} nodes in {self.span / DAY:.4g} days, {often}"
+        often = (
+            f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if self.span > 0 else "at one moment"
+        )
+        said = (
+            f"{len(self.start)} failures of {self.population} nodes in {self.span / DAY:.4g} "
+            f"days, {often}"
+        )
         return "; ".join([said, ", ".join(causes), *self.notes])
 
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
     latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
-    again = table["start"] == table.groupby("node")["start"].shift()  # also where repairs take no time
+    # also where repairs take no time
+    again = table["start"] == table.groupby("node")["start"].shift()
     inside = ((table["start"] < latest) | again).to_numpy()
     if not inside.any():
         return table, ()
@@ -272,7 +309,8 @@ def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tupl
         first = int(inside.argmax())
         row, number = table.iloc[first], table.index.to_numpy()[first] + 1
         raise ValueError(
-            f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s in row "
+            f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s "
+            "in row "
             f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows; "
             "overlaps='merge' makes them one repair, 'keep' keeps them"
         )
@@ -284,14 +322,22 @@ def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tupl
     merged = grouped[["start", "cause"]].first()
     merged["end"] = grouped["end"].agg(lambda end: end.max(skipna=False))
     merged = merged.reset_index()
-    return merged.sort_values(["start", "end"]), (f"{found} rows are merged into an earlier repair",)
+    return merged.sort_values(["start", "end"]), (
+        f"{found} rows are merged into an earlier repair",
+    )
 
 
 def texts(**named: Any) -> Texts:
     """A column of text; anything else is refused by name."""
     ((name, value),) = named.items()
     whole = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
-    array = value if isinstance(value, np.ndarray) else np.array(value, dtype=np.str_) if whole else None
+    array = (
+        value
+        if isinstance(value, np.ndarray)
+        else np.array(value, dtype=np.str_)
+        if whole
+        else None
+    )
     if array is None or array.dtype.kind != "U" or array.ndim != 1 or array.size == 0:
         raise TypeError(f"{name} must be a column of text with at least one row, got {value!r:.80}")
     return array
@@ -301,11 +347,17 @@ def _times(open_too: bool = False, **named: Any) -> Times:
     """A column of times, NaN for what is open; negative ones are refused with their row."""
     ((name, value),) = named.items()
     given = np.asarray(value)
-    blank = np.isnan(given) if open_too and given.dtype.kind == "f" else np.zeros(given.shape, dtype=np.bool_)
+    blank = (
+        np.isnan(given)
+        if open_too and given.dtype.kind == "f"
+        else np.zeros(given.shape, dtype=np.bool_)
+    )
     checked: dict[str, Any] = {name: np.where(blank, 0.0, given) if blank.any() else value}
     array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **checked)
     if np.ndim(array) != 1:
-        raise ValueError(f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}")
+        raise ValueError(
+            f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}"
+        )
     if not open_too and (bad := array < 0).any():  # no end lies before its start
         row = int(bad.argmax())
         raise ValueError(f"{name} must hold times >= 0, got {array[row]:g} s in row {row + 1}")
@@ -317,7 +369,9 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     require_instance(pd.DataFrame, records=records)
     require_int(nodes=nodes, at_least=1)
     if missing := [name for name in COLUMNS if name not in records]:
-        raise ValueError(f"records must have columns {', '.join(COLUMNS)}, got none called {missing[0]!r}")
+        raise ValueError(
+            f"records must have columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
+        )
     if records.columns.duplicated().any():
         twice = records.columns[records.columns.duplicated()][0]
         raise ValueError(f"records must have every column once, got {twice!r} twice")
@@ -328,13 +382,19 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     _refuse_row(records, table["end"] <= table["start"], "an end after the start")
     order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
     before = order.groupby("node")["end"].shift()
-    _refuse_row(records, (order["start"] < before).sort_index(), "repairs of a node that do not overlap")
+    _refuse_row(
+        records, (order["start"] < before).sort_index(), "repairs of a node that do not overlap"
+    )
     return records
 
 
 def _number(entry: Any) -> float:
     """The number as a float, NaN for anything else."""
-    return float(entry) if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)) else np.nan
+    return (
+        float(entry)
+        if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
+        else np.nan
+    )
 
 
 def _refuse_row(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:

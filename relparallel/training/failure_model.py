@@ -1,6 +1,7 @@
 """What fails in a job: rates of a published run on a cluster or on the parts of a topology.
 
-Published runs count only where a count or a rate is given with the parts and the time that it belongs to.
+Published runs count only where a count or a rate is given with the parts and the time that it
+belongs to.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,12 @@ from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.failures import ComponentClass, FailureModel
-from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact, plan_impact
+from relparallel.training.network_failures import (
+    NetworkImpact,
+    network_bounds,
+    network_impact,
+    plan_impact,
+)
 from relparallel.training.network_parts import outside
 from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer
@@ -46,40 +52,43 @@ def failure_model(
     Parameters
     ----------
     topology : Cluster or Topology
-        Where the job runs. The hosts of a topology are its GPUs, eight to a node, or its nodes; it brings its
-        parts: cards, cables, switches, groups of shared risk.
+        Where the job runs. The hosts of a topology are its GPUs, eight to a node, or its nodes; it
+        brings its parts: cards, cables, switches, groups of shared risk.
     strategy, placement : Strategy, Placement, optional
         How it is split, filling the cluster, and which GPU runs which rank (the default order).
     rates : str, ComponentRates, FailureLog or tuple of ComponentClass
-        A published table ("llama3", "rsc1", "rsc2", "opt175b", "bloom", "glm130b", "mpt7b"), a table, a log
-        (`FailureLog.classes`), or the classes themselves; the last two count nothing of the network. NVLink
-        switch trays fail where a row or class of level "nvlink" says how often; no rate of them is published.
+        A published table ("llama3", "rsc1", "rsc2", "opt175b", "bloom", "glm130b", "mpt7b"), a
+        table, a log (`FailureLog.classes`), or the classes themselves; the last two count nothing
+        of the network. NVLink switch trays fail where a row or class of level "nvlink" says how
+        often; no rate of them is published.
     workload, global_batch : Transformer, int, optional
         What is trained, and sequences of a step: the slowdown of a part is that of the step
-        (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose most).
+        (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose
+        most).
     cluster : Cluster, optional
-        Nodes of the job, those of the topology where omitted; a workload needs an accelerator and links.
+        Nodes of the job, those of the topology where omitted; a workload needs an accelerator and
+        links.
     network_rates : Mapping of str to float, optional
-        Failures per part and second by name ("leaf", "nic-leaf cable") or family: "cable", "switch", "nic";
-        `published_network_rates` where omitted. Parts without a rate never fail; those inside a server count
-        with its node unless they are named.
+        Failures per part and second by name ("leaf", "nic-leaf cable") or family: "cable",
+        "switch", "nic"; `published_network_rates` where omitted. Parts without a rate never fail;
+        those inside a server count with its node unless they are named.
     repair : float or Mapping of str to float, optional
         Mean time until a part of the network works again [s], for all or by name or family.
     plan : RoundPlan, optional
-        In place of a workload: how the ranks sum their gradients on the topology, by rounds. The slowdown of
-        a part is then that of a step with this sum (`plan_rounds`).
+        In place of a workload: how the ranks sum their gradients on the topology, by rounds. The
+        slowdown of a part is then that of a step with this sum (`plan_rounds`).
     software : str, optional
-        With a workload, which software trains it, as in `step_time`: what it overlaps decides what a slower
-        part costs.
+        With a workload, which software trains it, as in `step_time`: what it overlaps decides what
+        a slower part costs.
 
     Returns
     -------
     FailureModel
-        Failures per GPU are those of a published table, so that a job fails as a whole in proportion to its
-        GPUs (`ComponentRates.carried`); classes are taken as given. No failure is counted twice: on a
-        topology the network of the table ("Network switch/cable") gives way to the parts, its failed cards
-        become those of the parts "nic", and a table that counts all hardware of a node together keeps its
-        total.
+        Failures per GPU are those of a published table, so that a job fails as a whole in
+        proportion to its GPUs (`ComponentRates.carried`); classes are taken as given. No failure is
+        counted twice: on a topology the network of the table ("Network switch/cable") gives way to
+        the parts, its failed cards become those of the parts "nic", and a table that counts all
+        hardware of a node together keeps its total.
 
     References
     ----------
@@ -100,7 +109,9 @@ def failure_model(
     home = _cluster(topology, strategy.gpus, cluster)
     place = Placement(strategy=strategy) if placement is None else placement
     if require_instance(Placement, placement=place).strategy != strategy:
-        raise ValueError(f"placement must place the strategy {strategy}, got one of {place.strategy}")
+        raise ValueError(
+            f"placement must place the strategy {strategy}, got one of {place.strategy}"
+        )
     known = rate_table(rates, home)
     table = None if isinstance(known, tuple) else known
     if isinstance(known, tuple):
@@ -108,12 +119,20 @@ def failure_model(
     else:
         base = FailureModel.from_rates(known, home, place)
     if isinstance(topology, Cluster):
-        extras = {"workload": workload, "cluster": cluster, "global_batch": global_batch,
-                  "network_rates": network_rates, "repair": repair, "plan": plan,
-                  "software": software}  # fmt: skip
+        extras = {
+            "workload": workload,
+            "cluster": cluster,
+            "global_batch": global_batch,
+            "network_rates": network_rates,
+            "repair": repair,
+            "plan": plan,
+            "software": software,
+        }
         for name, value in extras.items():
             if value is not None:
-                raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
+                raise ValueError(
+                    f"{name} must be left out unless topology is a Topology, got {value!r}"
+                )
         return base
     impact = _impact(workload, place, home, global_batch, topology, plan, software)
     times: dict[str, Any] = dict.fromkeys((part.name for part in impact.parts), repair)
@@ -133,22 +152,31 @@ def failure_model(
 
 
 def _impact(
-    workload: Any, placement: Placement, cluster: Cluster, global_batch: Any, topology: Topology, plan: Any,
+    workload: Any,
+    placement: Placement,
+    cluster: Cluster,
+    global_batch: Any,
+    topology: Topology,
+    plan: Any,
     software: str | None,
-) -> NetworkImpact:  # fmt: skip
+) -> NetworkImpact:
     """What the parts do to a job that is known, or at worst."""
     if workload is None and software is not None:
         raise ValueError(f"software must be left out without a workload, got {software!r}")
     if plan is not None:
         gpus = placement.strategy.gpus
         if workload is not None or require_instance(RoundPlan, plan=plan).network is not topology:
-            raise ValueError(f"plan must stand on the topology and without a workload, got {plan!r:.80}")
+            raise ValueError(
+                f"plan must stand on the topology and without a workload, got {plan!r:.80}"
+            )
         return plan_impact(plan, gpus)
     if workload is None:
         return network_bounds(placement, cluster, topology)
     require_instance(Transformer, workload=workload)
     if cluster.accelerator is None or cluster.network_bandwidth is None:
-        raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}")
+        raise ValueError(
+            f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}"
+        )
     if global_batch is None:
         raise ValueError("global_batch must be given with a workload, got None")
     return network_impact(workload, placement, cluster, global_batch, topology, software=software)
@@ -158,7 +186,11 @@ def _rates_by_part(
     given: Any, base: FailureModel | None, impact: NetworkImpact, topology: Topology
 ) -> dict[str, float]:
     """Failures per part and second of every part that counts with the network."""
-    rates = published_network_rates() if given is None else require_instance(Mapping, network_rates=given)
+    rates = (
+        published_network_rates()
+        if given is None
+        else require_instance(Mapping, network_rates=given)
+    )
     for rate in rates.values():
         require_rate(network_rates=rate)
     cards = sum(part.count for part in impact.parts if part.name == _CARD)
@@ -198,8 +230,10 @@ def _rest(
         if row.category == HARDWARE:
             left = base.class_rate(entry) - total
             if left < 0:
-                raise ValueError(f"network_rates must stay below the table's {base.class_rate(entry):g} "
-                                 f"failures per second, got {total:g}")  # fmt: skip
+                raise ValueError(
+                    f"network_rates must stay below the table's {base.class_rate(entry):g} "
+                    f"failures per second, got {total:g}"
+                )
             entry = replace(entry, rate=left / base.parts(entry))
         rest.append(entry)
     return tuple(rest)
@@ -216,16 +250,18 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
         if given.gpus != gpus:
             raise ValueError(f"cluster must have the {gpus} GPUs of the strategy, got {given.gpus}")
     if hosts not in (gpus, gpus // max(node, 1)) or gpus % max(node, 1):
-        raise ValueError(f"topology must have a host for each of {gpus} GPUs, or for each node, got {hosts}")
+        raise ValueError(
+            f"topology must have a host for each of {gpus} GPUs, or for each node, got {hosts}"
+        )
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 
 def rate_table(rates: Any, cluster: Cluster) -> ComponentRates | tuple[ComponentClass, ...]:
     """A failure table by name or as given, or the classes of a log or as given.
 
-    By name: Llama-3 (18 causes); RSC-1 and RSC-2 of Meta, OPT-175B, GLM-130B and MPT-7B (all hardware of a
-    node of eight GPUs together); BLOOM (GPUs). Only Llama-3 has published failures of the job's software with
-    their number.
+    By name: Llama-3 (18 causes); RSC-1 and RSC-2 of Meta, OPT-175B, GLM-130B and MPT-7B (all
+    hardware of a node of eight GPUs together); BLOOM (GPUs). Only Llama-3 has published failures of
+    the job's software with their number.
     """
     if isinstance(rates, FailureLog):
         return rates.classes(cluster)
@@ -236,9 +272,13 @@ def rate_table(rates: Any, cluster: Cluster) -> ComponentRates | tuple[Component
         return llama3_interruptions()
     row = rows[rates]
     cause = ComponentRate(
-        cause=row["cause"], category=row["category"], level=row["level"], events=int(row["events"]),
-        components=int(row["components"]), duration=float(row["hours"]) * HOUR,
-    )  # fmt: skip
+        cause=row["cause"],
+        category=row["category"],
+        level=row["level"],
+        events=int(row["events"]),
+        components=int(row["components"]),
+        duration=float(row["hours"]) * HOUR,
+    )
     source = facts("training-reliability")[row["fact"]].source
     return ComponentRates(source=source, causes=(cause,), gpus_per_node=_NODE)
 
@@ -253,8 +293,8 @@ def published_network_rates() -> dict[str, float]:
 
     References
     ----------
-    Qian et al., "Alibaba HPN", SIGCOMM 2024: 0.057 % of links and 0.051 % of ToR switches per month of 30
-    days (rows HPN-001 and HPN-002 of the published facts, marked as not confirmed).
+    Qian et al., "Alibaba HPN", SIGCOMM 2024: 0.057 % of links and 0.051 % of ToR switches per month
+    of 30 days (rows HPN-001 and HPN-002 of the published facts, marked as not confirmed).
 
     Examples
     --------

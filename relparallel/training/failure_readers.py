@@ -1,7 +1,7 @@
 """Readers of failure records: a user's own table, and what Los Alamos wrote.
 
-What schedulers, launchers and kernels write is read by `machine_logs`. Lines are read, never executed; one
-that is damaged is refused with its number in the file.
+What schedulers, launchers and kernels write is read by `machine_logs`. Lines are read, never
+executed; one that is damaged is refused with its number in the file.
 """
 
 import re
@@ -59,16 +59,18 @@ def read_failure_log(
         Nodes that were watched.
     dialect : {"csv", "slurm", "nvrx", "nvrx-cycles", "xid"}
         "csv": one row per failure. "slurm": output of ``sacct --parsable2 --duplicates
-        --format=JobID,JobName,State,Start,End,NodeList``, more columns are passed over. "nvrx": log of the
-        launcher of NVIDIA's Resiliency Extension. "nvrx-cycles": its cycle-info JSON, a file or a folder of
-        ``cycle_info.*``. "xid": lines of the kernel log with ``NVRM: Xid``.
+        --format=JobID,JobName,State,Start,End,NodeList``, more columns are passed over. "nvrx": log
+        of the launcher of NVIDIA's Resiliency Extension. "nvrx-cycles": its cycle-info JSON, a file
+        or a folder of ``cycle_info.*``. "xid": lines of the kernel log with ``NVRM: Xid``.
     node, start, end, cause : str
         Names of the columns of "csv". Without a column ``end`` no repair time is known.
     clock : str
-        Of "csv": unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
-        "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a zone, or none.
+        Of "csv": unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format
+        such as "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a
+        zone, or none.
     finish : float or str
-        End of the watch, in seconds as those of the log, or as an ISO 8601 date where the log has dates.
+        End of the watch, in seconds as those of the log, or as an ISO 8601 date where the log has
+        dates.
     overlaps : str
         As in `FailureLog`; "refuse" for "csv", "keep" for the others where omitted.
     ignore : sequence of str
@@ -80,21 +82,22 @@ def read_failure_log(
     levels : Mapping of str to str
         As in `FailureLog`.
     states : sequence of str
-        What counts as a failure: states of "slurm" (NODE_FAIL and BOOT_FAIL where omitted: a job that FAILED
-        or ran OUT_OF_MEMORY is its user's error); Xid numbers of "xid" (all but 13, 31, 43, 45, errors of
-        programs, and 63, 92, 94, 154, reports without a failure, where omitted).
+        What counts as a failure: states of "slurm" (NODE_FAIL and BOOT_FAIL where omitted: a job
+        that FAILED or ran OUT_OF_MEMORY is its user's error); Xid numbers of "xid" (all but 13, 31,
+        43, 45, errors of programs, and 63, 92, 94, 154, reports without a failure, where omitted).
     jobs : sequence of str
         Names of jobs of "slurm" that count; all where omitted.
 
     Returns
     -------
     FailureLog
-        What was left out or read in one of several ways is in its notes, with the number of rows. An empty
-        end is an outage that still lasted at the end of the watch. Of Slurm one failure for each run of a job
-        that ended in one of the states; on the node that its next run no longer has, else on the first one;
-        back when the job, or the next one of its name, starts again. Of NVIDIA's launcher one failure for
-        each cycle of restarts, on the node that detected it first; back when the last worker of the cycle, or
-        of the next one that got so far, has started.
+        What was left out or read in one of several ways is in its notes, with the number of rows.
+        An empty end is an outage that still lasted at the end of the watch. Of Slurm one failure
+        for each run of a job that ended in one of the states; on the node that its next run no
+        longer has, else on the first one; back when the job, or the next one of its name, starts
+        again. Of NVIDIA's launcher one failure for each cycle of restarts, on the node that
+        detected it first; back when the last worker of the cycle, or of the next one that got so
+        far, has started.
 
     Examples
     --------
@@ -107,7 +110,9 @@ def read_failure_log(
     wanted = {"node": node, "start": start, "end": end, "cause": cause}
     require_instance(str, clock=clock, **wanted)
     if clock not in CLOCKS and clock != "iso" and "%" not in clock:
-        raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}")
+        raise ValueError(
+            f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}"
+        )
     require_instance((list, tuple), ignore=ignore)
     ignored = set(texts(ignore=ignore).tolist()) if ignore else set()
     require_choice((*OVERLAPS, None), overlaps=overlaps)
@@ -115,19 +120,28 @@ def read_failure_log(
     require_instance((float, int, str, type(None)), finish=finish)
     if repair is not None:
         require_real(repair=repair, at_least=0, at_most=LONGEST)
-    read, given = reader_of("failures", dialect), {"delimiter": delimiter, "states": states, "jobs": jobs}
+    read, given = (
+        reader_of("failures", dialect),
+        {"delimiter": delimiter, "states": states, "jobs": jobs},
+    )
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     takes = read.__kwdefaults__ or {}
     for name, value in options.items():
         if name not in takes:
-            raise ValueError(f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}")
+            raise ValueError(
+                f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}"
+            )
         if name == "delimiter" and len(require_instance(str, delimiter=value)) != 1:
             raise ValueError(f"delimiter must be one letter, got {value!r}")
         if name != "delimiter":
-            texts(**{name: [str(one) for one in value] if isinstance(value, list | tuple) else value})
+            texts(
+                **{name: [str(one) for one in value] if isinstance(value, list | tuple) else value}
+            )
     for name, value in {**wanted, "clock": clock, "ignore": tuple(ignore)}.items():
         if "columns" not in takes and value != {"clock": "s", "ignore": ()}.get(name, name):
-            raise ValueError(f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}")
+            raise ValueError(
+                f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}"
+            )
     if "columns" in takes:
         options |= {"columns": wanted, "clock": clock, "ignored": ignored}
     found: Found = read(path, **options)
@@ -143,32 +157,44 @@ def _log(
         raise ValueError(f"path must hold at least one failure, got none in {path}")
     open_, named = int(table["end"].isna().sum()), len(found.nodes)
     lasts = (
-        "they count for the rate, and for no repair that ended" if repair is None else f"taken as {repair} s"
+        "they count for the rate, and for no repair that ended"
+        if repair is None
+        else f"taken as {repair} s"
     )
-    notes = told({
-        "{} rows give no cause": (table["cause"] == "").sum(),
-        "{} failures have no end: " + lasts: open_,
-        "the log names {} nodes, more than the population": named * (named > population),
-    })  # fmt: skip
+    notes = told(
+        {
+            "{} rows give no cause": (table["cause"] == "").sum(),
+            "{} failures have no end: " + lasts: open_,
+            "the log names {} nodes, more than the population": named * (named > population),
+        }
+    )
     if repair is not None:
         table = table.assign(end=table["end"].fillna(table["start"] + repair))
     if isinstance(finish, str):
         if not found.dated:
-            raise ValueError(f"finish must be a number of seconds as the times of {path}, got {finish!r}")
+            raise ValueError(
+                f"finish must be a number of seconds as the times of {path}, got {finish!r}"
+            )
         finish = seconds(pd.Series([finish]), "finish", "iso", path)[0] - found.origin
     elif finish is None and found.finish is not None:
         finish = max(found.finish, table["start"].max()) - found.origin
     columns = {
-        "node": table["node"].to_numpy(dtype=np.str_), "start": (table["start"] - found.origin).to_numpy(),
+        "node": table["node"].to_numpy(dtype=np.str_),
+        "start": (table["start"] - found.origin).to_numpy(),
         "cause": table["cause"].where(table["cause"] != "", "not given").to_numpy(dtype=np.str_),
         "end": (table["end"] - found.origin).to_numpy(),
-    }  # fmt: skip
+    }
     begin = None if found.begin is None else found.begin - found.origin
     try:
         return FailureLog(
-            **columns, population=population, overlaps=overlaps, finish=finish, levels=levels,
-            notes=(*found.notes, *notes), begin=begin,
-        )  # fmt: skip
+            **columns,
+            population=population,
+            overlaps=overlaps,
+            finish=finish,
+            levels=levels,
+            notes=(*found.notes, *notes),
+            begin=begin,
+        )
     except ValueError as error:
         row = re.search(r" in row (\d+)", str(error))
         line = f"line {table.index[int(row[1]) - 1]} of " if row else ""
@@ -177,7 +203,12 @@ def _log(
 
 @reads("failures", "csv")
 def _csv(
-    path: Any, *, columns: Any = None, clock: str = "s", ignored: Any = frozenset(), delimiter: str = ","
+    path: Any,
+    *,
+    columns: Any = None,
+    clock: str = "s",
+    ignored: Any = frozenset(),
+    delimiter: str = ",",
 ) -> Found:
     """A user's own table."""
     rows = read_rows(path, delimiter, head=True)
@@ -191,16 +222,25 @@ def _csv(
         require_zones(table[[name for name in ("start", "end") if name in wanted]], path)
     if delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
         comma = (
-            table.drop(columns=["node", "cause"]).apply(lambda column: column.str.contains(",")).any(axis=1)
+            table.drop(columns=["node", "cause"])
+            .apply(lambda column: column.str.contains(","))
+            .any(axis=1)
         )
         require_rows(table, {"numbers without commas between semicolons": comma}, ["start"], path)
     start = seconds(table["start"], "start", clock, path)
-    end = np.full(len(rows), np.nan) if started else seconds(table["end"], "end", clock, path, blank=True)
+    end = (
+        np.full(len(rows), np.nan)
+        if started
+        else seconds(table["end"], "end", clock, path, blank=True)
+    )
     table = table.assign(start=start, end=end)
     return Found(
-        table=table, origin=0.0 if clock in CLOCKS else table["start"].min(), dated=clock not in CLOCKS,
-        overlaps="refuse", notes=("there is no column of ends",) if started else (),
-    )  # fmt: skip
+        table=table,
+        origin=0.0 if clock in CLOCKS else table["start"].min(),
+        dated=clock not in CLOCKS,
+        overlaps="refuse",
+        notes=("there is no column of ends",) if started else (),
+    )
 
 
 def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: set[str]) -> None:
@@ -211,21 +251,35 @@ def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: set[st
         if column in list(wanted.values())[:number]:
             raise ValueError(f"{name} must be a column of its own, got {column!r} again")
     if extra := [column for column in head if column not in {*wanted.values(), *ignored}]:
-        raise ValueError(f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}")
+        raise ValueError(
+            f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}"
+        )
 
 
 _LANL_CAUSES: Final = {
-    "Hardware": "hardware", "Software": "software", "Undetermined": "undetermined", "Network": "network",
-    "Facilities": "facilities", "Human Error": "human",
-}  # fmt: skip
-_LANL: Final = ("System", "nodes", "nodenumz", "Prob Started", "Prob Fixed", "Down Time", *_LANL_CAUSES)
+    "Hardware": "hardware",
+    "Software": "software",
+    "Undetermined": "undetermined",
+    "Network": "network",
+    "Facilities": "facilities",
+    "Human Error": "human",
+}
+_LANL: Final = (
+    "System",
+    "nodes",
+    "nodenumz",
+    "Prob Started",
+    "Prob Fixed",
+    "Down Time",
+    *_LANL_CAUSES,
+)
 
 
 def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLog:
     """Failures of one system or all in Los Alamos' record LA-UR-05-7318 (Schroeder, Gibson, DSN 2006).
 
-    Nodes are called "system-node"; seconds since the first failure of the whole record; down times of the
-    record's own column. Repairs that overlap another one of the same node are kept.
+    Nodes are called "system-node"; seconds since the first failure of the whole record; down times
+    of the record's own column. Repairs that overlap another one of the same node are kept.
     """
     table = read_table(path, _LANL)
     started = seconds(table["Prob Started"], "start", "%m/%d/%Y %H:%M", path)
@@ -241,10 +295,19 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
         chosen, size = (table["System"] == str(system)).to_numpy(), size.loc[[str(system)]]
     apart = int(np.count_nonzero(np.abs(fixed - started - down)[chosen] > 30))
     blank = int(np.count_nonzero(~named.any(1)[chosen]))
-    origin, label = started.min(), (table["System"] + "-" + table["nodenumz"]).to_numpy(dtype=np.str_)[chosen]
+    origin, label = (
+        started.min(),
+        (table["System"] + "-" + table["nodenumz"]).to_numpy(dtype=np.str_)[chosen],
+    )
     return FailureLog(
         node=label,
-        start=(started - origin)[chosen], end=(started - origin + down)[chosen], cause=cause[chosen],
-        population=max(int(size.sum()), len(np.unique(label))), overlaps="keep",
-        notes=(f"{apart} down times differ from fixed minus started", f"{blank} rows give no cause"),
-    )  # fmt: skip
+        start=(started - origin)[chosen],
+        end=(started - origin + down)[chosen],
+        cause=cause[chosen],
+        population=max(int(size.sum()), len(np.unique(label))),
+        overlaps="keep",
+        notes=(
+            f"{apart} down times differ from fixed minus started",
+            f"{blank} rows give no cause",
+        ),
+    )

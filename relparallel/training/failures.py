@@ -1,7 +1,7 @@
 """Component classes: what can fail, how often, and what stands behind it: nodes, replicas, training state.
 
-All parts of a class have the same rate, and parts with the same harm are counted together, so that 131,072
-GPUs are a few domains.
+All parts of a class have the same rate, and parts with the same harm are counted together, so that
+131,072 GPUs are a few domains.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class ComponentClass:
     name : str
         What fails.
     level : {"gpu", "tray", "node", "nvlink", "switch", "rack", "job"}
-        What is behind it: one GPU, those of its host (a tray of a node), its node, which also an NVLink
-        switch tray stops, the nodes of a switch or a rack, or the job.
+        What is behind it: one GPU, those of its host (a tray of a node), its node, which also an
+        NVLink switch tray stops, the nodes of a switch or a rack, or the job.
     rate : float
         Failures per part and second, as given: of the job itself whatever its size.
     effect : {"stop", "degrade", "corrupt"}
-        A stopped rank is missed at once; a degraded part slows the job until it is repaired; a corrupted rank
-        spoils every replica at the next gradient sum.
+        A stopped rank is missed at once; a degraded part slows the job until it is repaired; a
+        corrupted rank spoils every replica at the next gradient sum.
     detection : float
         Time until the job notices [s].
     repair : float, optional
@@ -63,12 +63,13 @@ class ComponentClass:
     parts : int, optional
         How many there are; as many as the cluster has of the level where omitted.
     gpus : tuple of int
-        GPUs behind one of them; where empty, as many consecutive ones as are behind a part of the level.
+        GPUs behind one of them; where empty, as many consecutive ones as are behind a part of the
+        level.
     bound : bool
         Whether the slowdown is an upper bound, the job being unknown.
     spared : bool
-        Whether a spare tray of the node stands in at once: the failure stops what it stops, and no node is
-        missing (`FailureModel.with_spare_trays`).
+        Whether a spare tray of the node stands in at once: the failure stops what it stops, and no
+        node is missing (`FailureModel.with_spare_trays`).
 
     Examples
     --------
@@ -93,7 +94,9 @@ class ComponentClass:
         if self.parts is not None and self.local and not self.gpus:
             raise ValueError("gpus must be given with parts that stop something, got ()")
         if self.slowdown > 1 and self.effect != "degrade":
-            raise ValueError(f"slowdown must be 1 unless effect is 'degrade', got {self.slowdown!r}")
+            raise ValueError(
+                f"slowdown must be 1 unless effect is 'degrade', got {self.slowdown!r}"
+            )
 
     @property
     def stops(self) -> bool:
@@ -112,7 +115,8 @@ class Domain:
 
     component: ComponentClass
     parts: int
-    nodes: int  # missing until the part is repaired; 0 where it slows the job, needs no repair, or is spared
+    # missing until the part is repaired; 0 where it slows the job, needs no repair, or is spared
+    nodes: int
     replicas: int  # with a rank behind it
     ranks: int  # of those replicas: what stands still if the others go on
     state_lost: bool  # whether all copies of some shard of the training state are behind it
@@ -164,19 +168,21 @@ class FailureModel:
     ) -> FailureModel:
         """Carry the failure table of one run over to another cluster, one class per cause.
 
-        Silent data corruption corrupts, everything else stops. Failures per GPU are those of the run
-        (`ComponentRates.carried`), so that a job fails as a whole in proportion to its GPUs.
+        Silent data corruption corrupts, everything else stops. Failures per GPU are those of the
+        run (`ComponentRates.carried`), so that a job fails as a whole in proportion to its GPUs.
         """
         require_instance(ComponentRates, rates=rates)
         require_instance(Cluster, cluster=cluster)
         carried = [rates.carried(row, cluster) for row in rates.causes]
         classes = tuple(
             ComponentClass(
-                name=row.cause, level=level, rate=rate,
+                name=row.cause,
+                level=level,
+                rate=rate,
                 effect="corrupt" if row.cause == "Silent data corruption" else "stop",
             )
             for row, (level, rate) in zip(rates.causes, carried, strict=True)
-        )  # fmt: skip
+        )
         return cls(classes=classes, cluster=cluster, placement=placement)
 
     def with_spare_trays(self, repair: float) -> FailureModel:
@@ -190,19 +196,20 @@ class FailureModel:
         Returns
         -------
         FailureModel
-            Each class of GPUs and trays as two: of a node whose trays fail at rate L and are repaired in the
-            mean time r, the share B takes the node, Erlang's B of ``spare_trays`` servers and the load L r;
-            the first of all its trays back, after r / (spare_trays + 1), brings it back. The others are
-            ``spared``. Itself without spare trays, and where they are told apart already.
+            Each class of GPUs and trays as two: of a node whose trays fail at rate L and are
+            repaired in the mean time r, the share B takes the node, Erlang's B of ``spare_trays``
+            servers and the load L r; the first of all its trays back, after r / (spare_trays + 1),
+            brings it back. The others are ``spared``. Itself without spare trays, and where they
+            are told apart already.
 
         Notes
         -----
-        Trays under repair in a node are a birth-death chain, in the last state of which the node is missing
-        and none of its trays can fail: exact where the other nodes work on, for exponential lives and any
-        repairs. A job that waits waits less than this gives, since trays come back meanwhile and in spare
-        nodes: at loads up to 0.1 at most 0.5 % less without spare nodes; a quarter to a half less with one
-        or two, where it waits less than 1e-4 of the time. Failures that are spared count as those of the job
-        do, however many nodes are missing.
+        Trays under repair in a node are a birth-death chain, in the last state of which the node is
+        missing and none of its trays can fail: exact where the other nodes work on, for exponential
+        lives and any repairs. A job that waits waits less than this gives, since trays come back
+        meanwhile and in spare nodes: at loads up to 0.1 at most 0.5 % less without spare nodes; a
+        quarter to a half less with one or two, where it waits less than 1e-4 of the time. Failures
+        that are spared count as those of the job do, however many nodes are missing.
 
         References
         ----------
@@ -237,13 +244,17 @@ class FailureModel:
     @property
     def node_rate(self) -> float:
         """Failures per node and second that stop this node, or a tray of it, and leave the others alive."""
-        stopped = (self.class_rate(entry) * self._nodes(entry) for entry in self.classes if entry.local)
+        stopped = (
+            self.class_rate(entry) * self._nodes(entry) for entry in self.classes if entry.local
+        )
         return sum(stopped) / self.cluster.nodes
 
     @property
     def job_rate(self) -> float:
         """Failures per second that stop or spoil all replicas at once."""
-        return sum(self.class_rate(entry) for entry in self.classes if entry.stops and not entry.local)
+        return sum(
+            self.class_rate(entry) for entry in self.classes if entry.stops and not entry.local
+        )
 
     @property
     def mtbf(self) -> float:
@@ -255,20 +266,28 @@ class FailureModel:
     def domains(self) -> tuple[Domain, ...]:
         """What each class hits under the placement: one entry for each class and kind of part.
 
-        Parts of the job itself, and corrupt data, hit every replica. O(GPUs log GPUs) once for each level,
-        then O(classes).
+        Parts of the job itself, and corrupt data, hit every replica. O(GPUs log GPUs) once for each
+        level, then O(classes).
         """
         if self.placement is None:
             raise ValueError("placement must be given for the domains of a FailureModel, got None")
         ranks = self.placement.strategy.model_parallel
         return tuple(
-            Domain(component=entry, parts=parts, nodes=nodes, replicas=replicas, ranks=replicas * ranks,
-                   state_lost=lost)
+            Domain(
+                component=entry,
+                parts=parts,
+                nodes=nodes,
+                replicas=replicas,
+                ranks=replicas * ranks,
+                state_lost=lost,
+            )
             for entry in self.classes
             for parts, nodes, replicas, lost in self._kinds(entry, self.placement)
-        )  # fmt: skip
+        )
 
-    def _kinds(self, entry: ComponentClass, placement: Placement) -> list[tuple[int, int, int, bool]]:
+    def _kinds(
+        self, entry: ComponentClass, placement: Placement
+    ) -> list[tuple[int, int, int, bool]]:
         """Parts, nodes, replicas and lost state of every kind of part of a class."""
         if entry.effect == "corrupt" or entry.level == "job":
             return [(self.parts(entry), 0, placement.strategy.data, entry.effect == "corrupt")]
@@ -312,12 +331,17 @@ class FailureModel:
         """One class of the table."""
         rate = self.class_rate(entry)
         return {
-            "class": entry.name, "level": entry.level, "effect": entry.effect, "parts": self.parts(entry),
-            "per day": rate * DAY, "hours between": 1 / (rate * HOUR) if rate else float("inf"),
-            "repair": entry.repair, "slowdown": entry.slowdown,
+            "class": entry.name,
+            "level": entry.level,
+            "effect": entry.effect,
+            "parts": self.parts(entry),
+            "per day": rate * DAY,
+            "hours between": 1 / (rate * HOUR) if rate else float("inf"),
+            "repair": entry.repair,
+            "slowdown": entry.slowdown,
             "slowdown is": "bound" if entry.bound else "computed" if entry.slowdown > 1 else "",
             "nodes": self._nodes(entry) if entry.local else 0,
-        }  # fmt: skip
+        }
 
 
 @lru_cache(maxsize=256)
@@ -328,7 +352,8 @@ def _part_kinds(placement: Placement, width: int, parts: int) -> tuple[tuple[int
     lost[state_copies_lost(placement, width)] = True
     kinds, counts = np.unique(2 * replicas + lost, return_counts=True)
     return tuple(
-        (int(count), int(kind) // 2, bool(kind % 2)) for kind, count in zip(kinds, counts, strict=True)
+        (int(count), int(kind) // 2, bool(kind % 2))
+        for kind, count in zip(kinds, counts, strict=True)
     )
 
 

@@ -62,7 +62,8 @@ def goodput(
     Parameters
     ----------
     model : FailureModel
-        What fails, with a placement. Spare trays of its cluster stand in first (`with_spare_trays`).
+        What fails, with a placement. Spare trays of its cluster stand in first
+        (`with_spare_trays`).
     step_time : StepTime or float
         Time of a step with everything up [s].
     checkpointing : Checkpointing
@@ -86,29 +87,31 @@ def goodput(
     -------
     GoodputReport
         Its ``importance`` has one row per class: ``rate`` [1/s], ``interrupts`` (whether it does),
-        ``elasticity`` d ln goodput / d ln rate, ``share`` of the loss that a small common change of all
-        rates moves, and ``birnbaum``, the productive seconds that one more failure costs.
+        ``elasticity`` d ln goodput / d ln rate, ``share`` of the loss that a small common change of
+        all rates moves, and ``birnbaum``, the productive seconds that one more failure costs.
 
     Notes
     -----
-    Exact for waiting policies with failures of one size: a job that waits sees failures at a constant rate in
-    the time it runs. Products of means elsewhere. A job that pauses after failures computes while fewer nodes
-    are missing than on average, and those missing cannot fail: within 0.05 points for nodes that fail and are
-    repaired on their own and pauses of one length up to an hour. Its rollback is taken as independent of
-    them. Where a higher level of checkpoints is durable sooner than a lower one, see `rollback`. With
-    failures of several sizes the distribution of the missing nodes is exact where all parts can always fail,
-    and for cold spares where the parts under repair have at most a thousand states. Beyond, it keeps only
-    mean balances: where a third of the missing nodes leave four at a time and spares are short, waiting comes
-    out up to a tenth too small. Nodes of a part leave and return together. Failures of one level are taken to
-    hit different nodes: the neglected overlap is the product of their shares of nodes missing. The variance
-    adds those of the factors and neglects that waiting and rollback share their failures: a few percent of
-    the standard deviation, a sixth with racks and cold spares. Percentiles have the skewness of going back
-    alone: right to 0.1 points where waits are rare, (failures per second) * (restart + interval / 2) is below
-    0.5 and the horizon holds thirty failures; skewed by one or two points where it holds a few waits of days.
+    Exact for waiting policies with failures of one size: a job that waits sees failures at a
+    constant rate in the time it runs. Products of means elsewhere. A job that pauses after failures
+    computes while fewer nodes are missing than on average, and those missing cannot fail: within
+    0.05 points for nodes that fail and are repaired on their own and pauses of one length up to an
+    hour. Its rollback is taken as independent of them. Where a higher level of checkpoints is
+    durable sooner than a lower one, see `rollback`. With failures of several sizes the distribution
+    of the missing nodes is exact where all parts can always fail, and for cold spares where the
+    parts under repair have at most a thousand states. Beyond, it keeps only mean balances: where a
+    third of the missing nodes leave four at a time and spares are short, waiting comes out up to a
+    tenth too small. Nodes of a part leave and return together. Failures of one level are taken to
+    hit different nodes: the neglected overlap is the product of their shares of nodes missing. The
+    variance adds those of the factors and neglects that waiting and rollback share their failures:
+    a few percent of the standard deviation, a sixth with racks and cold spares. Percentiles have
+    the skewness of going back alone: right to 0.1 points where waits are rare, (failures per
+    second) * (restart + interval / 2) is below 0.5 and the horizon holds thirty failures; skewed by
+    one or two points where it holds a few waits of days.
 
-    "markov" takes waiting, pauses and speed from `NodeChain`: exponential repairs, pauses of their own
-    length, every node repaired on its own. Where parts with several nodes decide, "closed" is closer to
-    repairs of whole parts.
+    "markov" takes waiting, pauses and speed from `NodeChain`: exponential repairs, pauses of their
+    own length, every node repaired on its own. Where parts with several nodes decide, "closed" is
+    closer to repairs of whole parts.
 
     O(classes + nodes missing); parts of a class are never listed.
 
@@ -128,7 +131,8 @@ def goodput(
     (0.916, 'Faulty GPU')
     """
     model = under(model, recovery)
-    seconds: Any = getattr(step_time, "total", step_time)  # a number needs nothing that prices steps
+    # a number needs nothing that prices steps
+    seconds: Any = getattr(step_time, "total", step_time)
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
@@ -151,13 +155,16 @@ def goodput(
         buckets=buckets,
         variance_rate=job.variance_rate(found),
         third_rate=job.third_rate(found),
-        horizon=float(horizon), step_time=float(seconds),
+        horizon=float(horizon),
+        step_time=float(seconds),
         gpus=model.cluster.paid // job.rows.total * (job.rows.total + spares),
         mtti=_mean_times(names, job.rows.rate * stops, [entry.name for entry in model.classes]),
         state_loss_rate=float(job.rows.rate @ (lost * inner)),
         importance=class_importance(names, job.rows.rate, stops, elasticity, buckets["productive"]),
-        interval=job.rows.interval, method=method, tokens_per_step=tokens_per_step,
-    )  # fmt: skip
+        interval=job.rows.interval,
+        method=method,
+        tokens_per_step=tokens_per_step,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,16 +188,21 @@ def steady_state(
     job = _Job.of(model, checkpointing, recovery, spares, shape)
     found = job.evaluated()
     return SteadyState(
-        **asdict(found.factors), variance_rate=job.variance_rate(found), interval=job.rows.interval,
+        **asdict(found.factors),
+        variance_rate=job.variance_rate(found),
+        interval=job.rows.interval,
         every=tuple(job.rows.every[:-1].tolist()),
-    )  # fmt: skip
+    )
 
 
-def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]) -> list[float]:
+def most_running(
+    model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]
+) -> list[float]:
     """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so many.
 
-    If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept batch is
-    never faster; others may promise at most the share of nodes left (`Policy.in_proportion`), or nothing: 1.
+    If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept
+    batch is never faster; others may promise at most the share of nodes left
+    (`Policy.in_proportion`), or nothing: 1.
     """
     drops, nodes, model = recovery.drops, model.cluster.nodes, under(model, recovery)
     if not drops and not POLICIES[recovery.policy].in_proportion:
@@ -202,13 +214,16 @@ def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: 
     able = max(1 - busy, 0.0)  # no larger share of the nodes can fail less
     for d, repair in zip(takes, repairs, strict=True):
         left = np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
-        left = left * able / (1 - (1 - able) * left) if left < 1 else 1.0  # as `Rows.outside_pauses`
+        # as `Rows.outside_pauses`
+        left = left * able / (1 - (1 - able) * left) if left < 1 else 1.0
         size = 1 if drops else d.nodes
         loads[size] = loads.get(size, 0.0) + d.rate * repair * left
     down = np.arange(reach(loads, nodes + spares) + 1)
     missing = np.clip(down - spares, 0, nodes)
     chance = down_distribution(loads, able_to_fail(down, nodes, spares, recovery.hot, waits=False))
-    units = [max(n for n in range(1, (least if drops else 1) + 1) if nodes % n == 0) for least in touched]
+    units = [
+        max(n for n in range(1, (least if drops else 1) + 1) if nodes % n == 0) for least in touched
+    ]
     means = [float(chance @ unit_clean(nodes, unit, int(missing[-1]))[missing]) for unit in units]
     return [min(mean * (1 + 1e-12), 1.0) for mean in means]
 
@@ -245,9 +260,13 @@ class _Job:
 
     @classmethod
     def of(
-        cls, model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int,
+        cls,
+        model: FailureModel,
+        checkpointing: Checkpointing,
+        recovery: Recovery,
+        spares: int,
         shape: JobShape | None = None,
-    ) -> _Job:  # fmt: skip
+    ) -> _Job:
         """Compile, and let the interval be chosen once."""
         job = rows(model, checkpointing, recovery, spares, shape)
         parts = [domain.component for domain in model.domains if domain.rate > 0]
@@ -263,7 +282,9 @@ class _Job:
 
     def rollback(self, speed: float) -> Rollback:
         """What checkpoints leave at a mean speed: an interval is work, and takes longer."""
-        rates = [float(self.rows.rate[self.cause == place].sum()) for place in range(len(self.kinds))]
+        rates = [
+            float(self.rows.rate[self.cause == place].sum()) for place in range(len(self.kinds))
+        ]
         causes = [
             Cause(level=level, rate=rate, detection=detection, restart=self.rows.restart_fixed)
             for (level, detection), rate in zip(self.kinds, rates, strict=True)
@@ -273,10 +294,15 @@ class _Job:
             plan = replace(plan, interval=self.rows.interval / speed)
         return rollback(plan, causes)
 
-    def evaluated(self, scheduled: float = 1.0, chain: bool = False, crews: int | None = None) -> _Evaluated:
+    def evaluated(
+        self, scheduled: float = 1.0, chain: bool = False, crews: int | None = None
+    ) -> _Evaluated:
         """Factors in closed form, or those of missing nodes and pauses from the Markov chain."""
         clear, able = self.rows.outside_pauses(self.waits)
-        rate, found = (self.rows.rate * able)[self.rows.pausing], self.rows.detection[self.rows.pausing]
+        rate, found = (
+            (self.rows.rate * able)[self.rows.pausing],
+            self.rows.detection[self.rows.pausing],
+        )
         recovery, noticed = outside_pauses(rate, found + self.rows.pause), 1.0
         if recovery < 1:
             unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
@@ -291,16 +317,21 @@ class _Job:
         slow = self.rows.slow_parts()
         back = self.rollback(speed * slow)
         factors = Factors(
-            scheduled=scheduled, availability=availability, recovery=recovery, rollback=back.share,
-            degraded_nodes=speed, degraded_parts=slow,
-        )  # fmt: skip
+            scheduled=scheduled,
+            availability=availability,
+            recovery=recovery,
+            rollback=back.share,
+            degraded_nodes=speed,
+            degraded_parts=slow,
+        )
         return _Evaluated(factors, back, float(noticed))
 
     def _in_chain(self, crews: int | None) -> tuple[float, float, float]:
         """Shares of the time with some speed, and of that outside pauses, and the mean speed outside.
 
-        Outside a pause of length d no failure that pauses has struck for d: the states of the chain after
-        such a time without its moves by those failures. The pause of a job without nodes passes as well.
+        Outside a pause of length d no failure that pauses has struck for d: the states of the chain
+        after such a time without its moves by those failures. The pause of a job without nodes
+        passes as well.
         """
         from scipy.sparse.linalg import expm_multiply
 
@@ -319,7 +350,11 @@ class _Job:
         for still in np.unique(found).tolist():
             weight = rate[found == still].sum() / rate.sum() * np.exp(-alone * still)
             outside = outside + weight * expm_multiply(moves.T.tocsr() * still, chance)
-        return float(chance[speed > 0].sum()), float(outside[speed > 0].sum()), float(outside @ speed)
+        return (
+            float(chance[speed > 0].sum()),
+            float(outside[speed > 0].sum()),
+            float(outside @ speed),
+        )
 
     def _chain(self, crews: int | None) -> NodeChain:
         """The Markov chain of the nodes, every one repaired on its own."""
@@ -327,10 +362,15 @@ class _Job:
         nodes = float(job.rate[takes] @ job.nodes[takes])
         repair = float(job.rate[takes] @ (job.nodes * job.repair)[takes]) / nodes if nodes else 1.0
         return NodeChain(
-            nodes=job.total, spares=job.spares, repair=max(repair, 1e-6), speed=job.speed,
-            rates={n: float(job.rate[job.nodes == n].sum()) for n in job.taken}, hot=job.hot,
-            waits=self.waits, crews=crews,
-        )  # fmt: skip
+            nodes=job.total,
+            spares=job.spares,
+            repair=max(repair, 1e-6),
+            speed=job.speed,
+            rates={n: float(job.rate[job.nodes == n].sum()) for n in job.taken},
+            hot=job.hot,
+            waits=self.waits,
+            crews=crews,
+        )
 
     def variance_rate(self, found: _Evaluated) -> float:
         """Variance of the productive share over a run, times its length: relative variances add."""
@@ -342,7 +382,9 @@ class _Job:
         weight = np.where(job.nodes > 0, job.rate * job.repair, 0.0)
         parts = 0.0
         if weight.sum():
-            moves = balanced_moves(chance, job.taken, able, float(weight @ job.repair / weight.sum()))
+            moves = balanced_moves(
+                chance, job.taken, able, float(weight @ job.repair / weight.sum())
+            )
             parts = speed_variance(chance, moves, speed) / float(chance @ speed) ** 2
         parts += found.back.variance_rate / found.back.share**2 / f.running
         rate, pause = job.rate[self.rows.pausing], job.detection[self.rows.pausing] + job.pause
@@ -359,8 +401,8 @@ class _Job:
     def gradient(self) -> Array:
         """Derivative of ln(goodput) by the logarithm of the rate of every row.
 
-        Central differences with the plan held fixed, one for all rows that differ in their rate alone: the
-        best interval has no derivative of its own.
+        Central differences with the plan held fixed, one for all rows that differ in their rate
+        alone: the best interval has no derivative of its own.
         """
         job = self.rows
         columns = (job.nodes, self.cause, job.detection, job.repair, job.slowdown)
@@ -383,4 +425,6 @@ def _mean_times(found: Sequence[str], rates: Array, names: Sequence[str]) -> pd.
     total = dict.fromkeys(names, 0.0)
     for name, rate in zip(found, rates, strict=True):
         total[name] += rate
-    return pd.Series({name: 1 / rate if rate else np.inf for name, rate in total.items()}, dtype=np.float64)
+    return pd.Series(
+        {name: 1 / rate if rate else np.inf for name, rate in total.items()}, dtype=np.float64
+    )

@@ -14,8 +14,8 @@ from relparallel.training._arguments import MOST_NODES
 class JobShape:
     """Nodes of a job, and how its replicas and stages lie on them.
 
-    The nodes fall into units of ``nodes_per_replica`` nodes. A unit holds one replica, or several whose ranks
-    share these nodes; no replica has ranks in two units.
+    The nodes fall into units of ``nodes_per_replica`` nodes. A unit holds one replica, or several
+    whose ranks share these nodes; no replica has ranks in two units.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ class JobShape:
     replicas : int
         Model replicas D, a multiple of the number of units.
     stages, tensor : int
-        Pipeline stages p and tensor-parallel degree t; the GPUs over D p t are the context-parallel degree.
+        Pipeline stages p and tensor-parallel degree t; the GPUs over D p t are the context-parallel
+        degree.
     nodes_per_replica : int
         Nodes g that hold ranks of one replica.
     stages_per_node : int, optional
@@ -51,7 +52,9 @@ class JobShape:
         if self.nodes % size:
             raise ValueError(f"nodes_per_replica must divide nodes = {self.nodes}, got {size}")
         if self.replicas % self.units:
-            raise ValueError(f"replicas must be a multiple of {self.units} units, got {self.replicas}")
+            raise ValueError(
+                f"replicas must be a multiple of {self.units} units, got {self.replicas}"
+            )
         if self.stages_per_node is not None:
             require_int(stages_per_node=self.stages_per_node, at_least=1, at_most=self.stages)
         gpus = self.nodes * self.gpus_per_node
@@ -66,14 +69,16 @@ class JobShape:
         require_instance(Cluster, cluster=cluster)
         strategy = placement.strategy
         strategy.for_gpus(cluster.gpus)
-        # Each replica labels its nodes with its first one; labels agree, and it fills the nodes of its label.
+        # Each replica labels its nodes with its first one; labels agree, and it fills the nodes of
+        # its label.
         held = np.sort(placement.replicas // cluster.gpus_per_node, axis=1)
         unit = np.empty(cluster.nodes, dtype=np.int64)
         unit[held] = held[:, :1]
         touched = 1 + (np.diff(held, axis=1) > 0).sum(axis=1)
         if (unit[held] != held[:, :1]).any() or (np.bincount(unit)[held[:, 0]] != touched).any():
             raise ValueError(
-                f"placement must let replicas share all of their nodes or none, got {strategy.data} replicas "
+                "placement must let replicas share all of their nodes or none, got "
+                f"{strategy.data} replicas "
                 f"of {strategy.model_parallel} ranks on nodes of {cluster.gpus_per_node} GPUs, "
                 f"order {placement.order}"
             )
@@ -81,10 +86,14 @@ class JobShape:
         stage[placement.stages] = np.arange(strategy.pipeline)[:, None]
         on_node = np.sort(stage.reshape(cluster.nodes, -1), axis=1)
         return cls(
-            nodes=cluster.nodes, gpus_per_node=cluster.gpus_per_node, replicas=strategy.data,
-            stages=strategy.pipeline, tensor=strategy.tensor, nodes_per_replica=int(touched[0]),
+            nodes=cluster.nodes,
+            gpus_per_node=cluster.gpus_per_node,
+            replicas=strategy.data,
+            stages=strategy.pipeline,
+            tensor=strategy.tensor,
+            nodes_per_replica=int(touched[0]),
             stages_per_node=int(1 + (np.diff(on_node, axis=1) > 0).sum(axis=1).max()),
-        )  # fmt: skip
+        )
 
     @property
     def units(self) -> int:
@@ -102,7 +111,8 @@ class JobShape:
         held = self.stages_per_node or max(1, self.stages // self.nodes_per_replica)
         if self.stages % held or self.nodes_per_replica * held % self.stages:
             raise ValueError(
-                f"shape must spread {self.stages} stages evenly over {self.nodes_per_replica} nodes, got "
+                f"shape must spread {self.stages} stages evenly over {self.nodes_per_replica} "
+                "nodes, got "
                 f"{held} stages on a node"
             )
         return self.stages // held, self.nodes_per_replica * held // self.stages

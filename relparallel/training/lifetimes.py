@@ -1,7 +1,7 @@
 """Distributions of lives: how long a part lasts when it is new, and how much is left of it at a given age.
 
-An old fleet is stationary: a part met at a random time has the equilibrium residual life, density S(t)/m, and
-n parts fail n/m times per second whatever the distribution. A new fleet is not.
+An old fleet is stationary: a part met at a random time has the equilibrium residual life, density
+S(t)/m, and n parts fail n/m times per second whatever the distribution. A new fleet is not.
 """
 
 from __future__ import annotations
@@ -47,17 +47,23 @@ class Lifetime:
 
     kind: int = whole(at_least=WEIBULL, at_most=EMPIRICAL)
     mean: float = real(at_least=SHORTEST, at_most=LONGEST)  # m [s]
-    shape: float = real(above=0.0, at_most=100.0, default=1.0)  # Weibull's k, or sigma of the logarithm
-    lives: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)  # observed [s]
+    # Weibull's k, or sigma of the logarithm
+    shape: float = real(above=0.0, at_most=100.0, default=1.0)
+    # observed [s]
+    lives: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
         lives = np.empty(0)
         if not isinstance(self.lives, np.ndarray) or self.lives.size:
             lives = np.sort(np.ravel(require_time(lives=self.lives, positive=True)))
         if (self.kind == EMPIRICAL) != bool(lives.size):
-            raise ValueError(f"lives must be given for kind {EMPIRICAL} and only there, got {lives.size}")
+            raise ValueError(
+                f"lives must be given for kind {EMPIRICAL} and only there, got {lives.size}"
+            )
         if self.kind == WEIBULL and not self.scale > 0:
-            raise ValueError(f"shape must leave a scale above 0 at mean = {self.mean:g}, got {self.shape!r}")
+            raise ValueError(
+                f"shape must leave a scale above 0 at mean = {self.mean:g}, got {self.shape!r}"
+            )
         if lives.size and not np.isclose(lives.mean(), self.mean, rtol=1e-9):
             raise ValueError(f"mean must be that of lives = {lives.mean():g}, got {self.mean!r}")
         object.__setattr__(self, "lives", lives)
@@ -96,12 +102,16 @@ class Lifetime:
     def draws(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """What a compiled loop draws lives from: kind, scale and exponent; observed lives."""
         exponent = 1 / self.shape if self.kind == WEIBULL else self.shape
-        return np.array([self.kind, 1.0 if self.kind == EMPIRICAL else self.scale, exponent]), self.lives
+        return np.array(
+            [self.kind, 1.0 if self.kind == EMPIRICAL else self.scale, exponent]
+        ), self.lives
 
     def scaled(self, mean: float) -> Lifetime:
         """Return the distribution of X mean / m, with another mean life [s]."""
         mean = require_time(mean=mean, positive=True)
-        return Lifetime(kind=self.kind, mean=mean, shape=self.shape, lives=self.lives * (mean / self.mean))
+        return Lifetime(
+            kind=self.kind, mean=mean, shape=self.shape, lives=self.lives * (mean / self.mean)
+        )
 
     def survival(self, time: Real) -> Real:
         """Return P(X > time), time in seconds."""
@@ -119,8 +129,9 @@ class Lifetime:
     ) -> NDArray[np.float64]:
         """Return what is left of the lives of running parts [s] (Cox, "Renewal Theory", 1962, chapter 5).
 
-        Parts met at a random time of an old fleet: a uniform share of a life drawn with density proportional
-        to its length; "new" ones: a life; of given ages [s]: X - age under the condition X > age.
+        Parts met at a random time of an old fleet: a uniform share of a life drawn with density
+        proportional to its length; "new" ones: a life; of given ages [s]: X - age under the
+        condition X > age.
         """
         require_rng(rng=rng)
         require_int(count=count, at_least=1, at_most=MOST_PARTS)
@@ -133,8 +144,8 @@ class Lifetime:
     def first_of(self, parts: int) -> float:
         """Return the mean time until the first of n new parts fails, the integral of S(t)^n [s].
 
-        For the Weibull distribution m n^(-1/k). Adaptive quadrature over the logarithm of the time, to 1e-10;
-        a sum over observed lives.
+        For the Weibull distribution m n^(-1/k). Adaptive quadrature over the logarithm of the time,
+        to 1e-10; a sum over observed lives.
         """
         require_int(parts=parts, at_least=1, at_most=MOST_PARTS)
         if self.kind == EMPIRICAL:
@@ -148,12 +159,18 @@ class Lifetime:
         # Lives spread over about 1/k, or sigma, of the logarithm; the time itself adds 40 below.
         width = min(1 / self.shape if self.kind == WEIBULL else 6 * self.shape, 30.0)
         ends = np.linspace(-40 - 17 * width, 7 * width + 1, 121)
-        return sum(scipy.integrate.quad(area, a, b, epsrel=1e-11)[0] for a, b in pairwise(ends.tolist()))
+        return sum(
+            scipy.integrate.quad(area, a, b, epsrel=1e-11)[0] for a, b in pairwise(ends.tolist())
+        )
 
     def _draw(self, rng: np.random.Generator, count: int, longer: bool) -> NDArray[np.float64]:
         """Lives of new parts, or lives chosen in proportion to their length."""
         if self.kind == WEIBULL:
-            draws = rng.gamma(1 + 1 / self.shape, size=count) if longer else rng.standard_exponential(count)
+            draws = (
+                rng.gamma(1 + 1 / self.shape, size=count)
+                if longer
+                else rng.standard_exponential(count)
+            )
             return np.asarray(self.scale * draws ** (1 / self.shape))
         if self.kind == LOGNORMAL:
             more = self.shape if longer else 0.0
@@ -161,7 +178,9 @@ class Lifetime:
         weights = self.lives / self.lives.sum() if longer else None
         return rng.choice(self.lives, size=count, p=weights)
 
-    def _conditional(self, rng: np.random.Generator, ages: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _conditional(
+        self, rng: np.random.Generator, ages: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """X - age, given X > age."""
         draws = rng.standard_exponential(ages.size)  # -log of S(X)/S(age)
         if self.kind == WEIBULL:
@@ -173,7 +192,9 @@ class Lifetime:
         first = np.searchsorted(self.lives, ages, side="right")
         if (first == self.lives.size).any():
             most = self.lives[-1]
-            raise ValueError(f"ages must be below the longest observed life {most:g}, got {ages.max():g}")
+            raise ValueError(
+                f"ages must be below the longest observed life {most:g}, got {ages.max():g}"
+            )
         return self.lives[rng.integers(first, self.lives.size)] - ages
 
     def _log_survival(self, time: Any) -> Any:
@@ -189,7 +210,9 @@ def require_ages(ages: Ages, count: int) -> Ages:
     if isinstance(ages, str):
         return require_choice(AGES, ages=ages)
     if np.shape(ages) not in ((), (count,)):
-        raise ValueError(f"ages must be one number or {count} of them, got shape {np.shape(ages)}: {ages!r}")
+        raise ValueError(
+            f"ages must be one number or {count} of them, got shape {np.shape(ages)}: {ages!r}"
+        )
     return np.broadcast_to(require_time(ages=ages), count)
 
 
@@ -203,8 +226,8 @@ def fleet_failures(
 ) -> NDArray[np.int64]:
     """Failures of parts that are replaced at once by new ones, in each of some repetitions.
 
-    From the stationary state n horizon / m on average, whatever the distribution (Cox, "Renewal Theory",
-    1962, chapters 4 and 5). O(failures).
+    From the stationary state n horizon / m on average, whatever the distribution (Cox, "Renewal
+    Theory", 1962, chapters 4 and 5). O(failures).
     """
     require_instance(Lifetime, lifetime=lifetime)
     require_int(parts=parts, replications=replications, at_least=1, at_most=MOST_PARTS)

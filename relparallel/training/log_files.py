@@ -1,7 +1,7 @@
 """Files that people bring: lines and tables of text with the numbers of their lines, times, and dialects.
 
-Lines are read, never executed; one that is damaged is refused with its number. A new format of a log is one
-function under ``@dialect(kind, name)``, of the kind "run" or "failures".
+Lines are read, never executed; one that is damaged is refused with its number. A new format of a
+log is one function under ``@dialect(kind, name)``, of the kind "run" or "failures".
 """
 
 import bz2
@@ -26,8 +26,14 @@ DIALECTS: Final[dict[str, dict[str, Callable[..., Any]]]] = {"run": {}, "failure
 """Readers by kind of log and by name."""
 Times = NDArray[np.float64]
 Reader = TypeVar("Reader", bound=Callable[..., Any])
-_OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_NUMBER: Final = r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
+_OPENERS: Final[dict[str, Callable[..., Any]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+_NUMBER: Final = (
+    r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
+)
 _ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _LONGEST_LINE: Final = 10**6
 _OLDEST: Final = 3.2e9  # a century [s]: no watch lasts so long, so the unit is wrong
@@ -61,14 +67,17 @@ def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(file, 1):
                 if len(line) > _LONGEST_LINE:
                     raise ValueError(
-                        f"path must hold lines of a log, got {len(line)} letters in line {number} of {path}"
+                        f"path must hold lines of a log, got {len(line)} letters in line {number} "
+                        f"of {path}"
                     )
                 yield number, line
     except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
         raise ValueError(f"path must name a text file in UTF-8, got {path} ({error})") from None
 
 
-def read_objects(path: str | PathLike[str], mark: str = "") -> Iterator[tuple[int, str, dict[str, Any]]]:
+def read_objects(
+    path: str | PathLike[str], mark: str = ""
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """JSON objects of the lines that hold a mark, behind it, and what is before; a torn line is named."""
     for number, line in read_lines(path):
         if not line.strip() or mark not in line:
@@ -81,7 +90,9 @@ def read_objects(path: str | PathLike[str], mark: str = "") -> Iterator[tuple[in
                 f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
             ) from None
         if not isinstance(found, dict):
-            raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
+            raise ValueError(
+                f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}"
+            )
         yield number, front, found
 
 
@@ -102,13 +113,15 @@ def read_rows(path: str | PathLike[str], delimiter: str = ",", head: bool = Fals
     names = rows[0][1]
     if head and len(names) == 1 and (other := [sign for sign in ",;\t|" if sign in names[0]]):
         raise ValueError(
-            f"delimiter must be what separates the fields of {path}, got {delimiter!r} with the head "
+            f"delimiter must be what separates the fields of {path}, got {delimiter!r} with the "
+            "head "
             f"{names[0]!r:.80}: delimiter={other[0]!r} would split it"
         )
     for place, (number, row) in enumerate(rows):
         if len(row) != len(names):
             raise ValueError(
-                f"path must have {len(names)} fields in every row, got {len(row)} in row {place} after the "
+                f"path must have {len(names)} fields in every row, got {len(row)} in row {place} "
+                "after the "
                 f"first (line {number} of {path}): {row!r:.80}"
             )
     if head:
@@ -120,12 +133,15 @@ def read_rows(path: str | PathLike[str], delimiter: str = ",", head: bool = Fals
     return pd.DataFrame([row for _, row in rows], index=lines, columns=columns, dtype=str)
 
 
-def read_table(path: str | PathLike[str], columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
+def read_table(
+    path: str | PathLike[str], columns: Sequence[str], delimiter: str = ","
+) -> pd.DataFrame:
     """Columns of a table with a head, as text."""
     table = read_rows(path, delimiter, head=True)
     if missing := [name for name in columns if name not in table]:
         raise ValueError(
-            f"path must have the columns {', '.join(columns)}, got no {', '.join(missing)} in {path}"
+            f"path must have the columns {', '.join(columns)}, got no {', '.join(missing)} in "
+            f"{path}"
         )
     return table
 
@@ -135,7 +151,9 @@ def row_of(table: pd.DataFrame | pd.Series, row: Any, path: Any) -> str:
     return f"row {int(row) + 1} (line {table.index[int(row)]} of {path})"
 
 
-def require_rows(table: pd.DataFrame, faults: Mapping[str, Any], told: Sequence[str], path: Any) -> None:
+def require_rows(
+    table: pd.DataFrame, faults: Mapping[str, Any], told: Sequence[str], path: Any
+) -> None:
     """Refuse the first row with a fault; ``faults``: what is allowed, and for each row whether it is not."""
     for allowed, wrong in faults.items():
         if (bad := np.asarray(wrong)).any():
@@ -143,7 +161,9 @@ def require_rows(table: pd.DataFrame, faults: Mapping[str, Any], told: Sequence[
             got = " ".join(f"{name} {table[name].iloc[row]}" for name in told)
             if len(told) == 1:
                 got = f"{told[0]} {table[told[0]].iloc[row]!r}"
-            raise ValueError(f"path must hold {allowed}, got {got:.160} in {row_of(table, row, path)}")
+            raise ValueError(
+                f"path must hold {allowed}, got {got:.160} in {row_of(table, row, path)}"
+            )
 
 
 def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = False) -> Times:
@@ -162,7 +182,9 @@ def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = F
     found: Times = read.to_numpy(dtype=np.float64)
     if (bad := ~np.isfinite(found) & ~none).any():
         row = int(bad.argmax())
-        hint = "; clock='iso' reads dates" if clock in CLOCKS and "-" in column.iloc[row][1:] else ""
+        hint = (
+            "; clock='iso' reads dates" if clock in CLOCKS and "-" in column.iloc[row][1:] else ""
+        )
         raise ValueError(
             f"{name} must be a time ({clock}), got {column.iloc[row]!r:.80} in "
             f"{row_of(column, row, path)}{hint}"
@@ -170,7 +192,8 @@ def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = F
     if clock in CLOCKS and (bad := found > _OLDEST).any():
         row = int(bad.argmax())
         raise ValueError(
-            f"{name} must be less than a century in the unit of clock={clock!r}, got {column.iloc[row]} in "
+            f"{name} must be less than a century in the unit of clock={clock!r}, got "
+            f"{column.iloc[row]} in "
             f"{row_of(column, row, path)}; times that count from 1970 are in seconds"
         )
     return found

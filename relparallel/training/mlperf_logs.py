@@ -1,7 +1,8 @@
 """Result logs of MLPerf Training, rounds 3.1 to 6.0: blocks of steps between evaluations, counted twice.
 
-Since 6.0 ``samples_count`` of a block is its length, before it was its position; that of an evaluation is a
-position in all rounds. The log decides, not its round: one reading fits its evaluations and its steps.
+Since 6.0 ``samples_count`` of a block is its length, before it was its position; that of an
+evaluation is a position in all rounds. The log decides, not its round: one reading fits its
+evaluations and its steps.
 """
 
 import re
@@ -13,7 +14,9 @@ import numpy as np
 from relparallel.training.log_files import read_objects, told
 
 _MARK: Final = ":::MLLOG "
-_RANK: Final = re.compile(r"\s*\[?(?:rank\s*)?(\d+)(?:,\d+)?\]?(?:<\w+>)?\s*[:>]?\s*", re.IGNORECASE)
+_RANK: Final = re.compile(
+    r"\s*\[?(?:rank\s*)?(\d+)(?:,\d+)?\]?(?:<\w+>)?\s*[:>]?\s*", re.IGNORECASE
+)
 _SIZES: Final = ("global_batch_size", "max_sequence_length", "train_samples")
 _COUNTED: Final = ("samples_count", "epoch_num", "first_epoch_num")
 _TIMES: Final = ("train_step_time", "train_step_timing", "step_time")
@@ -65,29 +68,40 @@ def read(path: Any) -> dict[str, Any]:
     samples = _samples(blocks, sizes, path) if blocks else np.array([])
     known = np.isfinite(samples)
     if not known.any():
-        raise ValueError(f"path must hold blocks of training whose counts agree, got none in {path}")
+        raise ValueError(
+            f"path must hold blocks of training whose counts agree, got none in {path}"
+        )
     lost = [str(block.start.line) for block, one in zip(blocks, known, strict=True) if not one]
     kept = [block for block, one in zip(blocks, known, strict=True) if one]
     batch, steps = sizes["global_batch_size"], samples[known] / sizes["global_batch_size"]
     if (few := steps < 1 - _AGREES).any():
         raise ValueError(
-            f"path must count samples, tokens or epochs, got {steps[few][0]:.3g} steps of {batch} in the "
+            f"path must count samples, tokens or epochs, got {steps[few][0]:.3g} steps of {batch} "
+            "in the "
             f"block of line {kept[int(few.argmax())].start.line} of {path}"
         )
     seconds = np.array([block.stop.time - block.start.time for block in kept])
     if (back := seconds <= 0).any():
         line = kept[int(back.argmax())].stop.line
-        raise ValueError(f"path must hold blocks that end after they start, got line {line} of {path}")
-    notes = told({
-        "left out: {} lines of other ranks": others,
-        "left out: {} blocks without a start or a stop": halves,
-        "left out: blocks without counts that agree to 1 %, of lines {}": ", ".join(lost),
-    })  # fmt: skip
+        raise ValueError(
+            f"path must hold blocks that end after they start, got line {line} of {path}"
+        )
+    notes = told(
+        {
+            "left out: {} lines of other ranks": others,
+            "left out: {} blocks without a start or a stop": halves,
+            "left out: blocks without counts that agree to 1 %, of lines {}": ", ".join(lost),
+        }
+    )
     return {
-        "elapsed": max(event.time for event in events) - begun, "start_ups": np.array([ready - begun]),
-        "steps": seconds / steps, "weights": steps, "batch": batch, "sequence": sizes.get(_SIZES[1]),
+        "elapsed": max(event.time for event in events) - begun,
+        "start_ups": np.array([ready - begun]),
+        "steps": seconds / steps,
+        "weights": steps,
+        "batch": batch,
+        "sequence": sizes.get(_SIZES[1]),
         "notes": (*notes, *_own_times(kept, seconds, steps, batch)),
-    }  # fmt: skip
+    }
 
 
 def _events(path: Any) -> tuple[list[_Event], int]:
@@ -95,8 +109,14 @@ def _events(path: Any) -> tuple[list[_Event], int]:
     events, writer, others = [], "", 0
     for number, front, entry in read_objects(path, _MARK):
         try:
-            time, key, value, where = (entry[name] for name in ("time_ms", "key", "value", "metadata"))
-            if type(time) not in (int, float) or not np.isfinite(time) or not isinstance(where, Mapping):
+            time, key, value, where = (
+                entry[name] for name in ("time_ms", "key", "value", "metadata")
+            )
+            if (
+                type(time) not in (int, float)
+                or not np.isfinite(time)
+                or not isinstance(where, Mapping)
+            ):
                 raise ValueError(f"time_ms {time!r}, metadata {where!r:.60}")
             if _SECONDS <= time < 100 * _SECONDS:
                 raise ValueError(f"time_ms {time!r} counts seconds since 1970")
@@ -104,7 +124,9 @@ def _events(path: Any) -> tuple[list[_Event], int]:
                 if type(where.get(name)) in (bool, float) and np.isnan(_number(where[name])):
                     raise ValueError(f"{name} {where[name]!r}")
         except (KeyError, ValueError) as error:
-            raise ValueError(f"path must hold MLLOG events, got line {number} of {path}: {error!r}") from None
+            raise ValueError(
+                f"path must hold MLLOG events, got line {number} of {path}: {error!r}"
+            ) from None
         rank = f"rank {found[1]}" if (found := _RANK.fullmatch(front)) else "any"
         writer = writer or (rank if key == "block_start" else "")
         if writer and rank != writer and "any" not in (rank, writer):
@@ -143,7 +165,9 @@ def _blocks(events: list[_Event]) -> tuple[list[_Block], int]:
             start = None
         elif event.key == "block_stop":
             halves += not blocks or blocks[-1].stop.where != event.where
-        elif event.key == "tracked_stats" and start is not None and isinstance(event.value, Mapping):
+        elif (
+            event.key == "tracked_stats" and start is not None and isinstance(event.value, Mapping)
+        ):
             stats.append(event)
         elif event.key in _AFTER and start is None and blocks:
             blocks[-1].after.append(event)
@@ -157,8 +181,11 @@ def _samples(blocks: list[_Block], sizes: Mapping[str, int], path: Any) -> Any:
     stop = np.array([block.stop.number(*_COUNTED) for block in blocks])
     after = np.array([next((e.number(*_COUNTED) for e in block.after), np.nan) for block in blocks])
     steps = np.array([block.stop.number("step") - block.start.number("step") for block in blocks])
-    given = np.array([np.fmax(b.start.number("epoch_count"), b.stop.number("epoch_count")) for b in blocks])
-    if not all("samples_count" in block.start.where for block in blocks):  # tokens of sequences, or epochs
+    given = np.array(
+        [np.fmax(b.start.number("epoch_count"), b.stop.number("epoch_count")) for b in blocks]
+    )
+    # tokens of sequences, or epochs
+    if not all("samples_count" in block.start.where for block in blocks):
         epochs = whole and np.nanmax([0.0, *given, *own]) < _EPOCHS
         scale = 1 / length if length else whole if epochs else 1.0
         own, stop, after, given = (values * scale for values in (own, stop, after, given))
@@ -166,7 +193,9 @@ def _samples(blocks: list[_Block], sizes: Mapping[str, int], path: Any) -> Any:
     later = np.where((ends := np.stack([stop, after, following])) > own, ends, np.nan)
     position = later[np.argmax(np.isfinite(later), axis=0), np.arange(len(blocks))] - own
     evals = np.append(np.nan, np.diff(after))  # the first block may have gone on from a checkpoint
-    readings = {"length": given} if np.isfinite(given).any() else {"position": position, "length": own}
+    readings = (
+        {"length": given} if np.isfinite(given).any() else {"position": position, "length": own}
+    )
     logged = np.array(
         [len({e.where.get("step", e.line) for e in b.stats if e.stat(*_TIMES) > 0}) for b in blocks]
     )
@@ -180,9 +209,14 @@ def _samples(blocks: list[_Block], sizes: Mapping[str, int], path: Any) -> Any:
             (_apart(samples, logged * batch) & (logged > 0)).sum(),
         )
     best = min(faults, key=lambda name: faults[name])
-    if len(faults) == 2 and faults["position"] == faults["length"] and np.isfinite(readings["length"]).any():
+    if (
+        len(faults) == 2
+        and faults["position"] == faults["length"]
+        and np.isfinite(readings["length"]).any()
+    ):
         raise ValueError(
-            f"path must tell whether samples_count of blocks is position or length, got {own[:3].tolist()} "
+            "path must tell whether samples_count of blocks is position or length, got "
+            f"{own[:3].tolist()} "
             f"with evaluations at {after[:3].tolist()} in {path}"
         )
     return readings[best]
@@ -197,7 +231,9 @@ def _own_times(blocks: list[_Block], seconds: Any, steps: Any, batch: int) -> li
     """Where times of steps or throughputs that the log states differ by more than 1 % from its blocks."""
     stated = {
         "train_step_time": [[event.stat(*_TIMES) for event in block.stats] for block in blocks],
-        "throughput": [[batch / event.stat("throughput") for event in block.stats] for block in blocks],
+        "throughput": [
+            [batch / event.stat("throughput") for event in block.stats] for block in blocks
+        ],
     }
     notes = []
     for name, values in stated.items():
@@ -207,7 +243,8 @@ def _own_times(blocks: list[_Block], seconds: Any, steps: Any, batch: int) -> li
             theirs = np.average(means[known], weights=steps[known])
             if abs(ours / theirs - 1) > _AGREES:
                 notes.append(
-                    f"a step takes {ours:.4g} s by the blocks, {100 * (ours / theirs - 1):+.1f} % of the "
+                    f"a step takes {ours:.4g} s by the blocks, {100 * (ours / theirs - 1):+.1f} % "
+                    "of the "
                     f"log's own {name}, {theirs:.4g} s"
                 )
     return notes

@@ -1,7 +1,8 @@
 """What the loss of a network part does to a training step: it stops ranks, or it slows all of them.
 
-A lost card, cable, leaf, spine or plane changes the bandwidth of exactly those collectives whose groups cross
-it; the step waits for the slowest of them. Parts of the same kind that carry the same are one class.
+A lost card, cable, leaf, spine or plane changes the bandwidth of exactly those collectives whose
+groups cross it; the step waits for the slowest of them. Parts of the same kind that carry the same
+are one class.
 """
 
 from __future__ import annotations
@@ -43,17 +44,28 @@ class NetworkImpact(Result):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per kind of part; GPUs cut off, slowest degree and the bandwidth that it keeps."""
         rows = [
-            (p.name, p.count, p.effect, len(p.stopped), p.slowdown, p.slowest, p.left) for p in self.parts
+            (p.name, p.count, p.effect, len(p.stopped), p.slowdown, p.slowest, p.left)
+            for p in self.parts
         ]
-        columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
+        columns = [
+            "part",
+            "count",
+            "effect",
+            "GPUs cut off",
+            "slowdown",
+            "slowest groups",
+            "bandwidth left",
+        ]
         return pd.DataFrame(rows, columns=columns)
 
-    def component_classes(self, rates: Mapping[str, float], cluster: Cluster) -> tuple[ComponentClass, ...]:
+    def component_classes(
+        self, rates: Mapping[str, float], cluster: Cluster
+    ) -> tuple[ComponentClass, ...]:
         """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
 
-        Rates are per part and second, by name; parts that are not named never fail. A class has as many parts
-        as the network, and the GPUs that one of them cuts off; its level, which decides what checkpoints
-        survive, is "gpu" or "node" where no more is cut off, else "switch".
+        Rates are per part and second, by name; parts that are not named never fail. A class has as
+        many parts as the network, and the GPUs that one of them cuts off; its level, which decides
+        what checkpoints survive, is "gpu" or "node" where no more is cut off, else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -63,12 +75,17 @@ class NetworkImpact(Result):
         require_instance(Cluster, cluster=cluster)
         return tuple(
             ComponentClass(
-                name=part.name, level=part.level(cluster.gpus_per_node), rate=float(rates[part.name]),
-                effect=part.effect, slowdown=part.slowdown, parts=part.count, gpus=part.stopped,
+                name=part.name,
+                level=part.level(cluster.gpus_per_node),
+                rate=float(rates[part.name]),
+                effect=part.effect,
+                slowdown=part.slowdown,
+                parts=part.count,
+                gpus=part.stopped,
             )
             for part in self.parts
             if part.name in rates and part.effect != "none"
-        )  # fmt: skip
+        )
 
 
 def network_impact(
@@ -99,15 +116,16 @@ def network_impact(
     Returns
     -------
     NetworkImpact
-        Kinds of parts: switches, cables by what they join (one of parallel cables is lost), cards, groups of
-        shared risk.
+        Kinds of parts: switches, cables by what they join (one of parallel cables is lost), cards,
+        groups of shared risk.
 
     Notes
     -----
-    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart. The
-    slowdown is the time with the least bandwidth that a group of each degree has left (`group_links`) over
-    the time with what it had. Traffic takes shortest paths only: a card with one of two ports left keeps all
-    its own. O(cables) and O(cables near the ranks whose paths cross it) for each part evaluated.
+    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell
+    apart. The slowdown is the time with the least bandwidth that a group of each degree has left
+    (`group_links`) over the time with what it had. Traffic takes shortest paths only: a card with
+    one of two ports left keeps all its own. O(cables) and O(cables near the ranks whose paths cross
+    it) for each part evaluated.
 
     References
     ----------
@@ -140,7 +158,10 @@ def network_bounds(placement: Placement, cluster: Cluster, network: Topology) ->
 
     def time(has: dict[str, float]) -> float:
         finite = {degree: found for degree, found in has.items() if np.isfinite(found)}
-        return max((usual.setdefault(degree, found) / found for degree, found in finite.items()), default=1.0)
+        return max(
+            (usual.setdefault(degree, found) / found for degree, found in finite.items()),
+            default=1.0,
+        )
 
     return WiredJob.of(placement, cluster, network, time).impact()
 
@@ -148,7 +169,8 @@ def network_bounds(placement: Placement, cluster: Cluster, network: Topology) ->
 def plan_impact(plan: RoundPlan, gpus: int) -> NetworkImpact:
     """What the loss of every part of a network does to a step that sums by a plan of rounds.
 
-    Ranks below ``gpus`` are GPUs by number; where a part cuts off none of them but tears the plan, all stop.
+    Ranks below ``gpus`` are GPUs by number; where a part cuts off none of them but tears the plan,
+    all stop.
     """
     t, found = plan.network, Counter[NetworkPart]()
     own = plan.nodes[:gpus]
@@ -159,15 +181,23 @@ def plan_impact(plan: RoundPlan, gpus: int) -> NetworkImpact:
         slowdown = plan.slowdown_on(living, cables)
         stopped: tuple[int, ...] = ()
         if np.isinf(slowdown):
-            apart = np.flatnonzero(np.isin(own, cut_off(t, hosts, cables, np.unique(own[t.endpoint[own]]))))
+            apart = np.flatnonzero(
+                np.isin(own, cut_off(t, hosts, cables, np.unique(own[t.endpoint[own]])))
+            )
             stopped = tuple(apart.tolist()) or tuple(range(own.size))
         slow = 1.0 if stopped else max(round(slowdown, 12), 1.0)
         found[NetworkPart(name=part.name, count=1, stopped=stopped, slowdown=slow)] += 1
-    return NetworkImpact(parts=tuple(replace(p, count=many) for p, many in found.items()), step=plan.step)
+    return NetworkImpact(
+        parts=tuple(replace(p, count=many) for p, many in found.items()), step=plan.step
+    )
 
 
 def _step_times(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, software: str | None
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    software: str | None,
 ) -> Callable[[dict[str, float]], float]:
     """Seconds of a step by the bandwidth of each degree; inside a node that of the cluster."""
     default = Placement(strategy=strategy)
@@ -178,7 +208,9 @@ def _step_times(
 
     @cache
     def seconds(has: tuple[tuple[str, float], ...]) -> float:
-        slow = {degree: given[degree] / found if np.isfinite(found) else 1.0 for degree, found in has}
+        slow = {
+            degree: given[degree] / found if np.isfinite(found) else 1.0 for degree, found in has
+        }
         return slowed_step(model, strategy, cluster, global_batch, slow, software)
 
     return lambda has: seconds(tuple(has.items()))
@@ -201,9 +233,12 @@ class WiredJob:
 
     @classmethod
     def of(
-        cls, placement: Placement, cluster: Cluster, network: Topology,
+        cls,
+        placement: Placement,
+        cluster: Cluster,
+        network: Topology,
         time: Callable[[dict[str, float]], float],
-    ) -> WiredJob:  # fmt: skip
+    ) -> WiredJob:
         """Find the links of every group."""
         strategy = placement.strategy
         share = _gpus_per_host(strategy.gpus, network)
@@ -219,9 +254,17 @@ class WiredJob:
             raise ValueError(f"network must join the groups of the placement, got {network!r}")
         hosts = network.hosts[np.unique(placement.gpu // share)]
         return cls(
-            placement=placement, gpus_per_node=cluster.gpus_per_node, network=network, wiring=wiring,
-            share=share, hosts=hosts, links=links, usual=usual, time=time, step=float(time(usual)),
-        )  # fmt: skip
+            placement=placement,
+            gpus_per_node=cluster.gpus_per_node,
+            network=network,
+            wiring=wiring,
+            share=share,
+            hosts=hosts,
+            links=links,
+            usual=usual,
+            time=time,
+            step=float(time(usual)),
+        )
 
     def impact(self, samples: int | None = 2) -> NetworkImpact:
         """What the loss of every part of the network does."""
@@ -234,17 +277,28 @@ class WiredJob:
         """
         found: list[NetworkPart] = []
         for kind in classes_of(self.network, parts, self.links.values(), samples is None):
-            chosen = np.unique(np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int))
+            chosen = np.unique(
+                np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int)
+            )
             seen = [self.without(kind[i]) for i in chosen]
             agree = len({self.harm(entry) for entry in seen}) == 1
-            found += [replace(seen[0], count=len(kind))] if agree else [self.without(part) for part in kind]
+            found += (
+                [replace(seen[0], count=len(kind))]
+                if agree
+                else [self.without(part) for part in kind]
+            )
         groups: dict[tuple[Any, ...], list[NetworkPart]] = {}
         for part in found:
             groups.setdefault(self.harm(part), []).append(part)
         names = list(dict.fromkeys(part.name for part in found))
-        merged = [replace(same[0], count=sum(part.count for part in same)) for same in groups.values()]
+        merged = [
+            replace(same[0], count=sum(part.count for part in same)) for same in groups.values()
+        ]
         return tuple(
-            sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
+            sorted(
+                merged,
+                key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown),
+            )
         )
 
     def without(self, part: Part) -> NetworkPart:
@@ -261,12 +315,20 @@ class WiredJob:
             first = np.searchsorted(self.network.hosts, apart)[:, None] * self.share
             gpus = np.sort((first + np.arange(self.share)).ravel())
             return NetworkPart(name=part.name, count=1, stopped=tuple(gpus.tolist()), left=0.0)
-        left = {degree: min(has[degree] / self.usual[degree], 1.0) for degree in has if has[degree] < np.inf}
+        left = {
+            degree: min(has[degree] / self.usual[degree], 1.0)
+            for degree in has
+            if has[degree] < np.inf
+        }
         slowest = min(left, key=left.__getitem__, default="")
         share = left.get(slowest, 1.0)
         slowdown = max(self.time(has) / self.step, 1.0)
         return NetworkPart(
-            name=part.name, count=1, slowdown=slowdown, slowest=slowest if share < 1 else "", left=share
+            name=part.name,
+            count=1,
+            slowdown=slowdown,
+            slowest=slowest if share < 1 else "",
+            left=share,
         )
 
     def harm(self, part: NetworkPart) -> tuple[Any, ...]:
@@ -281,5 +343,7 @@ def _gpus_per_host(gpus: int, network: Topology) -> int:
     share = -(-gpus // network.num_hosts)
     hosts = network.num_hosts
     if gpus % share or (share > 1 and gpus != share * hosts):
-        raise ValueError(f"network must have a host for each of {gpus} GPUs, or of equal nodes, got {hosts}")
+        raise ValueError(
+            f"network must have a host for each of {gpus} GPUs, or of equal nodes, got {hosts}"
+        )
     return share

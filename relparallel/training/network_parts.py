@@ -42,7 +42,8 @@ class Part(NamedTuple):
 class NetworkPart:
     """Network parts of one kind whose loss does the same."""
 
-    name: str  # "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared risk
+    # "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared risk
+    name: str
     count: int
     stopped: tuple[int, ...] = ()  # GPUs of the job that one of them cuts off
     slowdown: float = 1.0  # step time without the part over the usual one; 1 where it stops ranks
@@ -76,7 +77,8 @@ def parts_of(t: Topology) -> list[Part]:
     cards = np.split(ports[order], np.flatnonzero(np.diff(host[order])) + 1) if ports.size else []
     found += [Part("nic", pairs=tuple(card.tolist())) for card in cards]
     return found + [
-        Part(re.sub(r"\s*\d+", "", risk.name) or risk.name, risk.nodes, risk.edges) for risk in t.shared_risk
+        Part(re.sub(r"\s*\d+", "", risk.name) or risk.name, risk.nodes, risk.edges)
+        for risk in t.shared_risk
     ]
 
 
@@ -96,7 +98,10 @@ def classes_of(
     node, pair = _colours(t, list(links))
     same_kind: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
-        key = part.name, *(tuple(sorted(c[list(p)])) for c, p in ((node, part.nodes), (pair, part.pairs)))
+        key = (
+            part.name,
+            *(tuple(sorted(c[list(p)])) for c, p in ((node, part.nodes), (pair, part.pairs))),
+        )
         same_kind.setdefault(number if apart else key, []).append(part)
     return list(same_kind.values())
 
@@ -134,7 +139,8 @@ def cut_off(t: Topology, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -
     node, via = np.concatenate([own, one, other]), np.concatenate([own, other, one])
     meets = (apart & living)[node] & t.transit[via]
     node, there = node[meets], part[via[meets]]
-    most = np.bincount(_graph(node, there, t.num_nodes).indices, minlength=1).argmax()  # each pair once
+    # each pair once
+    most = np.bincount(_graph(node, there, t.num_nodes).indices, minlength=1).argmax()
     apart[node[there == most]] = False
     return hosts[apart[hosts]]
 

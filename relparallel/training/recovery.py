@@ -1,7 +1,7 @@
 """Throughput of a job that goes on with fewer replicas after a failure.
 
-Nodes fail and are repaired independently, every failed node by a repairman of its own; only the mean repair
-time counts.
+Nodes fail and are repaired independently, every failed node by a repairman of its own; only the
+mean repair time counts.
 """
 
 from typing import Final
@@ -29,14 +29,14 @@ def statistical_efficiency(share: Real, noise: Real) -> Real:
     share : float or array
         Size of the batch over the full one, above 0.
     noise : float or array
-        Gradient noise scale over the full batch: 0 where every sample says the same, large where each says
-        something new.
+        Gradient noise scale over the full batch: 0 where every sample says the same, large where
+        each says something new.
 
     Returns
     -------
     float or numpy.ndarray
-        (noise + 1) / (noise + share). Throughput times this is the goodput of Pollux: a smaller batch loses
-        less progress than samples, most where the full batch was larger than the noise.
+        (noise + 1) / (noise + share). Throughput times this is the goodput of Pollux: a smaller
+        batch loses less progress than samples, most where the full batch was larger than the noise.
 
     References
     ----------
@@ -54,9 +54,14 @@ def statistical_efficiency(share: Real, noise: Real) -> Real:
 
 
 def mean_speed(
-    nodes: int, nodes_per_replica: int, node_rate: Real, repair: Real, batch: str, micro_batches: int | None,
+    nodes: int,
+    nodes_per_replica: int,
+    node_rate: Real,
+    repair: Real,
+    batch: str,
+    micro_batches: int | None,
     regroup: bool,
-) -> Real:  # fmt: skip
+) -> Real:
     """Mean share of the throughput with nodes missing, pauses aside."""
     from scipy.special import gammaln, xlog1py, xlogy
 
@@ -77,7 +82,9 @@ def check_batch(batch: str, micro_batches: int | None) -> None:
     if batch == "keep":
         require_int(micro_batches=micro_batches, at_least=1, at_most=10**9)
     elif micro_batches is not None:
-        raise ValueError(f"micro_batches must be left out unless batch is 'keep', got {micro_batches!r}")
+        raise ValueError(
+            f"micro_batches must be left out unless batch is 'keep', got {micro_batches!r}"
+        )
 
 
 def speed_of(

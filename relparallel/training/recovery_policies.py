@@ -16,8 +16,8 @@ reduced_tensor  the replica goes on with fewer tensor-parallel ranks, which may 
 spare_shards    replicas that hold the failed ones' data compute it as well (SPARe)
 ==============  ====================================================================================
 
-A policy is one function with ``@policy``, which also says its traits (`Policy`): nothing asks for its name.
-An option of its own is a field of `Recovery`, with the check of its values.
+A policy is one function with ``@policy``, which also says its traits (`Policy`): nothing asks for
+its name. An option of its own is a field of `Recovery`, with the check of its values.
 
 ========  ==========================================================  =====================
 letter    meaning                                                     where
@@ -77,10 +77,14 @@ class Policy:
     neighbours: bool = False  # the node before a failed one has a copy of its state
     needs: str = "some node"  # to go on: "some node", "some replica", or "some speed"
     spares: bool = True  # spares stand in for failed nodes
-    drops: bool | Callable[[Recovery], bool] = False  # units that are hit leave, nothing makes up for them
-    in_proportion: bool = False  # never faster than the share of nodes left; so is one that drops units
-    batches: tuple[str, ...] = BATCHES  # what it can do with the batch; "shrink" alone stands for no choice
-    hides: bool = False  # micro-batches count with a shrinking batch as well, for the bubble they leave
+    # units that are hit leave, nothing makes up for them
+    drops: bool | Callable[[Recovery], bool] = False
+    # never faster than the share of nodes left; so is one that drops units
+    in_proportion: bool = False
+    # what it can do with the batch; "shrink" alone stands for no choice
+    batches: tuple[str, ...] = BATCHES
+    # micro-batches count with a shrinking batch as well, for the bubble they leave
+    hides: bool = False
     options: tuple[str, ...] = ()  # those fields of `Recovery` that only some policies have
 
 
@@ -109,7 +113,8 @@ class Recovery:
     Parameters
     ----------
     policy : str
-        One of the table of `relparallel.training.recovery_policies`, or one registered with ``@policy``.
+        One of the table of `relparallel.training.recovery_policies`, or one registered with
+        ``@policy``.
     repair : float
         Mean time until a failed node is back [s].
     restart : float
@@ -117,13 +122,15 @@ class Recovery:
     pause : float
         Standstill where the job goes on without going back [s].
     batch : {"shrink", "keep"}
-        "shrink": the global batch shrinks with the replicas. "keep": it is kept, and the replicas left do
-        more micro-batches each, a whole number of them.
+        "shrink": the global batch shrinks with the replicas. "keep": it is kept, and the replicas
+        left do more micro-batches each, a whole number of them.
     micro_batches : int, optional
-        Micro-batches m per replica and step with all nodes up. With ``batch="keep"``; also for bamboo and
-        recycle, where few of them hide work in the pipeline bubble (infinitely many where omitted).
+        Micro-batches m per replica and step with all nodes up. With ``batch="keep"``; also for
+        bamboo and recycle, where few of them hide work in the pipeline bubble (infinitely many
+        where omitted).
     overhead : float, optional
-        bamboo: share of the throughput that the redundant work costs while nothing has failed; 0 if omitted.
+        bamboo: share of the throughput that the redundant work costs while nothing has failed; 0 if
+        omitted.
     bubble : float, optional
         recycle: share of the pipeline bubble that rerouted work can fill; 1 if omitted.
     smallest, largest : int, optional
@@ -135,20 +142,22 @@ class Recovery:
     partial : float, optional
         reduced_tensor: probability that a failed node has lost one GPU only, not all; 1 if omitted.
     divisor : bool, optional
-        reduced_tensor: whether a tensor group shrinks to the next smaller divisor of t, not to t - 1.
+        reduced_tensor: whether a tensor group shrinks to the next smaller divisor of t, not to t -
+        1.
     boost : float, optional
-        reduced_tensor: speed of the GPUs of a slowed replica over the usual one, at least 1, where the rack
-        can feed and cool them beyond their usual power; 1 if omitted.
+        reduced_tensor: speed of the GPUs of a slowed replica over the usual one, at least 1, where
+        the rack can feed and cool them beyond their usual power; 1 if omitted.
     holders : int, optional
         spare_shards: replicas r in a row that hold each shard of the data; 2 if omitted.
 
     References
     ----------
-    Elastic replicas: torchft and hybrid-sharded data parallelism (`ft_hsdp`). Thorpe et al., "Bamboo", NSDI
+    Elastic replicas: torchft and hybrid-sharded data parallelism (`ft_hsdp`). Thorpe et al.,
+    "Bamboo", NSDI
     2023. Jang et al., "Oobleck", SOSP 2023. Gandhi et al., "ReCycle", SOSP 2024. Arfeen et al.,
-    "Nonuniform-Tensor-Parallelism", arXiv:2504.06095: a slowed replica contributes the share of its GPUs that
-    work, a boosted one keeps up. SPARe: arXiv:2603.00357. The papers describe the mechanisms; the speeds are
-    derived here, from stages that all take the same time.
+    "Nonuniform-Tensor-Parallelism", arXiv:2504.06095: a slowed replica contributes the share of its
+    GPUs that work, a boosted one keeps up. SPARe: arXiv:2603.00357. The papers describe the
+    mechanisms; the speeds are derived here, from stages that all take the same time.
 
     Examples
     --------
@@ -180,7 +189,8 @@ class Recovery:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, str) or self.policy not in POLICIES:
             raise ValueError(
-                f"policy must be one of {', '.join(map(repr, POLICIES))}, or a new one registered with "
+                f"policy must be one of {', '.join(map(repr, POLICIES))}, or a new one registered "
+                "with "
                 f"@policy as at the end of {__name__}, got {self.policy!r}"
             )
         for name in ("repair", "restart", "pause"):
@@ -198,8 +208,12 @@ class Recovery:
         for name, check in ((f.name, f.metadata["check"]) for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if value is not None and name not in POLICIES[self.policy].options:
-                owners = " or ".join(repr(other) for other, kind in POLICIES.items() if name in kind.options)
-                raise ValueError(f"{name} must be left out unless policy is {owners}, got {value!r}")
+                owners = " or ".join(
+                    repr(other) for other, kind in POLICIES.items() if name in kind.options
+                )
+                raise ValueError(
+                    f"{name} must be left out unless policy is {owners}, got {value!r}"
+                )
             if value is not None:
                 require_instance((float, int), **{name: check(**{name: value})})
         if self.batch == "keep" and self.partial not in (None, 1.0):
@@ -209,9 +223,10 @@ class Recovery:
     def ft_hsdp(cls, away: float, stall: float = 180.0) -> Recovery:
         """Return FT-HSDP: the replica that is hit is away until it has caught up, the others stall and go on.
 
-        "elastic" with a short repair. Stalls R alone leave e^(-R/M) of the time in `goodput`, M the mean time
-        between failures, since a failure within a stall begins it anew. Replicas that are away count as if
-        they could fail too: a little less than what is kept. Salpekar et al., arXiv:2602.00277.
+        "elastic" with a short repair. Stalls R alone leave e^(-R/M) of the time in `goodput`, M the
+        mean time between failures, since a failure within a stall begins it anew. Replicas that are
+        away count as if they could fail too: a little less than what is kept. Salpekar et al.,
+        arXiv:2602.00277.
         """
         return cls("elastic", away, pause=stall)
 
@@ -239,8 +254,9 @@ class Recovery:
     def goes_back(self, domain: Domain, shape: JobShape | None = None) -> bool:
         """Return whether a failure of a domain sends the job back to a checkpoint.
 
-        True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
-        training state or, with the shape, leaves no replica to go on with, and where the policy always does.
+        True where it concerns the job itself, spoils the weights, takes the last copy of a shard of
+        the training state or, with the shape, leaves no replica to go on with, and where the policy
+        always does.
         """
         require_instance(Domain, domain=domain)
         require_instance((JobShape, type(None)), shape=shape)
@@ -260,8 +276,8 @@ class Recovery:
     def speed(self, shape: JobShape, down: int) -> NDArray[np.float64]:
         """Return the expected share of the full throughput with 0 … k failed nodes at random places.
 
-        Every mean is exact; all terms are positive; the policies below say how each is found.
-        O(k) to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
+        Every mean is exact; all terms are positive; the policies below say how each is found. O(k)
+        to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
         """
         require_instance(JobShape, shape=shape)
         require_int(down=down, at_least=0, at_most=shape.nodes)
@@ -270,8 +286,9 @@ class Recovery:
     def throughput(self, shape: JobShape, node_rate: float) -> float:
         """Return the long-run share of the full throughput when nodes fail independently, without spares.
 
-        E[speed[K]] / (1 + N lam pause), K binomial (N, lam r / (1 + lam r)); terms beyond a tail of 1e-16 are
-        left out. Waiting policies: the time without a shortage, since nothing fails while the job stands.
+        E[speed[K]] / (1 + N lam pause), K binomial (N, lam r / (1 + lam r)); terms beyond a tail of
+        1e-16 are left out. Waiting policies: the time without a shortage, since nothing fails while
+        the job stands.
         """
         from scipy.stats import binom
 
@@ -319,7 +336,10 @@ def _bamboo(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float6
 
 
 @policy(
-    "oobleck", needs="some speed", batches=("shrink",), options=("smallest", "largest", "layers", "faults")
+    "oobleck",
+    needs="some speed",
+    batches=("shrink",),
+    options=("smallest", "largest", "layers", "faults"),
 )
 def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Spread the nodes that are up over pipelines of fitting sizes: their best speed over that of N."""
@@ -340,13 +360,16 @@ def _recycle(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
 
 
 @policy(
-    "reduced_tensor", needs="some replica", drops=lambda recovery: recovery.partial == 0,
+    "reduced_tensor",
+    needs="some replica",
+    drops=lambda recovery: recovery.partial == 0,
     options=("partial", "divisor", "boost"),
-)  # fmt: skip
+)
 def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
     """Go on with t' of t tensor-parallel ranks at min(1, boost t' / t); a dead node takes its replica.
 
-    With a kept batch whole micro-batches are shared out so that the last one ends as early as possible.
+    With a kept batch whole micro-batches are shared out so that the last one ends as early as
+    possible.
     """
     if shape.replicas_per_unit > 1 or shape.gpus_per_node % shape.tensor:
         raise ValueError(
@@ -354,10 +377,14 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
             f"{shape.replicas_per_unit} replicas on a node and groups of {shape.tensor} ranks"
         )
     smaller = range(shape.tensor - 1, 0, -1)
-    kept = next((ranks for ranks in smaller if not recovery.divisor or shape.tensor % ranks == 0), 0)
+    kept = next(
+        (ranks for ranks in smaller if not recovery.divisor or shape.tensor % ranks == 0), 0
+    )
     if not kept:
         return np.asarray(_elastic(recovery, shape, down))
-    pace = min(Fraction(recovery.boost or 1).limit_denominator(_TICKS) * kept / shape.tensor, Fraction(1))
+    pace = min(
+        Fraction(recovery.boost or 1).limit_denominator(_TICKS) * kept / shape.tensor, Fraction(1)
+    )
     if recovery.batch == "keep":
         chance = units_hit(shape.units, shape.nodes_per_replica, down)
         slowed = np.arange(chance.shape[1])
@@ -377,7 +404,9 @@ def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.
     holders, most = min(recovery.holders or 2, shape.units), min(chance.shape[1], shape.units)
     if shape.units * holders * most > _STEPS:
         allowed = _STEPS // (shape.units * holders)
-        raise ValueError(f"down must be at most {allowed} of {shape.units} units in a ring, got {down}")
+        raise ValueError(
+            f"down must be at most {allowed} of {shape.units} units in a ring, got {down}"
+        )
     held: list[float] = []
     while len(held) < most and (share := shards_held(shape.units, holders, len(held))) >= 1e-18:
         held.append(share)  # further dead ones leave less

@@ -1,8 +1,9 @@
 """Redundant work and redundant state: which failures pipelines, pairs of processes and copies survive.
 
-Pipelines: a neighbour takes over. Copies of the training state: each of N nodes owns one shard, which m nodes
-hold, the owner counted: in groups of m nodes that hold each other's shards; on a ring, where the m - 1 next
-nodes hold a shard; mixed, groups with one ring of the m + N mod m last nodes where m does not divide N.
+Pipelines: a neighbour takes over. Copies of the training state: each of N nodes owns one shard,
+which m nodes hold, the owner counted: in groups of m nodes that hold each other's shards; on a
+ring, where the m - 1 next nodes hold a shard; mixed, groups with one ring of the m + N mod m last
+nodes where m does not divide N.
 """
 
 from functools import lru_cache
@@ -24,9 +25,9 @@ MOST_STAGES = 10**4
 def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool = True) -> float:
     """Probability that no pipeline loses two neighbours, all sets of k failed nodes being as likely.
 
-    Thorpe et al., "Bamboo", NSDI 2023: a node also holds the layers of its successor, in a ring those of the
-    first. A ring has P/(P - k) C(P - k, k) sets without neighbours, a chain C(P - k + 1, k) (Kaplansky, Bull.
-    AMS 49, 1943).
+    Thorpe et al., "Bamboo", NSDI 2023: a node also holds the layers of its successor, in a ring
+    those of the first. A ring has P/(P - k) C(P - k, k) sets without neighbours, a chain C(P - k +
+    1, k) (Kaplansky, Bull. AMS 49, 1943).
     """
     require_int(stages=stages, pipelines=pipelines, at_least=1, at_most=MOST_STAGES)
     nodes = stages * pipelines
@@ -34,17 +35,21 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
     return surviving_sets(stages, pipelines, failures, ring)[failures] / comb(nodes, failures)
 
 
-def independent_failures_survived(stages: int, pipelines: int, node_down: float, ring: bool = True) -> float:
+def independent_failures_survived(
+    stages: int, pipelines: int, node_down: float, ring: bool = True
+) -> float:
     """Probability of the same where every node is down with a probability: that of one pipeline, D times."""
     held = [pipeline_survival(stages, failures, 1, ring) for failures in range(stages + 1)]
-    return float(scipy.stats.binom.pmf(np.arange(stages + 1), stages, node_down) @ held) ** pipelines
+    return (
+        float(scipy.stats.binom.pmf(np.arange(stages + 1), stages, node_down) @ held) ** pipelines
+    )
 
 
 def pair_failures(pairs: int) -> float:
     """Mean number of failures until both processes of one of b pairs are gone, dead ones hit too.
 
-    1 + 4^b / C(2b, b), about 1 + sqrt(pi b): Benoit et al., "Replication is more efficient than you think",
-    SC 2019. Times mtbf / (2b) that is a mean time.
+    1 + 4^b / C(2b, b), about 1 + sqrt(pi b): Benoit et al., "Replication is more efficient than you
+    think", SC 2019. Times mtbf / (2b) that is a mean time.
     """
     return 1 + sqrt(pi) * float(scipy.special.poch(require_int(pairs=pairs, at_least=1) + 0.5, 0.5))
 
@@ -68,11 +73,20 @@ def replica_holders(
     return holders
 
 
-def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, needed: int = 1) -> float:
+def domain_loss_probability(
+    holders: NDArray[np.int64], nodes_per_domain: int, needed: int = 1
+) -> float:
     """Probability that the failure of one domain at random loses a shard."""
     require_instance(np.ndarray, holders=holders)
-    if holders.ndim != 2 or holders.dtype.kind not in "iu" or holders.size == 0 or holders.min() < 0:
-        raise ValueError(f"holders must be an array [shard, copy] of nodes from 0 on, got {holders}")
+    if (
+        holders.ndim != 2
+        or holders.dtype.kind not in "iu"
+        or holders.size == 0
+        or holders.min() < 0
+    ):
+        raise ValueError(
+            f"holders must be an array [shard, copy] of nodes from 0 on, got {holders}"
+        )
     nodes, copies = int(holders.max()) + 1, holders.shape[1]
     if nodes % require_int(nodes_per_domain=nodes_per_domain, at_least=1):
         raise ValueError(f"nodes_per_domain must divide the {nodes} nodes, got {nodes_per_domain}")

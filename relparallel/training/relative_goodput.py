@@ -1,7 +1,7 @@
 """Relative goodput of a recovery policy at an equal hardware budget, over many repair times.
 
-The budget is N nodes. Every policy is charged for all of them: spares that stand by, replicas that have
-dropped out, and time that is lost all count as goodput that is missing.
+The budget is N nodes. Every policy is charged for all of them: spares that stand by, replicas that
+have dropped out, and time that is lost all count as goodput that is missing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Job:
     nodes, nodes_per_replica : int
         Hardware budget N, and the g nodes of it that stop together; N is a multiple of g.
     node_rate, job_rate : float
-        Failures lam per node and second that stop this node only; Lam_j per second that stop the whole job.
+        Failures lam per node and second that stop this node only; Lam_j per second that stop the
+        whole job.
     checkpoint, restart, pause : float
         Blocking time C of a checkpoint, restart R after a failure, pause of an elastic job [s].
     batch, micro_batches, regroup
@@ -77,7 +78,8 @@ class Job:
     def __post_init__(self) -> None:
         if self.nodes % self.nodes_per_replica:
             raise ValueError(
-                f"nodes must be a multiple of nodes_per_replica = {self.nodes_per_replica}, got {self.nodes}"
+                f"nodes must be a multiple of nodes_per_replica = {self.nodes_per_replica}, got "
+                f"{self.nodes}"
             )
         check_batch(self.batch, self.micro_batches)
 
@@ -96,12 +98,15 @@ class Job:
     ) -> Job:
         """Build the job of a strategy, which fills the cluster: its blast radius is the unit.
 
-        Not droppable where a shard of the training state would be lost; ``reshard`` as in `drop_rule`.
+        Not droppable where a shard of the training state would be lost; ``reshard`` as in
+        `drop_rule`.
         """
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
         if cluster.spare_trays and not any(entry.spared for entry in failures.classes):
-            raise ValueError("failures must be told apart by with_spare_trays(repair) first, got spare trays")
+            raise ValueError(
+                "failures must be told apart by with_spare_trays(repair) first, got spare trays"
+            )
         node = ComponentClass(name="node", level="node", rate=failures.node_rate)
         hit = unit = blast_radius(node, placement, cluster, reshard)
         if hit.whole_job:  # the unit in which spares are held back, whatever ZeRO shards
@@ -113,11 +118,18 @@ class Job:
                 f"{unit.replicas} replicas with {unit.ranks} ranks on {unit.nodes} nodes"
             )
         return cls(
-            nodes=cluster.nodes, nodes_per_replica=unit.nodes, node_rate=failures.node_rate,
-            job_rate=failures.job_rate, checkpoint=checkpoint, restart=restart, pause=pause, batch=batch,
-            micro_batches=micro_batches, droppable=not hit.whole_job,
+            nodes=cluster.nodes,
+            nodes_per_replica=unit.nodes,
+            node_rate=failures.node_rate,
+            job_rate=failures.job_rate,
+            checkpoint=checkpoint,
+            restart=restart,
+            pause=pause,
+            batch=batch,
+            micro_batches=micro_batches,
+            droppable=not hit.whole_job,
             reason=hit.reason if hit.whole_job else "",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,13 +138,16 @@ class Goodput(Factors):
 
     policy: str
     spares: Any  # nodes held back
-    interval: Real  # optimal work between checkpoints [s], infinite where nothing stops the whole job
+    # optimal work between checkpoints [s], infinite where nothing stops the whole job
+    interval: Real
     ceiling: float = 0.0  # no number of spares that was left out reaches more than this
 
     def _said(self) -> str:
         shares = np.ravel(self.share)
         low, high = float(shares.min()), float(shares.max())
-        share = f"{low:.2%}" + (f" to {high:.2%} at {shares.size} repair times" if shares.size > 1 else "")
+        share = f"{low:.2%}" + (
+            f" to {high:.2%} at {shares.size} repair times" if shares.size > 1 else ""
+        )
         return f"relative goodput {share} with {self.policy}; closed form"
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -150,8 +165,15 @@ class Goodput(Factors):
 
 
 _COLUMNS: Final = (
-    "share", "active", "availability", "recovery", "rollback", "degraded_nodes", "spares", "interval",
-)  # fmt: skip
+    "share",
+    "active",
+    "availability",
+    "recovery",
+    "rollback",
+    "degraded_nodes",
+    "spares",
+    "interval",
+)
 
 
 def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = None) -> Goodput:
@@ -162,14 +184,14 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
     job : Job
         Budget, failures and costs.
     policy : {"restart", "spares", "elastic"}
-        "restart": the job uses all nodes and waits for each repair. "spares": it uses N - S and takes a spare
-        for a failed node, waiting only when none is left. "elastic": it uses all and goes on without the
-        units that are hit.
+        "restart": the job uses all nodes and waits for each repair. "spares": it uses N - S and
+        takes a spare for a failed node, waiting only when none is left. "elastic": it uses all and
+        goes on without the units that are hit.
     repair : float or array
         Mean time r until a failed node is back [s].
     spares : int, optional
-        Nodes S held back, whole multiples of ``nodes_per_replica`` below N; the best number where omitted.
-        Only for ``policy="spares"``.
+        Nodes S held back, whole multiples of ``nodes_per_replica`` below N; the best number where
+        omitted. Only for ``policy="spares"``.
 
     Returns
     -------
@@ -180,16 +202,18 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
     -----
     With n = N - S, L = n lam + Lam_j, and y(c) the root of -log(1 - y) - y = c, which is W*/M:
 
-    spares = (n/N) (1 - ErlangB(S + 1, n lam r)) (1 - y(C L)) e^{-R L}, exact for exponential failures and any
-    distribution of repairs: waiting begins at a failure and stops the clock of all others. restart is S = 0.
+    spares = (n/N) (1 - ErlangB(S + 1, n lam r)) (1 - y(C L)) e^{-R L}, exact for exponential
+    failures and any distribution of repairs: waiting begins at a failure and stops the clock of all
+    others. restart is S = 0.
 
-    elastic = `elastic_throughput` (1 - y(C Lam_j)) e^{-R Lam_j}: only failures of the whole job go back to a
-    checkpoint. A product of means; it neglects that a pause may meet a failure of the whole job.
+    elastic = `elastic_throughput` (1 - y(C Lam_j)) e^{-R Lam_j}: only failures of the whole job go
+    back to a checkpoint. A product of means; it neglects that a pause may meet a failure of the
+    whole job.
 
-    `goodput` of the same job without pauses, for all repair times at once; with a pause it also counts the
-    failures that fall into it. The best S is found by enumeration: (n/N)(1 - y) e^{-RL} does not depend on r
-    and bounds the goodput; the search ends once its maximum over all larger S lies below what is reached.
-    (Daly 2006; Erlang 1917.)
+    `goodput` of the same job without pauses, for all repair times at once; with a pause it also
+    counts the failures that fall into it. The best S is found by enumeration: (n/N)(1 - y) e^{-RL}
+    does not depend on r and bounds the goodput; the search ends once its maximum over all larger S
+    lies below what is reached. (Daly 2006; Erlang 1917.)
 
     Examples
     --------
@@ -218,25 +242,36 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
 def _elastic(job: Job, repair: Any) -> Goodput:
     """Drop the units that are hit; go back to a checkpoint only when the whole job is hit."""
     if not job.droppable:
-        raise ValueError(f"policy must be 'restart' or 'spares' for this job, got 'elastic': {job.reason}")
+        raise ValueError(
+            f"policy must be 'restart' or 'spares' for this job, got 'elastic': {job.reason}"
+        )
     kept, interval = best_rollback(job.checkpoint, job.restart, np.asarray(job.job_rate))
     batch = job.batch, job.micro_batches, job.regroup
     return Goodput(
-        policy="elastic", recovery=1 / (1 + job.nodes * job.node_rate * job.pause), rollback=bare(kept),
+        policy="elastic",
+        recovery=1 / (1 + job.nodes * job.node_rate * job.pause),
+        rollback=bare(kept),
         degraded_nodes=mean_speed(job.nodes, job.nodes_per_replica, job.node_rate, repair, *batch),
-        spares=0, interval=bare(interval),
-    )  # fmt: skip
+        spares=0,
+        interval=bare(interval),
+    )
 
 
 def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) -> Goodput:
     """Hold back spares; the job stops as a whole at every failure and waits when it is short of nodes."""
     active = job.nodes - spares
-    kept, interval = best_rollback(job.checkpoint, job.restart, active * job.node_rate + job.job_rate)
+    kept, interval = best_rollback(
+        job.checkpoint, job.restart, active * job.node_rate + job.job_rate
+    )
     available = 1 - loss_probability(spares + 1, active * job.node_rate * repair)
     return Goodput(
-        policy=policy, active=bare(active / job.nodes), availability=bare(available), rollback=bare(kept),
-        spares=int(spares) if spares.ndim == 0 else spares, interval=bare(interval),
-    )  # fmt: skip
+        policy=policy,
+        active=bare(active / job.nodes),
+        availability=bare(available),
+        rollback=bare(kept),
+        spares=int(spares) if spares.ndim == 0 else spares,
+        interval=bare(interval),
+    )
 
 
 _BLOCK: Final = 8  # numbers of spares evaluated at once
@@ -261,4 +296,6 @@ def _best_spares(job: Job, repair: Any) -> Goodput:
         value = share[first, np.arange(flat.size)]
         better = value > best
         best, held = np.where(better, value, best), np.where(better, block[first, 0], held)
-    return replace(_with_spares(job, "spares", repair, held.reshape(np.shape(repair))), ceiling=skipped)
+    return replace(
+        _with_spares(job, "spares", repair, held.reshape(np.shape(repair))), ceiling=skipped
+    )

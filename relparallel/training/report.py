@@ -19,23 +19,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BUCKETS: Final = (
-    "productive", "checkpoint", "lost", "detection", "restart", "waiting", "degraded", "planned",
-)  # fmt: skip
+    "productive",
+    "checkpoint",
+    "lost",
+    "detection",
+    "restart",
+    "waiting",
+    "degraded",
+    "planned",
+)
 """Where the wall time goes: productive; writing checkpoints; work that is done again; until a failure is
-noticed; restarts and pauses; waiting for nodes; speed that missing or slow parts cost, as time; planned."""
+noticed; restarts and pauses; waiting for nodes; speed that missing or slow parts cost, as time;
+planned."""
 _WORDS: Final = {
-    "checkpoint": "writing checkpoints", "lost": "work done twice", "detection": "failures not yet noticed",
-    "restart": "restarts and pauses", "waiting": "waiting for nodes", "degraded": "missing or slow parts",
+    "checkpoint": "writing checkpoints",
+    "lost": "work done twice",
+    "detection": "failures not yet noticed",
+    "restart": "restarts and pauses",
+    "waiting": "waiting for nodes",
+    "degraded": "missing or slow parts",
     "planned": "planned stops",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GoodputReport(Result):
     """Share of the wall time that becomes saved work at full speed, its spread, and where the rest goes.
 
-    Over a run of length T that holds many failures the productive share is nearly normal with variance
-    ``variance_rate / T`` (renewal-reward processes: Asmussen 2003, chapter VI.3).
+    Over a run of length T that holds many failures the productive share is nearly normal with
+    variance ``variance_rate / T`` (renewal-reward processes: Asmussen 2003, chapter VI.3).
     """
 
     buckets: Mapping[str, float]  # share of the wall time in each of `BUCKETS`; they sum to 1
@@ -43,13 +55,16 @@ class GoodputReport(Result):
     horizon: float  # wall time of the run that `sd` and the percentiles are for [s]
     step_time: float  # with everything up [s]
     gpus: int  # that are paid for, spares included
-    mtti: pd.Series  # mean time between interruptions by class [s]; infinite for what does not interrupt
-    state_loss_rate: float  # failures per second after which only the last level has the training state
+    # mean time between interruptions by class [s]; infinite for what does not interrupt
+    mtti: pd.Series
+    # failures per second after which only the last level has the training state
+    state_loss_rate: float
     importance: pd.DataFrame  # one row per class; see `goodput`
     interval: float  # work between two checkpoints [s]; infinite where nothing goes back
     method: str  # "closed", "markov" or "simulation"
     tokens_per_step: float | None = None  # of a global batch
-    brackets: Mapping[str, tuple[float, float]] | None = None  # confidence intervals of simulated buckets
+    # confidence intervals of simulated buckets
+    brackets: Mapping[str, tuple[float, float]] | None = None
     samples: NDArray[np.float64] | None = None  # productive shares of simulated runs of the horizon
     third_rate: float = 0.0  # third central moment of that share, times the length squared [s^2]
 
@@ -68,13 +83,16 @@ class GoodputReport(Result):
     ) -> NDArray[np.float64]:
         """Return percentiles (levels in percent) of the productive share over a run of a length [s].
 
-        Of the simulated runs where there are any of this horizon, else nearly normal with a skewness.
+        Of the simulated runs where there are any of this horizon, else nearly normal with a
+        skewness.
         """
         percent = require_real(levels=np.asarray(levels, dtype=np.float64), at_least=0, at_most=100)
         length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
         if self.samples is not None and length == self.horizon:
             return np.asarray(np.percentile(self.samples, percent), dtype=np.float64)
-        return np.asarray(run_percentiles(percent, length, self.mean, self.variance_rate, self.third_rate))
+        return np.asarray(
+            run_percentiles(percent, length, self.mean, self.variance_rate, self.third_rate)
+        )
 
     @property
     def tokens_per_day(self) -> float:
@@ -97,7 +115,9 @@ class GoodputReport(Result):
         """Return the buckets with their share and hours per day, and the bracket where there is one."""
         import pandas as pd
 
-        frame = pd.DataFrame({"share": [self.buckets[name] for name in BUCKETS]}, index=list(BUCKETS))
+        frame = pd.DataFrame(
+            {"share": [self.buckets[name] for name in BUCKETS]}, index=list(BUCKETS)
+        )
         frame["hours per day"] = frame["share"] * DAY / HOUR
         if self.brackets is not None:
             ends: Any = [self.brackets.get(name, (np.nan, np.nan)) for name in BUCKETS]

@@ -1,8 +1,8 @@
 """What going back to checkpoints costs: exact for exponential failures and any number of levels.
 
-A block of a level is what lies between two checkpoints of that level or a higher one; it consists of blocks
-of the level below. Its transform (see `_block_times`) follows from theirs: a geometric series
-over the blocks inside, and a loop for the failures that send the job back to its begin.
+A block of a level is what lies between two checkpoints of that level or a higher one; it consists
+of blocks of the level below. Its transform (see `_block_times`) follows from theirs: a geometric
+series over the blocks inside, and a loop for the failures that send the job back to its begin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.factors import lost_share
 
 BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
-SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
+# of the mean time between failures: the interval of a checkpoint that is free
+SHORTEST: Final = 1e-6
 LONGEST: Final = 30.0
 STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
 _POINTS: Final = 97  # of a grid: two bring a factor of nine below the tolerance
@@ -32,10 +33,11 @@ MOST: Final = 10**6  # checkpoints of one level for one of the next
 class Rollback(Result):
     """Share of the wall time that becomes saved work, and where the rest goes.
 
-    The long-run share; its variance over a run times the length of the run [s]; work between two checkpoints
-    [s], infinite where nothing ever fails and nothing is written; checkpoints of a level for one of the next;
-    shares of the time (productive, checkpoint: standstill for those that are kept, lost: work and standstill
-    done in vain, detection, restart); third central moment of the share times the square of the length [s^2].
+    The long-run share; its variance over a run times the length of the run [s]; work between two
+    checkpoints [s], infinite where nothing ever fails and nothing is written; checkpoints of a
+    level for one of the next; shares of the time (productive, checkpoint: standstill for those that
+    are kept, lost: work and standstill done in vain, detection, restart); third central moment of
+    the share times the square of the length [s^2].
     """
 
     share: float
@@ -59,7 +61,8 @@ class _System:
     """Causes and levels in units of the mean time between failures."""
 
     rate: float
-    read: NDArray[np.float64]  # [cause, level]: probability that a failure is of that cause and reads it
+    # [cause, level]: probability that a failure is of that cause and reads it
+    read: NDArray[np.float64]
     detection: NDArray[np.float64]  # [cause]
     back: NDArray[np.float64]  # [cause, level]: detection, fixed restart and reading
     cost: NDArray[np.float64]  # [level]
@@ -71,20 +74,29 @@ class _System:
 
     @classmethod
     def of(
-        cls, checkpointing: Checkpointing, causes: Sequence[Cause], rates: NDArray[np.float64] | None = None
+        cls,
+        checkpointing: Checkpointing,
+        causes: Sequence[Cause],
+        rates: NDArray[np.float64] | None = None,
     ) -> _System:
         """Compile; the rates may differ from those of the causes."""
         rates = np.array([cause.rate for cause in causes]) if rates is None else rates
         rate = float(rates.sum())
-        there = np.array([[x.survival(cause.level) for x in checkpointing.levels] for cause in causes])
+        there = np.array(
+            [[x.survival(cause.level) for x in checkpointing.levels] for cause in causes]
+        )
         gone = np.cumprod(np.column_stack([np.ones(len(causes)), 1 - there[:, :-1]]), axis=1)
         detection = np.array([cause.detection for cause in causes]) * rate
         fixed = detection + rate * np.array([cause.restart for cause in causes])
-        cost, restart, delay = rate * np.array([[x.cost, x.restart, x.delay] for x in checkpointing.levels]).T
+        cost, restart, delay = (
+            rate * np.array([[x.cost, x.restart, x.delay] for x in checkpointing.levels]).T
+        )
         read, back = rates[:, None] / rate * gone * there, fixed[:, None] + restart
         share = read.sum(axis=0)
         weight = share / (share @ np.exp(-delay))
-        return cls(rate, read, detection, back, cost, delay, weight, restarts(read, back, delay, weight))
+        return cls(
+            rate, read, detection, back, cost, delay, weight, restarts(read, back, delay, weight)
+        )
 
     def block(self, work: Any, every: Any, moments: int = 3) -> tuple[Any, ...]:
         """Time from one checkpoint of the last level to the next."""
@@ -108,16 +120,16 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
 
     Notes
     -----
-    One level, failures at rate L, cause j with probability p_j and R_j seconds back to work: a segment of
-    W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the delay d. So the
-    optimal W of `checkpoint_interval` holds for any causes and delay. Several levels: nested blocks, exact,
-    O(n^2 log every + n causes) for n levels. The variance rate is that of the renewal-reward process,
-    (work)^2 Var(T)/E[T]^3 with the time T of a block of the last level, and the third cumulant
-    (work)^3 (3 Var(T)^2/E[T] - E[(T - E[T])^3])/E[T]^4.
+    One level, failures at rate L, cause j with probability p_j and R_j seconds back to work: a
+    segment of W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the
+    delay d. So the optimal W of `checkpoint_interval` holds for any causes and delay. Several
+    levels: nested blocks, exact, O(n^2 log every + n causes) for n levels. The variance rate is
+    that of the renewal-reward process, (work)^2 Var(T)/E[T]^3 with the time T of a block of the
+    last level, and the third cumulant (work)^3 (3 Var(T)^2/E[T] - E[(T - E[T])^3])/E[T]^4.
 
-    A failure reads the newest checkpoint of the first level that survives. Where a higher level is durable
-    sooner than a lower one, its newer checkpoint would do: the share is then too small, by about
-    L (difference of the delays) / (checkpoints of the lower level for one of the higher).
+    A failure reads the newest checkpoint of the first level that survives. Where a higher level is
+    durable sooner than a lower one, its newer checkpoint would do: the share is then too small, by
+    about L (difference of the delays) / (checkpoints of the lower level for one of the higher).
 
     References
     ----------
@@ -144,17 +156,23 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     work = interval * int(np.prod(every, dtype=object))
     _, c1, c2, c3 = system.block(interval * system.rate, every)
     if not np.isfinite(c2):
-        raise ValueError("checkpointing must let the job get on, got one that takes 1e150 lives per block")
+        raise ValueError(
+            "checkpointing must let the job get on, got one that takes 1e150 lives per block"
+        )
     mean = -c1 / system.rate
     variance = max((2 * c2 - c1**2) / system.rate**2, 0.0)
-    third = (-6 * c3 + 6 * c1 * c2 - 2 * c1**3) / system.rate**3  # central moment of the time of a block
+    # central moment of the time of a block
+    third = (-6 * c3 + 6 * c1 * c2 - 2 * c1**3) / system.rate**3
     share = float(work / mean)
     stalls = _stalls(every, system.cost / system.rate) / mean
     return Rollback(
-        share=share, variance_rate=float(share**2 * variance / mean), interval=interval, every=every,
+        share=share,
+        variance_rate=float(share**2 * variance / mean),
+        interval=interval,
+        every=every,
         buckets=_buckets(system, share, float(stalls)),
         third_rate=float(share**3 * (3 * variance**2 / mean - third) / mean),
-    )  # fmt: skip
+    )
 
 
 def _without_failures(checkpointing: Checkpointing) -> Rollback:
@@ -165,14 +183,18 @@ def _without_failures(checkpointing: Checkpointing) -> Rollback:
     stalls = _stalls(every, np.array([level.cost for level in checkpointing.levels]))
     share = 1.0 if work == np.inf else float(work / (work + stalls))
     return Rollback(
-        share=share, variance_rate=0.0, interval=interval, every=every,
+        share=share,
+        variance_rate=0.0,
+        interval=interval,
+        every=every,
         buckets=dict(zip(BUCKETS, (share, 1 - share, 0.0, 0.0, 0.0), strict=True)),
-    )  # fmt: skip
+    )
 
 
 def _stalls(every: tuple[int, ...], cost: NDArray[np.float64]) -> float:
     """Standstill of all checkpoints of one block of the last level."""
-    blocks = np.cumprod(np.array((*every, 1)[::-1], dtype=np.float64))[::-1]  # of a level and higher ones
+    # of a level and higher ones
+    blocks = np.cumprod(np.array((*every, 1)[::-1], dtype=np.float64))[::-1]
     return float(cost @ (blocks - np.append(blocks[1:], 0.0)))
 
 
@@ -217,7 +239,9 @@ def _searched(checkpointing: Checkpointing, system: _System) -> tuple[float, tup
         if known[better][0] >= known[best][0] * (1 - 1e-9):
             break
         best = better
-    return _best_intervals(system, [best], fixed, (SHORTEST, LONGEST), 1e-9)[best][1] / system.rate, best
+    return _best_intervals(system, [best], fixed, (SHORTEST, LONGEST), 1e-9)[best][
+        1
+    ] / system.rate, best
 
 
 def _moved(every: tuple[int, ...], level: int, step: float) -> tuple[int, ...]:
@@ -251,13 +275,18 @@ def _best_intervals(
         return np.where(np.isfinite(times), times, np.inf)
 
     if fixed is not None:
-        return {choice: (time, fixed) for choice, (time,) in zip(choices, per_work(fixed), strict=True)}
+        return {
+            choice: (time, fixed) for choice, (time,) in zip(choices, per_work(fixed), strict=True)
+        }
     low, high = np.log(np.tile(bounds, (len(choices), 1))).T
     each = np.arange(len(choices))
     while (high - low).max() > tolerance:
         grid = np.linspace(low, high, _POINTS, axis=1)
         times = per_work(np.exp(grid))
         place = times.argmin(axis=1)
-        low, high = grid[each, np.maximum(place - 1, 0)], grid[each, np.minimum(place + 1, _POINTS - 1)]
+        low, high = (
+            grid[each, np.maximum(place - 1, 0)],
+            grid[each, np.minimum(place + 1, _POINTS - 1)],
+        )
     found = zip(times[each, place].tolist(), np.exp(grid[each, place]).tolist(), strict=True)
     return dict(zip(choices, found, strict=True))

@@ -22,7 +22,8 @@ from relparallel.training.log_files import dialect as reads, read_objects, reade
 
 _TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
 _MILLISECONDS: Final = 1e11  # no seconds since 1970 that a run sees
-_APART: Final = ("custom_badput_event", "elastic_wait", "elastic_reinit")  # inside of steps, not productive
+# inside of steps, not productive
+_APART: Final = ("custom_badput_event", "elastic_wait", "elastic_reinit")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -37,7 +38,8 @@ class RunLog(Result):
     repeated: int = 0  # steps that were done again after going back
     batch: int | None = None  # sequences of a step
     sequence: int | None = None  # tokens of one
-    notes: tuple[str, ...] = ()  # what was left out, with the number of rows, and what the log says twice
+    # what was left out, with the number of rows, and what the log says twice
+    notes: tuple[str, ...] = ()
 
     @property
     def step_time(self) -> float:
@@ -54,7 +56,8 @@ class RunLog(Result):
     def _said(self) -> str:
         """Steps, where the time went, and what a reader said."""
         said = (
-            f"{self.source}: {self.weights.sum():g} steps of {self.step_time:.4g} s in {self.elapsed:.6g} s"
+            f"{self.source}: {self.weights.sum():g} steps of {self.step_time:.4g} s in "
+            f"{self.elapsed:.6g} s"
         )
         said += f", start-up {self.start_ups.sum():.4g} s, {self.repeated} steps done again"
         return "; ".join([f"{said}, ETTR {self.training_time_ratio:.1%}", *self.notes])
@@ -65,7 +68,8 @@ class RunLog(Result):
         lost = {
             "starts": float(self.start_ups.sum()),
             "repeated steps": self.repeated * self.step_time,
-            "steps slower than the median": stepping - float(np.median(self.steps)) * self.weights.sum(),
+            "steps slower than the median": stepping
+            - float(np.median(self.steps)) * self.weights.sum(),
             "evaluation, saving and waiting": self.elapsed - stepping - float(self.start_ups.sum()),
         }
         table = pd.DataFrame({"seconds": pd.Series(lost).clip(lower=0.0)})
@@ -88,20 +92,22 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
     dialect : {"events", "mlperf"}
         "events": what goodput libraries write (ml-goodput-measurement), a JSON object in each line:
         ``job_start_time``; ``step_start_time`` and ``step_count``; ``job_end_time``;
-        ``custom_badput_event_start_time`` and ``..._end_time`` with their ``..._type``; times as seconds
-        since 1970 or in ISO 8601. A job that starts again writes ``job_start_time`` again. "mlperf":
-        ``result_N.txt`` of MLPerf Training, lines with ``:::MLLOG`` behind whatever a launcher puts in front.
+        ``custom_badput_event_start_time`` and ``..._end_time`` with their ``..._type``; times as
+        seconds since 1970 or in ISO 8601. A job that starts again writes ``job_start_time`` again.
+        "mlperf": ``result_N.txt`` of MLPerf Training, lines with ``:::MLLOG`` behind whatever a
+        launcher puts in front.
 
     Returns
     -------
     RunLog
-        Of events: start-up of every start until its first step; a step lasts until the next one of the same
-        start, without the custom events and elastic waits inside it; the last one of a start is unfinished
-        unless ``job_end_time`` follows; where counts leap, the mean of the steps between. Steps whose count
-        comes again after a start were repeated. Of MLPerf: start-up from the first ``init_start`` of any rank
-        to ``init_stop``; steps as means over the blocks between evaluations, counted in samples, tokens or
-        epochs as the log states them: what the log says twice must agree, or the notes tell by how much not;
-        elapsed from the first ``init_start`` to the last event.
+        Of events: start-up of every start until its first step; a step lasts until the next one of
+        the same start, without the custom events and elastic waits inside it; the last one of a
+        start is unfinished unless ``job_end_time`` follows; where counts leap, the mean of the
+        steps between. Steps whose count comes again after a start were repeated. Of MLPerf:
+        start-up from the first ``init_start`` of any rank to ``init_stop``; steps as means over the
+        blocks between evaluations, counted in samples, tokens or epochs as the log states them:
+        what the log says twice must agree, or the notes tell by how much not; elapsed from the
+        first ``init_start`` to the last event.
 
     Examples
     --------
@@ -137,14 +143,17 @@ def _events(path: str | PathLike[str]) -> RunLog:
         last, since = begun or (count - 1, time)
         back += begun is not None and name == "step_start_time" and count <= last
         if begun == (count, time):
-            raise ValueError(f"path must hold every step once, got {count} again in line {number} of {path}")
+            raise ValueError(
+                f"path must hold every step once, got {count} again in line {number} of {path}"
+            )
         if begun:
             lost = sum(max(0.0, min(end, time) - max(start, since)) for start, end in apart)
             many = max(count - last, 1) if name == "step_start_time" else 1
             steps.append((time - since - lost) / many)
             weights.append(many)
             inside += lost
-            done = last if count <= last and last > done else done  # the same steps again, or the end
+            # the same steps again, or the end
+            done = last if count <= last and last > done else done
         elif started is not None and name == "step_start_time":
             start_ups.append(time - started)
         if name == "step_start_time":
@@ -155,20 +164,33 @@ def _events(path: str | PathLike[str]) -> RunLog:
     if not steps:
         raise ValueError(f"path must hold the starts of at least two steps, got 0 in {path}")
     return RunLog(
-        source=Path(path).name, elapsed=tracked[-1][2] - tracked[0][2], steps=np.array(steps),
-        start_ups=np.array(start_ups, dtype=np.float64), weights=np.array(weights, dtype=np.float64),
-        repeated=repeated, notes=told({
-            "{:g} s of custom events and waits inside of steps are taken from them": inside,
-            "{} times steps are not logged: taken at the mean of those between": sum(w > 1 for w in weights),
-            "{} times the steps go back without a job_start_time: start-up and loss are in a step": back,
-            "{} events are of a start whose job_start_time is missing: its start-up is not known":
-                len(tracked) * (not start_ups),
-            "left out: other lines, {}": ", ".join(f"{many} {name}" for name, many in others.items()),
-        }),
-    )  # fmt: skip
+        source=Path(path).name,
+        elapsed=tracked[-1][2] - tracked[0][2],
+        steps=np.array(steps),
+        start_ups=np.array(start_ups, dtype=np.float64),
+        weights=np.array(weights, dtype=np.float64),
+        repeated=repeated,
+        notes=told(
+            {
+                "{:g} s of custom events and waits inside of steps are taken from them": inside,
+                "{} times steps are not logged: taken at the mean of those between": sum(
+                    w > 1 for w in weights
+                ),
+                "{} times the steps go back without a job_start_time: start-up and loss are in a "
+                "step": back,
+                "{} events are of a start whose job_start_time is missing: its start-up is not "
+                "known": len(tracked) * (not start_ups),
+                "left out: other lines, {}": ", ".join(
+                    f"{many} {name}" for name, many in others.items()
+                ),
+            }
+        ),
+    )
 
 
-def _tracked(path: Any) -> tuple[list[tuple[int, str, float, int]], list[tuple[float, float]], Counter[str]]:
+def _tracked(
+    path: Any,
+) -> tuple[list[tuple[int, str, float, int]], list[tuple[float, float]], Counter[str]]:
     """Starts and ends with lines and counts, intervals apart, and what else there is."""
     tracked: list[tuple[int, str, float, int]] = []
     edges: list[tuple[float, str, str]] = []
@@ -178,15 +200,20 @@ def _tracked(path: Any) -> tuple[list[tuple[int, str, float, int]], list[tuple[f
         entry = line.get("jsonPayload", line)  # of an export of Cloud Logging
         jobs |= {str(entry["job_name"])} if "job_name" in entry else set()
         if len(jobs) > 1:
-            raise ValueError(f"path must hold one job, got {sorted(jobs)} up to line {number} of {path}")
+            raise ValueError(
+                f"path must hold one job, got {sorted(jobs)} up to line {number} of {path}"
+            )
         key = next((key for key in entry if key.endswith("_time")), "no time")
         if key in _TRACKED:
             time = _seconds(entry[key], path, number)
             if tracked and time < (before := tracked[-1][2]):
                 raise ValueError(
-                    f"path must hold events in order, got line {number} of {path} {before - time:g} s early"
+                    f"path must hold events in order, got line {number} of {path} "
+                    f"{before - time:g} s early"
                 )
-            tracked.append((number, key, time, _count(entry, path, number) if key == _TRACKED[1] else -1))
+            tracked.append(
+                (number, key, time, _count(entry, path, number) if key == _TRACKED[1] else -1)
+            )
             edges += [(time, "", key)] if key != _TRACKED[1] else []
         elif key.startswith(_APART) and key.endswith(("_start_time", "_end_time")):
             what, _, edge = key.removesuffix("_time").rpartition("_")
@@ -232,7 +259,8 @@ def _seconds(value: Any, path: Any, number: int) -> float:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"path must hold times in seconds or ISO 8601, got {value!r:.60} in line {number} of {path}"
+            f"path must hold times in seconds or ISO 8601, got {value!r:.60} in line {number} of "
+            f"{path}"
         ) from None
 
 
@@ -242,7 +270,8 @@ class StartUp:
 
     base: float = real(at_least=0, at_most=LONGEST)  # of the smallest job, a [s]
     growth: float = real(at_least=0, at_most=LONGEST)  # what a thousand nodes add, b [s]
-    power: float = real(above=0, at_most=10)  # p; 2 or more where every rank waits for every other one
+    # p; 2 or more where every rank waits for every other one
+    power: float = real(above=0, at_most=10)
 
     def __call__(self, nodes: Real) -> Real:
         """Seconds for a job of so many nodes."""
@@ -256,8 +285,9 @@ def start_ups() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by row: software, accelerator, model, nodes, gpus, source, and seconds from the first
-        ``init_start`` of any rank to ``init_stop``. Scheduling and the start of containers are not in it.
+        Indexed by row: software, accelerator, model, nodes, gpus, source, and seconds from the
+        first ``init_start`` of any rank to ``init_stop``. Scheduling and the start of containers
+        are not in it.
 
     Examples
     --------

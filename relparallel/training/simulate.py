@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_real,
+    require_rng,
+)
 from relparallel.parallel.step_time import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
@@ -30,7 +36,8 @@ LONGEST_PATTERN: Final = 10**6
 LONGEST_LIFE: Final = 1e18  # s, of nodes that do not fail
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Outcome = tuple[Floats, Integers, Floats]  # seconds [window, bucket], counts [row, 3], time lost [row]
+# seconds [window, bucket], counts [row, 3], time lost [row]
+Outcome = tuple[Floats, Integers, Floats]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -72,22 +79,26 @@ def simulate(
 
     Parameters
     ----------
-    model, step_time, checkpointing, recovery, spares : FailureModel, StepTime, Checkpointing, Recovery, int
+    model, step_time, checkpointing, recovery, spares : FailureModel, StepTime, Checkpointing,
+    Recovery, int
         As for `goodput`.
     years : float
         Simulated time, shared by the replications; whole horizons are simulated.
     rng : numpy.random.Generator
         Source of randomness; one stream is spawned per replication.
     level : {"count", "identity"}
-        "count": exponential lives and repairs, on counts. "identity": every node has a life of its own.
+        "count": exponential lives and repairs, on counts. "identity": every node has a life of its
+        own.
     lifetimes : Lifetime, optional
-        Distribution of the lives of nodes; its shape counts, the mean is the model's; exponential by default.
+        Distribution of the lives of nodes; its shape counts, the mean is the model's; exponential
+        by default.
     ages : {"stationary", "new"} or array
         State of the nodes at the beginning; array: one age per node and spare [s].
     repairs : Lifetime, optional
         Distribution of the repairs; its shape counts. Exponential where omitted.
     crews : int, optional
-        Repairs that go on at once, on counts; parts share them evenly. As many as needed where omitted.
+        Repairs that go on at once, on counts; parts share them evenly. As many as needed where
+        omitted.
     records : pandas.DataFrame, optional
         Failures to replay besides those of the model: columns node, start and end [s].
     planned, tokens_per_step, horizon : float
@@ -98,17 +109,19 @@ def simulate(
     Returns
     -------
     GoodputReport
-        Shares of the time with their 95 % intervals, and samples of the productive share over the horizon.
+        Shares of the time with their 95 % intervals, and samples of the productive share over the
+        horizon.
 
     Notes
     -----
-    Failures strike at any time, also during checkpoints, detection and restarts. While a job waits for
-    nodes, its own do not fail; with hot spares they do. Parts become slow whether it waits or not. A failure
-    during a standstill begins it anew. The slowest degraded part sets the speed. Groups behind a part of
-    several nodes fail together, whichever nodes they are; with identities, groups are neighbours, spares
-    included. Spare trays take failures with a fixed chance (`FailureModel.with_spare_trays`). Unless ages are
-    given, the first ten repair times, in whole horizons, do not count. A bucket of a horizon holds what was
-    lost in it, whenever it was done. O(rows) per failure on counts, O(log nodes) with identities.
+    Failures strike at any time, also during checkpoints, detection and restarts. While a job waits
+    for nodes, its own do not fail; with hot spares they do. Parts become slow whether it waits or
+    not. A failure during a standstill begins it anew. The slowest degraded part sets the speed.
+    Groups behind a part of several nodes fail together, whichever nodes they are; with identities,
+    groups are neighbours, spares included. Spare trays take failures with a fixed chance
+    (`FailureModel.with_spare_trays`). Unless ages are given, the first ten repair times, in whole
+    horizons, do not count. A bucket of a horizon holds what was lost in it, whenever it was done.
+    O(rows) per failure on counts, O(log nodes) with identities.
 
     References
     ----------
@@ -127,7 +140,9 @@ def simulate(
     True
     """
     step = _check(step_time, years, level, planned, horizon, replications)
-    _check_level(level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records})
+    _check_level(
+        level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records}
+    )
     require_rng(rng=rng)
     if tokens_per_step is not None:
         require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
@@ -141,20 +156,28 @@ def simulate(
     windows = int(years * YEAR / (replications * horizon) * (1 + 1e-12))
     if not windows:
         raise ValueError(
-            f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got {years!r}"
+            f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got "
+            f"{years!r}"
         )
     rate = float(table.rate[table.nodes == 1].sum()) / table.total
     life = (lifetimes or Lifetime.exponential(1.0)).scaled(min(1 / max(rate, 1e-300), LONGEST_LIFE))
     run = _Run(
-        tables=_tables(table, crews, planned), window=float(horizon), windows=windows, skipped=skipped,
-        lifetime=life if level == "identity" else None, ages=ages, record=record,
+        tables=_tables(table, crews, planned),
+        window=float(horizon),
+        windows=windows,
+        skipped=skipped,
+        lifetime=life if level == "identity" else None,
+        ages=ages,
+        record=record,
         repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0),
-    )  # fmt: skip
+    )
     found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
     return _report(found, run, model, names, table, step, spares, tokens_per_step)
 
 
-def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> float:
+def _check(
+    step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any
+) -> float:
     """Refuse what is out of range; seconds of a step."""
     require_instance((StepTime, float, int), step_time=step_time)
     step_time = step_time.total if isinstance(step_time, StepTime) else step_time
@@ -174,7 +197,9 @@ def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> Non
     if level == "count":
         for name, given in (laws | {"ages": None if isinstance(ages, str) else ages}).items():
             if given is not None:
-                raise ValueError(f"{name} must be left out unless level is 'identity', got {given!r}")
+                raise ValueError(
+                    f"{name} must be left out unless level is 'identity', got {given!r}"
+                )
     if crews is not None:
         require_int(crews=crews, at_least=1, at_most=10**9)
         if level != "count":
@@ -197,7 +222,9 @@ def _with_records(
         "repair": 1.0,
         "slowdown": 1.0,
     }
-    longer: dict[str, Any] = {name: np.append(getattr(table, name), value) for name, value in added.items()}
+    longer: dict[str, Any] = {
+        name: np.append(getattr(table, name), value) for name, value in added.items()
+    }
     for name, values in longer.items():
         longer[name] = values.astype(getattr(table, name).dtype)
     survive = np.vstack([table.survive.reshape(-1, table.cost.size), np.ones((1, table.cost.size))])
@@ -211,23 +238,40 @@ def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
     pattern, every = int(np.prod(table.every, dtype=np.float64)), np.cumprod(table.every)
     if pattern > LONGEST_PATTERN:
         raise ValueError(
-            f"checkpointing must repeat its levels after <= {LONGEST_PATTERN} intervals, got {pattern}"
+            f"checkpointing must repeat its levels after <= {LONGEST_PATTERN} intervals, got "
+            f"{pattern}"
         )
     place = np.arange(1, pattern + 1)[:, None]
     highest = np.asarray((place % every[None, :-1] == 0).sum(axis=1), dtype=np.int64)
     period = table.interval * np.concatenate([[1.0], every[:-1]])
     if (table.delay > period).any():
-        raise ValueError(f"checkpointing must have delays <= {period.tolist()} s, got {table.delay.tolist()}")
+        raise ValueError(
+            f"checkpointing must have delays <= {period.tolist()} s, got {table.delay.tolist()}"
+        )
     return Tables(
-        size=table.total, spares=table.spares, hot=table.hot, rate=table.rate, nodes=table.nodes,
-        stops=table.stops.astype(np.int64), back=table.back.astype(np.int64),
+        size=table.total,
+        spares=table.spares,
+        hot=table.hot,
+        rate=table.rate,
+        nodes=table.nodes,
+        stops=table.stops.astype(np.int64),
+        back=table.back.astype(np.int64),
         survive=table.survive.reshape(-1, table.cost.size),
-        detection=table.detection, repair=1 / np.maximum(table.repair, 1e-6), slowdown=table.slowdown,
-        pattern=highest, cost=table.cost[highest], restart=table.restart, delay=table.delay,
-        interval=table.interval, speed=table.speed, pause=table.pause, fixed=table.restart_fixed,
+        detection=table.detection,
+        repair=1 / np.maximum(table.repair, 1e-6),
+        slowdown=table.slowdown,
+        pattern=highest,
+        cost=table.cost[highest],
+        restart=table.restart,
+        delay=table.delay,
+        interval=table.interval,
+        speed=table.speed,
+        pause=table.pause,
+        fixed=table.restart_fixed,
         crews=float("inf") if crews is None else float(crews),
-        every=(1 - planned) * WEEK if planned else float("inf"), planned=planned * WEEK,
-    )  # fmt: skip
+        every=(1 - planned) * WEEK if planned else float("inf"),
+        planned=planned * WEEK,
+    )
 
 
 def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
@@ -236,9 +280,12 @@ def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
     found = np.zeros((run.skipped + run.windows, len(BUCKETS)))
     counts, blame = np.zeros((count, 3), np.int64), np.zeros(max(count, 1))
     job = (
-        np.zeros(TIMES), np.zeros(PLACES, np.int64), new_marks(tables.restart.size), np.zeros(len(BUCKETS)),
+        np.zeros(TIMES),
+        np.zeros(PLACES, np.int64),
+        new_marks(tables.restart.size),
+        np.zeros(len(BUCKETS)),
         np.zeros(count, np.int64),
-    )  # fmt: skip
+    )
     if run.lifetime is None:
         run_counts(rng, tables, run.window, found, counts, blame, *job)
     else:
@@ -251,9 +298,15 @@ def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
 
 
 def _report(
-    found: list[Outcome], run: _Run, model: FailureModel, names: list[str], table: Rows, step: float,
-    spares: int, tokens: float | None,
-) -> GoodputReport:  # fmt: skip
+    found: list[Outcome],
+    run: _Run,
+    model: FailureModel,
+    names: list[str],
+    table: Rows,
+    step: float,
+    spares: int,
+    tokens: float | None,
+) -> GoodputReport:
     """Put the replications together."""
     shares = np.array([part[0] for part in found]) / run.window  # [replication, window, bucket]
     brackets = {}
@@ -271,11 +324,21 @@ def _report(
     share = lost / lost.sum() if lost.sum() > 0 else lost
     samples = np.clip(shares[:, :, 0].ravel(), 0.0, 1.0)
     return GoodputReport(
-        buckets=dict(zip(BUCKETS, np.clip(shares.mean(axis=(0, 1)), 0.0, 1.0).tolist(), strict=True)),
-        variance_rate=float(samples.var(ddof=1)) * run.window, horizon=run.window, step_time=step,
-        gpus=model.cluster.paid // table.total * (table.total + spares), mtti=mtti,
+        buckets=dict(
+            zip(BUCKETS, np.clip(shares.mean(axis=(0, 1)), 0.0, 1.0).tolist(), strict=True)
+        ),
+        variance_rate=float(samples.var(ddof=1)) * run.window,
+        horizon=run.window,
+        step_time=step,
+        gpus=model.cluster.paid // table.total * (table.total + spares),
+        mtti=mtti,
         state_loss_rate=float(counts[:, 2].sum()) / time,
-        importance=pd.DataFrame({"rate": counts[:, 0] / time, "share of lost time": share}, index=classes),
-        interval=table.interval, method="simulation", tokens_per_step=tokens, brackets=brackets,
+        importance=pd.DataFrame(
+            {"rate": counts[:, 0] / time, "share of lost time": share}, index=classes
+        ),
+        interval=table.interval,
+        method="simulation",
+        tokens_per_step=tokens,
+        brackets=brackets,
         samples=samples,
-    )  # fmt: skip
+    )

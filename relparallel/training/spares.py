@@ -15,7 +15,13 @@ from relparallel._checks import (
     require_int,
     require_probability,
 )
-from relparallel.training._arguments import MOST_NODES, Real, require_rate, require_single, require_time
+from relparallel.training._arguments import (
+    MOST_NODES,
+    Real,
+    require_rate,
+    require_single,
+    require_time,
+)
 from relparallel.training.down_nodes import able_to_fail, down_distribution
 
 KINDS: Final = ("cold", "hot")
@@ -37,7 +43,12 @@ def loss_probability(servers: Any, load: Any, crews: float = math.inf) -> NDArra
 
 
 def shortage_probability(
-    nodes: int, spares: int, node_rate: Real, repair: Real, kind: str = "cold", crews: int | None = None
+    nodes: int,
+    spares: int,
+    node_rate: Real,
+    repair: Real,
+    kind: str = "cold",
+    crews: int | None = None,
 ) -> Real:
     """Share of the time in which spares run out and the job waits.
 
@@ -48,9 +59,11 @@ def shortage_probability(
     node_rate, repair : float or array
         Failures lam per node and second; mean time r until a failed node is back [s].
     kind : {"cold", "hot"}
-        Cold: spares do not fail, and nothing fails while the job waits. Hot: all N + S nodes always can.
+        Cold: spares do not fail, and nothing fails while the job waits. Hot: all N + S nodes always
+        can.
     crews : int, optional
-        Repairs c that go on at the same time; every failed node has its own repairman where omitted.
+        Repairs c that go on at the same time; every failed node has its own repairman where
+        omitted.
 
     Returns
     -------
@@ -59,14 +72,15 @@ def shortage_probability(
 
     Notes
     -----
-    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, lam r/(1 + lam
-    r)). Both depend on repairs through their mean only. With c repairmen and exponential repairs the nodes
-    down are a birth-death chain, repaired at min(j, c)/r in state j: cold the same recursion with min(j, c)
-    for j, hot the machine repair model.
+    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, lam r/(1
+    + lam r)). Both depend on repairs through their mean only. With c repairmen and exponential
+    repairs the nodes down are a birth-death chain, repaired at min(j, c)/r in state j: cold the
+    same recursion with min(j, c) for j, hot the machine repair model.
 
     References
     ----------
-    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications", XVII.7.
+    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications",
+    XVII.7.
 
     Examples
     --------
@@ -89,7 +103,9 @@ def shortage_probability(
     if crews is None:
         return bare(scipy.special.bdtrc(spares, nodes + spares, load / (1 + load)))
     down = np.arange(nodes + spares + 1)
-    able = able_to_fail(down, nodes, spares, hot=True, waits=False) * np.maximum((down + 1) / crews, 1.0)
+    able = able_to_fail(down, nodes, spares, hot=True, waits=False) * np.maximum(
+        (down + 1) / crews, 1.0
+    )
     chance = [down_distribution({1: nodes * each}, able) for each in np.ravel(load).tolist()]
     short = [each[spares + 1 :].sum() for each in chance]
     return bare(np.reshape(short, np.shape(load)))
@@ -119,8 +135,8 @@ def spares_needed(
 
     Notes
     -----
-    With c repairmen the shortage never falls below 1 - c/rho (cold), or below the probability that a Poisson
-    number of mean c / (lam r) stays under N (hot).
+    With c repairmen the shortage never falls below 1 - c/rho (cold), or below the probability that
+    a Poisson number of mean c / (lam r) stays under N (hot).
 
     Examples
     --------
@@ -136,9 +152,13 @@ def spares_needed(
     if allowed < 1e-300:
         raise ValueError(f"shortage must be a number >= 1e-300 and <= 1, got {shortage!r}")
     if nodes * down > LARGEST_LOAD:
-        raise ValueError(f"repair must keep nodes * node_rate * repair <= {LARGEST_LOAD:g}, got {repair!r}")
+        raise ValueError(
+            f"repair must keep nodes * node_rate * repair <= {LARGEST_LOAD:g}, got {repair!r}"
+        )
     if allowed <= (limit := _least_shortage(nodes, down, kind, crews)):
-        raise ValueError(f"crews must be more: a shortage of {limit:.3g} stays with any spares, got {crews}")
+        raise ValueError(
+            f"crews must be more: a shortage of {limit:.3g} stays with any spares, got {crews}"
+        )
 
     def enough(spares: int) -> bool:
         return bool(shortage_probability(nodes, spares, node_rate, repair, kind, crews) <= allowed)

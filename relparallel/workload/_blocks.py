@@ -1,7 +1,8 @@
 """Operators that models share: products, norms, softmax, activations, attention, feed-forward blocks.
 
-A function here makes one operator or the few operators of a block. Sizes are whole numbers; ``times`` is how
-often a forward pass repeats it, each time with parameters of its own unless ``copies`` says otherwise.
+A function here makes one operator or the few operators of a block. Sizes are whole numbers;
+``times`` is how often a forward pass repeats it, each time with parameters of its own unless
+``copies`` says otherwise.
 """
 
 from dataclasses import replace
@@ -9,8 +10,9 @@ from typing import Final
 
 from relparallel.workload.operators import Operator
 
-# FLOPs forward and backward, numbers moved forward and backward: per element of the result. One FLOP for each
-# arithmetic operation or elementary function; norms and softmax as Ivanov et al. 2021 count them.
+# FLOPs forward and backward, numbers moved forward and backward: per element of the result. One
+# FLOP for each arithmetic operation or elementary function; norms and softmax as Ivanov et al. 2021
+# count them.
 _PER_ELEMENT: Final = {
     "norm": (7, 13, 2, 5),  # backward: one kernel for the input, one for scale and shift
     "softmax": (5, 5, 2, 3),
@@ -32,29 +34,54 @@ def matmul(name: str, m: int, n: int, k: int, *, batch: int = 1, times: int = 1)
     """
     flops, elements = 2 * m * n * k, m * k + batch * k * n + m * n
     return Operator(
-        name=name, kind="contraction", m=m, n=n, k=k, batch=batch, times=times, forward_flops=flops,
-        backward_flops=2 * flops, forward_elements=elements, backward_elements=2 * elements,
-    )  # fmt: skip
+        name=name,
+        kind="contraction",
+        m=m,
+        n=n,
+        k=k,
+        batch=batch,
+        times=times,
+        forward_flops=flops,
+        backward_flops=2 * flops,
+        forward_elements=elements,
+        backward_elements=2 * elements,
+    )
 
 
 def linear(
-    name: str, m: int, n: int, k: int, *, times: int = 1, copies: int | None = None, experts: int = 1,
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    times: int = 1,
+    copies: int | None = None,
+    experts: int = 1,
     bias: bool = False,
-) -> Operator:  # fmt: skip
+) -> Operator:
     """Product of activations with a k x n matrix of weights, or rows spread evenly over experts."""
     core = matmul(name, m, n, k, batch=experts, times=times)
     stored = (times if copies is None else copies) * experts
     return replace(core, weights=stored * n * k, parameters=stored * n * (k + bias))
 
 
-def pointwise(name: str, what: str, m: int, n: int, *, times: int = 1, parameters: int = 0) -> Operator:
+def pointwise(
+    name: str, what: str, m: int, n: int, *, times: int = 1, parameters: int = 0
+) -> Operator:
     """Anything that is no product, by its cost per element; parameters of all copies together."""
     flops, back_flops, moved, back_moved = (m * n * cost for cost in _PER_ELEMENT[what])
     return Operator(
-        name=name, kind="normalisation" if what in ("norm", "softmax") else "element-wise", m=m, n=n,
-        times=times, parameters=parameters, forward_flops=flops, backward_flops=back_flops,
-        forward_elements=moved, backward_elements=back_moved,
-    )  # fmt: skip
+        name=name,
+        kind="normalisation" if what in ("norm", "softmax") else "element-wise",
+        m=m,
+        n=n,
+        times=times,
+        parameters=parameters,
+        forward_flops=flops,
+        backward_flops=back_flops,
+        forward_elements=moved,
+        backward_elements=back_moved,
+    )
 
 
 def norm(name: str, m: int, n: int, *, times: int = 1, shift: bool = True) -> Operator:
@@ -79,9 +106,17 @@ def attention_core(
 
 
 def attention(
-    sequences: int, length: int, hidden: int, heads: int, *, width: int | None = None, times: int = 1,
-    bias: bool = True, source: int | None = None, label: str = "",
-) -> tuple[Operator, ...]:  # fmt: skip
+    sequences: int,
+    length: int,
+    hidden: int,
+    heads: int,
+    *,
+    width: int | None = None,
+    times: int = 1,
+    bias: bool = True,
+    source: int | None = None,
+    label: str = "",
+) -> tuple[Operator, ...]:
     """Full attention of sequences to themselves, or to ``source`` tokens each of an encoder."""
     width = hidden // heads if width is None else width
     tokens, inner = sequences * length, heads * width
@@ -92,22 +127,45 @@ def attention(
     else:
         inputs = (
             linear(f"{label}query", tokens, inner, hidden, times=times, bias=bias),
-            linear(f"{label}key, value", sequences * source, 2 * inner, hidden, times=times, bias=bias),
+            linear(
+                f"{label}key, value", sequences * source, 2 * inner, hidden, times=times, bias=bias
+            ),
         )
     core = attention_core(
-        tokens * heads, source or length, width, width, groups=sequences * heads, times=times, label=label
+        tokens * heads,
+        source or length,
+        width,
+        width,
+        groups=sequences * heads,
+        times=times,
+        label=label,
     )
-    return (*inputs, *core, linear(f"{label}attention output", tokens, hidden, inner, times=times, bias=bias))
+    return (
+        *inputs,
+        *core,
+        linear(f"{label}attention output", tokens, hidden, inner, times=times, bias=bias),
+    )
 
 
 def feed_forward(
-    tokens: int, hidden: int, ffn: int, *, times: int = 1, activation: str = "gelu", bias: bool = True,
-    experts: int = 1, label: str = "",
-) -> tuple[Operator, ...]:  # fmt: skip
+    tokens: int,
+    hidden: int,
+    ffn: int,
+    *,
+    times: int = 1,
+    activation: str = "gelu",
+    bias: bool = True,
+    experts: int = 1,
+    label: str = "",
+) -> tuple[Operator, ...]:
     """Two products with an activation between them; three for a gated one, of which two are one operator."""
     into = 2 * ffn if activation == "swiglu" else ffn
     return (
-        linear(f"{label}feed-forward in", tokens, into, hidden, bias=bias, times=times, experts=experts),
+        linear(
+            f"{label}feed-forward in", tokens, into, hidden, bias=bias, times=times, experts=experts
+        ),
         pointwise(f"{label}activation", activation, tokens, ffn, times=times),
-        linear(f"{label}feed-forward out", tokens, hidden, ffn, bias=bias, times=times, experts=experts),
+        linear(
+            f"{label}feed-forward out", tokens, hidden, ffn, bias=bias, times=times, experts=experts
+        ),
     )

@@ -18,7 +18,9 @@ _DENSE: Final = ("dense", "mlp", 0, False)
 @cache
 def tables() -> Mapping[str, Any]:
     """``data/model_families.yaml``."""
-    loaded: Mapping[str, Any] = yaml.safe_load((data_folder() / "model_families.yaml").read_text("utf-8"))
+    loaded: Mapping[str, Any] = yaml.safe_load(
+        (data_folder() / "model_families.yaml").read_text("utf-8")
+    )
     return loaded
 
 
@@ -27,7 +29,9 @@ class Fields:
 
     def __init__(self, values: Mapping[str, Any], family: Mapping[str, Any]) -> None:
         renames = family.get("rename", {})
-        stated = {renames.get(name, name): value for name, value in values.items() if value is not None}
+        stated = {
+            renames.get(name, name): value for name, value in values.items() if value is not None
+        }
         self._values = dict(family.get("constants", {})) | stated
         self._unread, self.family, self.notes = set(stated), family, list[str]()
 
@@ -46,7 +50,9 @@ class Fields:
             require_int(at_least=0, **{size: found[0]})
         if not found or not isinstance(found[0], list):
             return max(found) if size == "vocabulary" and found else (found or [None])[0]
-        mean = round(sum(require_int(at_least=0, **{size: one}) for one in found[0]) / len(found[0]))
+        mean = round(
+            sum(require_int(at_least=0, **{size: one}) for one in found[0]) / len(found[0])
+        )
         if len(set(found[0])) > 1:
             self.notes.append(f"{size} differs among layers: priced as its mean, {mean}")
         return mean
@@ -65,7 +71,8 @@ def mixer_kinds(fields: Fields, layers: int) -> list[str]:
     """How each layer mixes tokens, by the names in ``kinds`` of the table."""
     known = {word: kind for kind, words in tables()["kinds"].items() for word in words}
     stated = fields("hybrid_override_pattern", "layers_block_type", "layer_types")
-    fields("full_attention_interval", "no_rope_layers", "hybrid_layer_pattern")  # may say the same again
+    # may say the same again
+    fields("full_attention_interval", "no_rope_layers", "hybrid_layer_pattern")
     words = _by_rule(fields, layers) if stated is None else stated
     further = fields.size("mtp_layers") or 0
     words = words[:layers] if len(words) == layers + further else words
@@ -117,7 +124,10 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
     last = fields("moe_layer_end_index", default=layers - 1)
     step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
-    whole = {"moe_layer_freq": 1 if isinstance(frequency, list) else frequency, "moe_layer_step": step}
+    whole = {
+        "moe_layer_freq": 1 if isinstance(frequency, list) else frequency,
+        "moe_layer_step": step,
+    }
     require_int(at_least=1, **whole)
     for name in ("first_k_dense_replace", "moe_layer_start_index"):
         require_int(at_least=0, **{name: fields(name, default=0)})
@@ -133,7 +143,8 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
         chosen = [int(i) for i in (chosen.split(",") if isinstance(chosen, str) else chosen)]
         return [i in chosen for i in every]
     return [
-        first <= i <= last and (i + 1) % step == 0 and i % frequency == 0 and i not in plain for i in every
+        first <= i <= last and (i + 1) % step == 0 and i % frequency == 0 and i not in plain
+        for i in every
     ]
 
 
@@ -168,9 +179,12 @@ def attention(fields: Fields, kind: str, layers: int, hidden: int, gate: str | N
     if rank:
         queries = ((hidden, columns + rank), (rank, heads * key))
     return Mixer(
-        layers=layers, products=(*queries, (heads * value, hidden)), heads=heads,
-        head_size=(key + value) // 2, window=window(fields) if kind == "sliding" else None,
-    )  # fmt: skip
+        layers=layers,
+        products=(*queries, (heads * value, hidden)),
+        heads=heads,
+        head_size=(key + value) // 2,
+        window=window(fields) if kind == "sliding" else None,
+    )
 
 
 def state(fields: Fields, layers: int, hidden: int) -> Mixer:
@@ -184,12 +198,16 @@ def state(fields: Fields, layers: int, hidden: int) -> Mixer:
     keys, values = found["key_heads"] * found["key"], found["value_heads"] * found["value"]
     kernel, rank, mixed = found.get("kernel", 0), found.get("rank", 0), 2 * keys + values
     scalars = row["scalars"] * found["value_heads"]
-    products = ((hidden, mixed + scalars + (2 * rank or values)), *((rank, values),) * (2 if rank else 0))
+    products = (
+        (hidden, mixed + scalars + (2 * rank or values)),
+        *((rank, values),) * (2 if rank else 0),
+    )
     return Mixer(
-        layers=layers, products=(*products, (values, hidden)),
+        layers=layers,
+        products=(*products, (values, hidden)),
         vectors=kernel * mixed + 3 * found["value_heads"] + values,
         operations=row["flops"] * values * found["key"] + 2 * kernel * mixed,
-    )  # fmt: skip
+    )
 
 
 def compressed(fields: Fields, kind: str, layers: int, hidden: int) -> Mixer:
@@ -203,20 +221,34 @@ def compressed(fields: Fields, kind: str, layers: int, hidden: int) -> Mixer:
     elif kind == "heavy":
         more = ((hidden, 2 * d),)
     mixing = (streams * hidden, 2 * (2 + streams) * streams)  # of its residual streams
-    rows = ((hidden, rank + d), (rank, heads * d), *more, mixing, (heads * d // groups, groups * out))
+    rows = (
+        (hidden, rank + d),
+        (rank, heads * d),
+        *more,
+        mixing,
+        (heads * d // groups, groups * out),
+    )
     looked: dict[str, Any] = {"heavy": {"stride": 128}, "sliding": {}}
     looked["sparse"] = {"stride": 4, "top": fields("index_topk"), "index": scored * size}
     return Mixer(
-        layers=layers, products=(*rows, (groups * out, hidden)), heads=heads, head_size=d,
-        window=window(fields), **looked[kind],
-    )  # fmt: skip
+        layers=layers,
+        products=(*rows, (groups * out, hidden)),
+        heads=heads,
+        head_size=d,
+        window=window(fields),
+        **looked[kind],
+    )
 
 
-def mixers(fields: Fields, kinds: list[str], hidden: int) -> tuple[dict[str, Any], tuple[Mixer, ...]]:
+def mixers(
+    fields: Fields, kinds: list[str], hidden: int
+) -> tuple[dict[str, Any], tuple[Mixer, ...]]:
     """Arguments of `Transformer` for its own attention, and the mixers of other layers."""
     counted = Counter(kind for kind in kinds if kind not in ("dense", "experts"))
     if fields("o_lora_rank"):
-        return {"attention_layers": 0}, tuple(compressed(fields, k, n, hidden) for k, n in counted.items())
+        return {"attention_layers": 0}, tuple(
+            compressed(fields, k, n, hidden) for k, n in counted.items()
+        )
     gate = fields.family.get("gate") if fields("attn_output_gate", default=True) else None
     gate = "head" if fields("use_head_wise_attn_gate") else gate
     heads, kv, d, _ = shape(fields, "own", hidden)

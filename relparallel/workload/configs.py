@@ -1,7 +1,8 @@
 """Models from the ``config.json`` that stands beside their weights on Hugging Face.
 
-A family says what its code does, in ``data/model_families.yaml``; the file says the sizes. A field that is
-neither read nor known to leave the sizes alone is refused by its name: it may change the model.
+A family says what its code does, in ``data/model_families.yaml``; the file says the sizes. A field
+that is neither read nor known to leave the sizes alone is refused by its name: it may change the
+model.
 """
 
 import json
@@ -21,27 +22,40 @@ from relparallel.workload._layers import Fields
 from relparallel.workload.transformer import LatentAttention, Transformer
 
 _LATENT: Final = {
-    "q_rank": "q_lora_rank", "kv_rank": "kv_lora_rank", "nope": "qk_nope_head_dim",
-    "rope": "qk_rope_head_dim", "value": "v_head_dim",
-    "index_heads": "index_n_heads", "index_size": "index_head_dim",
-}  # fmt: skip
+    "q_rank": "q_lora_rank",
+    "kv_rank": "kv_lora_rank",
+    "nope": "qk_nope_head_dim",
+    "rope": "qk_rope_head_dim",
+    "value": "v_head_dim",
+    "index_heads": "index_n_heads",
+    "index_size": "index_head_dim",
+}
 _FLAGS: Final = ("gated", "biases", "learned_positions", "tied", "qk_norm")
 _WRAPPERS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 _LENGTHS: Final = (
-    "initial_context_length", "original_max_position_embeddings", "seq_length", "n_positions",
-    "max_sequence_length", "max_seq_len", "model_max_length", "max_position_embedding",
+    "initial_context_length",
+    "original_max_position_embeddings",
+    "seq_length",
+    "n_positions",
+    "max_sequence_length",
+    "max_seq_len",
+    "model_max_length",
+    "max_position_embedding",
     "max_position_embeddings",
-)  # fmt: skip
+)
 _MOST_LAYERS: Final = 10**5  # more than any model has: each of them is looked at
 _STRETCHED: Final = "original_max_position_embeddings"
-_TOWER: Final = re.compile(r"(vision|visual|audio|image|video|img|speech|mm)_.*|vision|visual|embd_layer")
+_TOWER: Final = re.compile(
+    r"(vision|visual|audio|image|video|img|speech|mm)_.*|vision|visual|embd_layer"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Result):
     """A model that was read from a file: its name, its sizes, and what of the file was not modelled.
 
-    ``active_parameters`` are those that a token passes, as the model card counts them; a note says how.
+    ``active_parameters`` are those that a token passes, as the model card counts them; a note says
+    how.
     """
 
     name: str
@@ -58,21 +72,22 @@ def read_config(
     Parameters
     ----------
     path : str or path
-        The file of one of the families in ``data/model_families.yaml``, or of another one that is written
-        as Llama's are. Of a model with images or sound, the language model is read.
+        The file of one of the families in ``data/model_families.yaml``, or of another one that is
+        written as Llama's are. Of a model with images or sound, the language model is read.
     sequence : int, optional
-        Tokens of a sequence in training. Where omitted, the length before any stretching of positions
-        that the file states, else the longest that it allows; the notes say which.
+        Tokens of a sequence in training. Where omitted, the length before any stretching of
+        positions that the file states, else the longest that it allows; the notes say which.
     ignore : sequence of str
         Fields that are not read and change nothing.
 
     Returns
     -------
     ModelConfig
-        Sizes with which parameters are within 0.5 % of those of the checkpoint without its layers of
-        multi-token prediction, which ``mtp_layers`` counts. Layers may differ in windows, mixers and experts.
-        An encoder-decoder becomes as many layers of mean size: the heads of its attention are 3/2 as wide,
-        since the decoder has two attentions in a layer. Images become sequences of patches.
+        Sizes with which parameters are within 0.5 % of those of the checkpoint without its layers
+        of multi-token prediction, which ``mtp_layers`` counts. Layers may differ in windows, mixers
+        and experts. An encoder-decoder becomes as many layers of mean size: the heads of its
+        attention are 3/2 as wide, since the decoder has two attentions in a layer. Images become
+        sequences of patches.
 
     Examples
     --------
@@ -94,11 +109,20 @@ def read_config(
         length, source = _length(fields, sizes, asked)
         latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
         model = Transformer(**sizes | {"sequence": length}, latent=latent)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+        OverflowError,
+        AttributeError,
+    ) as error:
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"path must hold the sizes of a model, got {where}: {why}") from None
     harmless = re.compile("|".join([*_layers.tables()["harmless"], *family.get("ignore", ())]))
-    unknown = [name for name in fields.unread() if name not in ignore and not harmless.fullmatch(name)]
+    unknown = [
+        name for name in fields.unread() if name not in ignore and not harmless.fullmatch(name)
+    ]
     if unknown:
         raise ValueError(
             f"path must hold fields whose effect is known, got {', '.join(unknown)} in {where}: "
@@ -123,11 +147,15 @@ def _loaded(path: Path) -> dict[str, Any]:
 def _opened(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The language model inside a wrapper, and what was left out."""
     outer, inner, notes = dict(config), dict(config), []
-    while found := next((inner[name] for name in _WRAPPERS if isinstance(inner.get(name), dict)), None):
+    while found := next(
+        (inner[name] for name in _WRAPPERS if isinstance(inner.get(name), dict)), None
+    ):
         inner = {"model_type": outer.get("model_type")} | found
         if outer.get("tie_word_embeddings") is not None:
             inner.setdefault("tie_word_embeddings", outer["tie_word_embeddings"])
-    towers = sorted({n for c in (outer, inner) for n in c if _TOWER.fullmatch(n) and isinstance(c[n], dict)})
+    towers = sorted(
+        {n for c in (outer, inner) for n in c if _TOWER.fullmatch(n) and isinstance(c[n], dict)}
+    )
     if inner != outer or towers:
         left = ", ".join(towers) or "what the wrapper adds"
         notes.append(f"the language model only: {left} of {outer.get('model_type')} is left out")
@@ -137,7 +165,9 @@ def _opened(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], list[str]]:
     """Row of the table, and what was assumed; the type of a wrapper's text ends in ``_text``."""
     rows = _layers.tables()["families"]
-    known = {name: row for family, row in rows.items() for name in (family, *row.get("aliases", ()))}
+    known = {
+        name: row for family, row in rows.items() for name in (family, *row.get("aliases", ()))
+    }
     said = str(config.get("model_type"))
     if (name := said.removesuffix("_text")) in known:
         return {"name": name} | known[name], []
@@ -148,7 +178,9 @@ def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], l
         ]
     near = get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise ValueError(f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}")
+    raise ValueError(
+        f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}"
+    )
 
 
 def _sizes(fields: Fields) -> dict[str, Any]:
@@ -226,9 +258,12 @@ def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> 
     if wide % width:
         raise ValueError(f"shared experts must be a multiple of experts {width} wide, got {wide}")
     return found | {
-        "experts": experts, "active_experts": fields.size("active_experts"), "expert_ffn": width,
-        "shared_experts": wide // width, "dense_layers": blocks.count(False),
-    }  # fmt: skip
+        "experts": experts,
+        "active_experts": fields.size("active_experts"),
+        "expert_ffn": width,
+        "shared_experts": wide // width,
+        "dense_layers": blocks.count(False),
+    }
 
 
 def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
@@ -237,9 +272,17 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
     heads, kv, d, _ = _layers.shape(fields, "own", h)
     found = sizes.get("vectors", 0)
     biased = fields(
-        "attention_bias", "qkv_bias", "add_qkv_bias", "use_qkv_bias", default=fields.family.get("qkv_bias")
+        "attention_bias",
+        "qkv_bias",
+        "add_qkv_bias",
+        "use_qkv_bias",
+        default=fields.family.get("qkv_bias"),
     )
-    if require_flag(attention_bias=biased or False) and not sizes["biases"] and "latent" not in sizes:
+    if (
+        require_flag(attention_bias=biased or False)
+        and not sizes["biases"]
+        and "latent" not in sizes
+    ):
         found += layers * (heads + 2 * kv) * d
     if fields.family.get("expert_bias"):
         found += layers * sizes["experts"] * (2 * sizes["expert_ffn"] + h)
@@ -250,7 +293,9 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
         words = fields("vocab_size_per_layer_input", default=sizes["vocabulary"])
         found += layers * (words * width + 3 * h * width + h)
         found -= fields("num_kv_shared_layers", default=0) * 2 * h * kv * d
-        fields.notes.append("embeddings of every layer are counted as parameters, and cost no operations")
+        fields.notes.append(
+            "embeddings of every layer are counted as parameters, and cost no operations"
+        )
     if (beside := fields("word_embed_proj_dim", default=h)) != h:
         raise ValueError(f"word_embed_proj_dim must be hidden_size, {h}, got {beside}")
     return int(found)
@@ -262,7 +307,8 @@ def _further(fields: Fields) -> int:
     count = int(modules * each) if fields("use_mtp", default=True) else 0
     if count:
         fields.notes.append(
-            f"multi-token prediction, {count} layer(s): costs time and memory, is not among the parameters; "
+            f"multi-token prediction, {count} layer(s): costs time and memory, is not among the "
+            "parameters; "
             "dataclasses.replace(model, mtp_layers=0) leaves it out"
         )
     return count
@@ -279,12 +325,15 @@ def _active(model: Transformer, card: str | None) -> tuple[int, str]:
             "output": "without the input embedding",
             "layers": "without embeddings",
         }
-        return active - left[card], f"{(active - left[card]) / 1e9:.4g}e9 active parameters, {said[card]}"
+        return active - left[
+            card
+        ], f"{(active - left[card]) / 1e9:.4g}e9 active parameters, {said[card]}"
     further = model.mtp_layers * model.mtp_weights
     idle = model.mtp_layers * (model.experts - model.active_experts) * model.expert_weights
     whole, active = model.parameters - tables + further, active - tables + further - idle
     return active, (
-        f"its card counts {whole / 1e9:.4g}e9 parameters, {active / 1e9:.4g}e9 of them active: with "
+        f"its card counts {whole / 1e9:.4g}e9 parameters, {active / 1e9:.4g}e9 of them active: "
+        "with "
         "the layer that predicts more tokens, without embeddings"
     )
 
@@ -312,9 +361,15 @@ def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
     decoder = fields("num_decoder_layers", default=sizes["layers"])
     if decoder != sizes["layers"] or "gated" in str(fields("feed_forward_proj", default="")):
         raise ValueError("only stacks of equal length without gates are modelled")
-    sizes |= {"layers": 2 * decoder, "head_size": 3 * fields.need("d_kv") // 2, "ffn": fields.size("ffn")}
+    sizes |= {
+        "layers": 2 * decoder,
+        "head_size": 3 * fields.need("d_kv") // 2,
+        "ffn": fields.size("ffn"),
+    }
     sizes["sequence"] = fields("n_positions", default=512)
-    return f"encoder and decoder are priced as layers of mean size, on {sizes['sequence']} tokens each"
+    return (
+        f"encoder and decoder are priced as layers of mean size, on {sizes['sequence']} tokens each"
+    )
 
 
 def _patches(fields: Fields, sizes: dict[str, Any]) -> str:

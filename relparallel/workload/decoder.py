@@ -32,11 +32,11 @@ def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> Oper
     Returns
     -------
     OperatorTable
-        What one rank does and stores: about 20 rows. Norms and router stand on every rank; tokens are spread
-        evenly over experts; positions that are no parameters count as rotations. With t = 1 the products
-        cost ``model.flops_per_iteration(b)`` exactly, and the parameters are ``model.parameters``. States of
-        fixed size count as products that move a token in and out. Shoeybi et al., "Megatron-LM", 2019,
-        section 3 (what is split).
+        What one rank does and stores: about 20 rows. Norms and router stand on every rank; tokens
+        are spread evenly over experts; positions that are no parameters count as rotations. With t
+        = 1 the products cost ``model.flops_per_iteration(b)`` exactly, and the parameters are
+        ``model.parameters``. States of fixed size count as products that move a token in and out.
+        Shoeybi et al., "Megatron-LM", 2019, section 3 (what is split).
 
     Examples
     --------
@@ -91,7 +91,10 @@ def _attention(model: Transformer, sequences: int, tensor: int) -> list[Operator
     if not model.learned_positions:
         vectors, turned = (heads + 1, model.latent.rope) if model.latent else (heads + groups, d)
         rows += [pointwise("rotation", "rotate", tokens * vectors, turned, times=L)]
-    for looked, times in ((model.sequence, L - model.windowed), (model.window or 0, model.windowed)):
+    for looked, times in (
+        (model.sequence, L - model.windowed),
+        (model.window or 0, model.windowed),
+    ):
         context = min(looked, model.sequence)
         if times:
             sets = sequences * groups
@@ -108,18 +111,26 @@ def _mixer(mixer: Mixer, label: str, sequences: int, sequence: int, tensor: int)
     rows = [linear(f"{label}in", tokens, -(-n // tensor), k, times=times) for k, n in inner]
     if heads := mixer.heads // tensor:
         d, seen = mixer.head_size, int(mixer.looks_at(sequence))
-        rows += attention_core(tokens * heads, seen, d, d, groups=sequences, times=times, label=label)
+        rows += attention_core(
+            tokens * heads, seen, d, d, groups=sequences, times=times, label=label
+        )
     if mixer.index:
         keys = sequence // mixer.stride
         rows += [matmul(f"{label}index", tokens, keys, mixer.index // tensor, times=times)]
     if operations := mixer.operations // tensor:
         state = matmul(f"{label}state", tokens, operations // 2, 1, times=times)
-        rows += [replace(state, forward_elements=2 * tokens * depth, backward_elements=4 * tokens * depth)]
+        rows += [
+            replace(
+                state, forward_elements=2 * tokens * depth, backward_elements=4 * tokens * depth
+            )
+        ]
     rows += [linear(f"{label}out", tokens, hidden, -(-depth // tensor), times=times)]
     return [replace(rows[0], parameters=rows[0].parameters + times * mixer.vectors), *rows[1:]]
 
 
-def _latent_inputs(model: Transformer, latent: LatentAttention, tokens: int, heads: int) -> list[Operator]:
+def _latent_inputs(
+    model: Transformer, latent: LatentAttention, tokens: int, heads: int
+) -> list[Operator]:
     """Down to the short vectors, their norms, and up to the heads of one rank."""
     h, L = model.hidden, model.attentions
     if latent.q_rank is None:
@@ -138,7 +149,9 @@ def _latent_inputs(model: Transformer, latent: LatentAttention, tokens: int, hea
         *rows,
         linear("key, value down", tokens, latent.kv_rank + latent.rope, h, times=L),
         norm("key, value norm", tokens, latent.kv_rank, times=L, shift=False),
-        linear("key, value up", tokens, heads * (latent.nope + latent.value), latent.kv_rank, times=L),
+        linear(
+            "key, value up", tokens, heads * (latent.nope + latent.value), latent.kv_rank, times=L
+        ),
     ]
 
 
@@ -153,12 +166,23 @@ def _feed_forward(model: Transformer, tokens: int, tensor: int) -> list[Operator
         width, routed = model.expert_hidden // tensor, tokens * model.active_experts
         rows += [linear("router", tokens, model.experts, h, times=mixed)]
         rows += feed_forward(
-            routed, h, width, times=mixed, activation=activation, bias=bias, experts=model.experts,
+            routed,
+            h,
+            width,
+            times=mixed,
+            activation=activation,
+            bias=bias,
+            experts=model.experts,
             label="experts: ",
-        )  # fmt: skip
+        )
     if mixed and model.shared_experts:
         rows += feed_forward(
-            tokens, h, width, times=mixed * model.shared_experts, activation=activation, bias=bias,
+            tokens,
+            h,
+            width,
+            times=mixed * model.shared_experts,
+            activation=activation,
+            bias=bias,
             label="shared: ",
-        )  # fmt: skip
+        )
     return rows

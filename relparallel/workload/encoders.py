@@ -6,9 +6,15 @@ from relparallel.workload.operators import Operator, OperatorTable
 
 
 def bert(
-    layers: int, hidden: int, heads: int, *, ffn: int | None = None, vocabulary: int = 30522,
-    sequence: int = 512, batch: int = 1,
-) -> OperatorTable:  # fmt: skip
+    layers: int,
+    hidden: int,
+    heads: int,
+    *,
+    ffn: int | None = None,
+    vocabulary: int = 30522,
+    sequence: int = 512,
+    batch: int = 1,
+) -> OperatorTable:
     """BERT: an encoder with learned positions, two segments and a pooled first token.
 
     Devlin et al., "BERT", 2018, section 3.
@@ -47,7 +53,13 @@ def bert(
 
 
 def encoder_layers(
-    sequences: int, length: int, layers: int, hidden: int, heads: int, ffn: int | None, label: str = ""
+    sequences: int,
+    length: int,
+    layers: int,
+    hidden: int,
+    heads: int,
+    ffn: int | None,
+    label: str = "",
 ) -> tuple[Operator, ...]:
     """Equal layers of full attention and feed-forward blocks, all with biases."""
     require_int(layers=layers, at_least=1)

@@ -36,17 +36,23 @@ class Layered(Result):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
-        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(
+            _arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
+        )
 
     def _set(self, amounts: Iterable[str], **checked: Any) -> None:
         """Check names, edges and ``amounts`` >= 0, and keep them and what was checked, none to be written."""
         names = _arrays.names("names", self.names)
         for name in amounts:
-            checked[name] = _arrays.reals(name, getattr(self, name), len(names), "names", at_least=0.0)
+            checked[name] = _arrays.reals(
+                name, getattr(self, name), len(names), "names", at_least=0.0
+            )
         pairs = _arrays.integers("edges", self.edges, -1, 2, at_most=len(names) - 1)
         edges, counts = np.unique(pairs, axis=0, return_counts=True)
         if np.any(counts > 1):
-            raise ValueError(f"edges must differ from each other, got {edges[counts > 1][0].tolist()} twice")
+            raise ValueError(
+                f"edges must differ from each other, got {edges[counts > 1][0].tolist()} twice"
+            )
         checked |= {"names": names, "edges": edges}
         for name, value in checked.items():
             kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
@@ -142,13 +148,16 @@ class LayerGraph(Layered):
 
     def _edges_in_order(self) -> Iterator[list[int]]:
         """Edges such that all that enter a layer come before those that leave it."""
-        return iter(self.edges[np.argsort(self.positions[self.edges[:, 0]], kind="stable")].tolist())
+        return iter(
+            self.edges[np.argsort(self.positions[self.edges[:, 0]], kind="stable")].tolist()
+        )
 
     def cut_bytes(self, places: ArrayLike | None = None) -> _arrays.FloatArray:
         """Bytes that cross each cut of a division into consecutive stages, [stages - 1].
 
-        ``places`` is the stage of each layer from 0, never falling along an edge; the levels where omitted. A
-        tensor made in stage i and used last in stage j crosses the cuts i, ..., j - 1 once each. O(n + m).
+        ``places`` is the stage of each layer from 0, never falling along an edge; the levels where
+        omitted. A tensor made in stage i and used last in stage j crosses the cuts i, ..., j - 1
+        once each. O(n + m).
         """
         place = self._places(places)
         last = place.copy()
@@ -162,23 +171,29 @@ class LayerGraph(Layered):
     def to_chain(self, places: ArrayLike | None = None) -> LayerGraph:
         """Merge the layers of each level, or of each given stage, into one link of a chain.
 
-        Work and parameters are sums; ``activation_bytes`` is what crosses the cut behind the link, tensors on
-        their way to later links included, and for the last link its own outputs that nothing uses.
+        Work and parameters are sums; ``activation_bytes`` is what crosses the cut behind the link,
+        tensors on their way to later links included, and for the last link its own outputs that
+        nothing uses.
         """
         place = self._places(places)
         links = int(place.max()) + 1
         unused = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
         results = self.activation_bytes[unused & (place == links - 1)].sum()
         members = [self.order[place[self.order] == link] for link in range(links)]
-        sums: dict[str, Any] = {name: np.bincount(place, getattr(self, name), links) for name in AMOUNTS[:3]}
+        sums: dict[str, Any] = {
+            name: np.bincount(place, getattr(self, name), links) for name in AMOUNTS[:3]
+        }
         steps = np.arange(links - 1)
         return LayerGraph(
             names=tuple("+".join(self.names[v] for v in group) for group in members),
             kinds=tuple("+".join(dict.fromkeys(self.kinds[v] for v in group)) for group in members),
             activation_bytes=np.append(self.cut_bytes(place), results),
-            edges=np.column_stack((steps, steps + 1)), unit=self.unit, batch=self.batch, title=self.title,
+            edges=np.column_stack((steps, steps + 1)),
+            unit=self.unit,
+            batch=self.batch,
+            title=self.title,
             **sums,
-        )  # fmt: skip
+        )
 
     def _places(self, places: ArrayLike | None) -> _arrays.IntArray:
         return self.levels if places is None else _stages(places, self.edges, self.names)
@@ -186,14 +201,17 @@ class LayerGraph(Layered):
     def to_frame(self) -> pd.DataFrame:
         """One row for each layer: name, kind, the four amounts and level."""
         amounts = {name: getattr(self, name) for name in AMOUNTS}
-        return pd.DataFrame({"name": self.names, "kind": self.kinds, **amounts, "level": self.levels})
+        return pd.DataFrame(
+            {"name": self.names, "kind": self.kinds, **amounts, "level": self.levels}
+        )
 
     def __repr__(self) -> str:
         total = self.totals
         size = f"{len(self)} layers, {len(self.edges)} edges"
         work = f"{total['forward'] + total['backward']:.4g} {self.unit}"
         return (
-            f"<LayerGraph {self.title}: {size}, {work}, {total['parameter_bytes']:.4g} bytes of parameters>"
+            f"<LayerGraph {self.title}: {size}, {work}, {total['parameter_bytes']:.4g} bytes of "
+            "parameters>"
         )
 
 
@@ -205,5 +223,7 @@ def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) 
     back = edges[place[edges[:, 0]] > place[edges[:, 1]]]
     if len(back):
         maker, user = (names[layer] for layer in back[0])
-        raise ValueError(f"places must not fall along an edge, got {place.tolist()}: {maker} -> {user}")
+        raise ValueError(
+            f"places must not fall along an edge, got {place.tolist()}: {maker} -> {user}"
+        )
     return place

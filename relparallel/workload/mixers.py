@@ -1,7 +1,7 @@
 """What a layer mixes tokens with: latent attention, other heads, windows, compressed keys, states.
 
-A query of a sequence of s tokens looks at all of them, or at a window of w. Counts of operations take s or w,
-as is usual for full attention; a causal mask leaves half of s, or w - w^2 / 2s.
+A query of a sequence of s tokens looks at all of them, or at a window of w. Counts of operations
+take s or w, as is usual for full attention; a causal mask leaves half of s, or w - w^2 / 2s.
 """
 
 from relparallel._checks import each, record, require_int, whole
@@ -22,14 +22,14 @@ class LatentAttention:
     Parameters
     ----------
     q_rank, kv_rank : int
-        Widths of the vectors that queries, and keys and values, are made from; without the first, queries
-        come from the hidden state.
+        Widths of the vectors that queries, and keys and values, are made from; without the first,
+        queries come from the hidden state.
     nope, rope, value : int
-        Entries of a head's key without and with a position, which all heads share, and of its value; the sum
-        is even.
+        Entries of a head's key without and with a position, which all heads share, and of its
+        value; the sum is even.
     index_heads, index_size : int
-        Heads that score all tokens, and their width, where queries then look at the best ones only; needs
-        ``q_rank``. DeepSeek-AI, "DeepSeek-V3.2", 2025, section 2.1.
+        Heads that score all tokens, and their width, where queries then look at the best ones only;
+        needs ``q_rank``. DeepSeek-AI, "DeepSeek-V3.2", 2025, section 2.1.
     """
 
     q_rank: int | None = whole(default=None, at_least=1)
@@ -68,7 +68,9 @@ class LatentAttention:
             q_weights = self.q_rank * (hidden + heads * self.key)
         if self.q_rank is not None and self.index_heads:
             q_weights += self.q_rank * self.index + hidden * (self.index_size + self.index_heads)
-        kv_weights = hidden * (self.kv_rank + self.rope) + self.kv_rank * heads * (self.nope + self.value)
+        kv_weights = hidden * (self.kv_rank + self.rope) + self.kv_rank * heads * (
+            self.nope + self.value
+        )
         return q_weights + kv_weights + heads * self.value * hidden
 
 
@@ -76,9 +78,9 @@ class LatentAttention:
 class Mixer:
     """What some layers have in the place of the model's own attention: other heads, or a state.
 
-    Sliding windows: Child et al., "Sparse Transformers", 2019. States: Dao and Gu, "Transformers are SSMs",
-    2024 (Mamba-2); Yang et al., "Gated Delta Networks", 2025. Compressed keys: DeepSeek-AI, "DeepSeek-V4",
-    2026.
+    Sliding windows: Child et al., "Sparse Transformers", 2019. States: Dao and Gu, "Transformers
+    are SSMs", 2024 (Mamba-2); Yang et al., "Gated Delta Networks", 2025. Compressed keys:
+    DeepSeek-AI, "DeepSeek-V4", 2026.
 
     Parameters
     ----------
@@ -89,11 +91,11 @@ class Mixer:
     vectors : int
         Parameters besides: convolutions, norms, biases.
     heads, head_size, window : int
-        Its attention: heads, 0 without; mean width of their keys and values; tokens they look at, all of them
-        where omitted.
+        Its attention: heads, 0 without; mean width of their keys and values; tokens they look at,
+        all of them where omitted.
     stride, top, index : int
-        Keys made of so many tokens each, 0 for none, that a query looks at besides; the best ``top`` of them,
-        all where omitted; and the width of what scores them.
+        Keys made of so many tokens each, 0 for none, that a query looks at besides; the best
+        ``top`` of them, all where omitted; and the width of what scores them.
     operations : int
         FLOPs of a token in a forward pass besides all that: with a state, whose size does not grow.
 
@@ -140,6 +142,8 @@ class Mixer:
 
     def core(self, sequence: int, causal: bool = False) -> float:
         """FLOPs of a token in a forward pass that no weight takes part in."""
-        scored = 2 * self.index * attended(sequence, None, causal) // self.stride if self.stride else 0
+        scored = (
+            2 * self.index * attended(sequence, None, causal) // self.stride if self.stride else 0
+        )
         seen = self.looks_at(sequence, causal) if self.heads else 0
         return 4 * self.heads * self.head_size * seen + scored + self.operations

@@ -1,7 +1,8 @@
 """The distinct operators of a model: what each computes, moves and stores.
 
-An operator that every layer repeats is one row with a count, so the table does not grow with the number of
-layers. M rows and N columns of the result, K terms of each sum (1 where nothing is contracted).
+An operator that every layer repeats is one row with a count, so the table does not grow with the
+number of layers. M rows and N columns of the result, K terms of each sum (1 where nothing is
+contracted).
 """
 
 from collections.abc import Callable
@@ -23,9 +24,10 @@ _PHASES: Final = ("forward", "backward", "training")
 class Operator:
     """One distinct operator of a model.
 
-    ``m`` rows of all its results, ``n`` columns and ``k`` terms of each sum; ``batch`` results with operands
-    of their own; ``times`` applications in a forward pass; ``weights`` and ``parameters`` of all its copies;
-    FLOPs and numbers read or written of one application. Ivanov et al., MLSys 2021, table 1 and appendix.
+    ``m`` rows of all its results, ``n`` columns and ``k`` terms of each sum; ``batch`` results with
+    operands of their own; ``times`` applications in a forward pass; ``weights`` and ``parameters``
+    of all its copies; FLOPs and numbers read or written of one application. Ivanov et al., MLSys
+    2021, table 1 and appendix.
     """
 
     name: str
@@ -100,7 +102,13 @@ class OperatorTable(Result):
         return frame
 
     def _line(self, row: Operator) -> dict[str, float | str]:
-        sizes = {"M": row.m / row.batch, "N": row.n, "K": row.k, "batch": row.batch, "times": row.times}
+        sizes = {
+            "M": row.m / row.batch,
+            "N": row.n,
+            "K": row.k,
+            "batch": row.batch,
+            "times": row.times,
+        }
         line = {"operator": row.name, "class": row.kind} | sizes | {"parameters": row.parameters}
         for phase in ("forward", "backward"):
             line[f"FLOPs {phase}"] = float(row.flops(phase))
@@ -110,8 +118,8 @@ class OperatorTable(Result):
     def roofline(self, accelerator: Accelerator, number: str = "bf16") -> pd.DataFrame:
         """Return `to_frame` with the attainable rate, the least time of a training pass and what bounds it.
 
-        An operator of intensity I runs at min(peak, I x memory bandwidth) at best; ``number`` is the format
-        of the products. Williams, Waterman and Patterson, "Roofline", CACM 2009.
+        An operator of intensity I runs at min(peak, I x memory bandwidth) at best; ``number`` is
+        the format of the products. Williams, Waterman and Patterson, "Roofline", CACM 2009.
         """
         require_instance(Accelerator, accelerator=accelerator)
         peak = accelerator.peak[require_choice(tuple(accelerator.peak), number=number)]

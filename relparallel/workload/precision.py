@@ -58,11 +58,13 @@ class Precision:
     parameter_bytes, gradient_bytes, optimizer_bytes : float
         Of a parameter that nothing shards.
     gathered_bytes : float
-        Of a parameter or gradient on its way between GPUs, and of a parameter gathered from its shards.
+        Of a parameter or gradient on its way between GPUs, and of a parameter gathered from its
+        shards.
     bucket : float
         Elements of the buffer for collectives of ZeRO stages 1 to 3; none where they work in place.
     sharded_storage : bool
-        Whether stage 2 keeps shards too and gathers all parameters for a step (FSDP's SHARD_GRAD_OP).
+        Whether stage 2 keeps shards too and gathers all parameters for a step (FSDP's
+        SHARD_GRAD_OP).
     setup_bytes : float
         Held before the state is cut into shards.
     logit_bytes, loss_bytes : float
@@ -70,9 +72,11 @@ class Precision:
     product_bytes : float
         Of a number that a matrix product keeps of its input, for the gradient of its weights.
     expert_copies : float
-        How often the tokens that went to experts are kept: as they leave and as they return, or once.
+        How often the tokens that went to experts are kept: as they leave and as they return, or
+        once.
     scratch_bytes : float
-        Of a weight of one layer and of the output layer, in place of gradients that are added elsewhere.
+        Of a weight of one layer and of the output layer, in place of gradients that are added
+        elsewhere.
     """
 
     parameter_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
@@ -92,7 +96,11 @@ class Precision:
 PRODUCTS: Final[Mapping[str, float]] = {"bf16": 2.0, "fp8": 1 + 1 / 32, "fp4": 0.5 + 1 / 16}
 """Format of products: bytes of a number, with its part of the scale of 32 numbers (MXFP8) or 16 (NVFP4)."""
 
-_SHARDS: Final[Mapping[str, Any]] = {"parameter_bytes": 4.0, "gradient_bytes": 4.0, "optimizer_bytes": 8.0}
+_SHARDS: Final[Mapping[str, Any]] = {
+    "parameter_bytes": 4.0,
+    "gradient_bytes": 4.0,
+    "optimizer_bytes": 8.0,
+}
 _CORE: Final[Mapping[str, Any]] = {
     "logit_bytes": 2.0,
     "loss_bytes": 0.0,
@@ -113,23 +121,29 @@ PRECISIONS: Final[Mapping[str, Precision]] = {
 }
 """By name:
 
-- mixed: ZeRO's fp16 weights and gradients, fp32 copy and two moments (Rajbhandari et al. 2020, section 3.1).
-- fp32, megatron-fp16, megatron-bf16: 16, 20 and 18 bytes (Megatron-LM README, Distributed Optimizer).
-- deepspeed-fp16: the fp32 copy of the gradients is a shard; two buckets of 5e8 elements (its defaults).
-- deepspeed-bf16-2022: gradients in bf16 and in fp32, neither sharded; the updated weights pass through one
-  bucket of 5e9 elements (``bf16_optimizer.py``). That the 18 bytes of weights, fp32 gradients and optimizer
-  must fit once before they are cut is inferred from which BLOOM runs failed; no source says so.
-- fsdp: fp32 shards, computed with in half precision (PyTorch FSDP under automatic mixed precision), and a
-  fused cross entropy that keeps half-precision logits and makes their gradient (llm-foundry's default).
-- torchtitan: the same with PyTorch's cross entropy of logits in fp32, which keeps them in bf16, and its
-  result; both gradients come on top.
-- megatron-core, megatron-bridge: Megatron-Core since 0.14 with Transformer Engine, gradients in fp32 (its
-  default) or in bf16 (``grad_reduce_in_fp32=False`` of Megatron-Bridge's recipes). The gradient of the logits
-  overwrites them (``cross_entropy_fusion_impl="te"``). A token is weighted by its expert's probability inside
-  the expert, so that only its way there is kept (``weighted_bias_swiglu_impl``). Gradients are added to those
-  of former micro-batches at once; a tensor of each shape of weights stands in for them
-  (``get_dummy_wgrad``), one expert's for all experts.
+- mixed: ZeRO's fp16 weights and gradients, fp32 copy and two moments (Rajbhandari et al. 2020,
+  section 3.1).
+- fp32, megatron-fp16, megatron-bf16: 16, 20 and 18 bytes (Megatron-LM README, Distributed
+  Optimizer).
+- deepspeed-fp16: the fp32 copy of the gradients is a shard; two buckets of 5e8 elements (its
+  defaults).
+- deepspeed-bf16-2022: gradients in bf16 and in fp32, neither sharded; the updated weights pass
+  through one bucket of 5e9 elements (``bf16_optimizer.py``). That the 18 bytes of weights, fp32
+  gradients and optimizer must fit once before they are cut is inferred from which BLOOM runs
+  failed; no source says so.
+- fsdp: fp32 shards, computed with in half precision (PyTorch FSDP under automatic mixed precision),
+  and a fused cross entropy that keeps half-precision logits and makes their gradient (llm-foundry's
+  default).
+- torchtitan: the same with PyTorch's cross entropy of logits in fp32, which keeps them in bf16, and
+  its result; both gradients come on top.
+- megatron-core, megatron-bridge: Megatron-Core since 0.14 with Transformer Engine, gradients in
+  fp32 (its default) or in bf16 (``grad_reduce_in_fp32=False`` of Megatron-Bridge's recipes). The
+  gradient of the logits overwrites them (``cross_entropy_fusion_impl="te"``). A token is weighted
+  by its expert's probability inside the expert, so that only its way there is kept
+  (``weighted_bias_swiglu_impl``). Gradients are added to those of former micro-batches at once; a
+  tensor of each shape of weights stands in for them (``get_dummy_wgrad``), one expert's for all
+  experts.
 
-Elsewhere logits are kept in fp32, which the loss turns into the softmax in place; half-precision logits and
-the exponentials stand beside them for a moment (Megatron-LM's ``cross_entropy.py``).
+Elsewhere logits are kept in fp32, which the loss turns into the softmax in place; half-precision
+logits and the exponentials stand beside them for a moment (Megatron-LM's ``cross_entropy.py``).
 """

@@ -1,9 +1,10 @@
 """Well-known models layer by layer: VGG, ResNet, GNMT, BERT and any `Transformer`.
 
-A convolution of k x k filters from c to d channels onto s x s points has k^2 c d weights and k^2 c d s^2
-multiply-adds. An activation function belongs to the layer before it; pooling, sums and normalisation count no
-operations, as in the published counts of multiply-adds. A direction of an LSTM layer from i inputs to h units
-has 4 h (i + h + 2) parameters, two biases for each gate, and 4 h (i + h) multiply-adds for each token.
+A convolution of k x k filters from c to d channels onto s x s points has k^2 c d weights and k^2 c
+d s^2 multiply-adds. An activation function belongs to the layer before it; pooling, sums and
+normalisation count no operations, as in the published counts of multiply-adds. A direction of an
+LSTM layer from i inputs to h units has 4 h (i + h + 2) parameters, two biases for each gate, and 4
+h (i + h) multiply-adds for each token.
 
 A new model is one builder under ``@published({name: sizes})`` in this file.
 """
@@ -15,7 +16,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+)
 from relparallel.workload.decoder import operators
 from relparallel.workload.encoders import bert
 from relparallel.workload.graph import LayerGraph
@@ -61,9 +68,9 @@ def layer_graph(name: str, **sizes: Any) -> LayerGraph:
     name : str
         One of `layer_graphs`.
     **sizes : optional
-        ``element_bytes`` of a parameter and of an activation. Of VGG and ResNet, points along a side of the
-        ``image`` and ``classes``, of ResNet ``stride_first``; of GNMT and BERT ``hidden``, ``vocabulary``,
-        ``sequence`` and ``layers``.
+        ``element_bytes`` of a parameter and of an activation. Of VGG and ResNet, points along a
+        side of the ``image`` and ``classes``, of ResNet ``stride_first``; of GNMT and BERT
+        ``hidden``, ``vocabulary``, ``sequence`` and ``layers``.
 
     Returns
     -------
@@ -88,13 +95,21 @@ class Builder:
     edges: list[tuple[int, int]] = field(default_factory=list)
 
     def add(
-        self, name: str, kind: str, after: int | tuple[int, ...], *, macs: float, parameters: float,
+        self,
+        name: str,
+        kind: str,
+        after: int | tuple[int, ...],
+        *,
+        macs: float,
+        parameters: float,
         outputs: float,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Enter a layer that uses the outputs of others (none: the input of the model)."""
         layer = len(self.rows)
         self.rows.append((name, kind, 2 * macs, parameters, outputs))
-        self.edges.extend((maker, layer) for maker in ((after,) if isinstance(after, int) else after))
+        self.edges.extend(
+            (maker, layer) for maker in ((after,) if isinstance(after, int) else after)
+        )
         return layer
 
     def graph(self, title: str, element_bytes: float) -> LayerGraph:
@@ -122,7 +137,11 @@ VGG: Final[Mapping[int, tuple[int, ...]]] = {
     19: (2, 2, 4, 4, 4),
 }
 # Bottleneck blocks in each of the four groups; He et al. 2016, table 1.
-RESNET: Final[Mapping[int, tuple[int, ...]]] = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+RESNET: Final[Mapping[int, tuple[int, ...]]] = {
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
 
 
 @published({f"vgg-{depth}": {"depth": depth} for depth in VGG})
@@ -131,8 +150,8 @@ def vgg_graph(
 ) -> LayerGraph:
     """VGG: groups of 3 x 3 convolutions with biases, each group then halved, and three dense layers.
 
-    Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015,
-    table 1.
+    Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition",
+    ICLR 2015, table 1.
     """
     require_choice(VGG, depth=depth)
     require_int(image=image, at_least=32)
@@ -142,25 +161,38 @@ def vgg_graph(
     for group, count in enumerate(VGG[depth]):
         width = min(64 * 2**group, 512)
         for i in range(count):
-            tail = _convolution(net, f"conv{group + 1}_{i + 1}", tail, channels, width, 3, side, extra=width)
+            tail = _convolution(
+                net, f"conv{group + 1}_{i + 1}", tail, channels, width, 3, side, extra=width
+            )
             channels = width
         side //= 2
-        tail = net.add(f"pool{group + 1}", "pool", tail, macs=0, parameters=0, outputs=width * side**2)
+        tail = net.add(
+            f"pool{group + 1}", "pool", tail, macs=0, parameters=0, outputs=width * side**2
+        )
     # Inputs of the first dense layer are pooled to 7 x 7 points whatever the image (torchvision).
-    for name, inputs, outputs in (("fc6", 512 * 7**2, 4096), ("fc7", 4096, 4096), ("fc8", 4096, classes)):
+    for name, inputs, outputs in (
+        ("fc6", 512 * 7**2, 4096),
+        ("fc7", 4096, 4096),
+        ("fc8", 4096, classes),
+    ):
         tail = _dense(net, name, tail, inputs, outputs)
     return net.graph(f"VGG-{depth}", element_bytes)
 
 
 @published({f"resnet-{depth}": {"depth": depth} for depth in RESNET})
 def resnet_graph(
-    depth: int = 50, *, image: int = 224, classes: int = 1000, stride_first: bool = False,
+    depth: int = 50,
+    *,
+    image: int = 224,
+    classes: int = 1000,
+    stride_first: bool = False,
     element_bytes: float = 4,
-) -> LayerGraph:  # fmt: skip
+) -> LayerGraph:
     """Residual network of bottleneck blocks, each layer with its batch normalisation.
 
-    ``stride_first``: the first convolution of a block halves the image, as published, not the second, as most
-    implementations do (version 1.5). He, Zhang, Ren and Sun, "Deep Residual Learning", CVPR 2016, table 1.
+    ``stride_first``: the first convolution of a block halves the image, as published, not the
+    second, as most implementations do (version 1.5). He, Zhang, Ren and Sun, "Deep Residual
+    Learning", CVPR 2016, table 1.
     """
     require_choice(RESNET, depth=depth)
     require_int(image=image, at_least=32)
@@ -183,7 +215,14 @@ def resnet_graph(
 
 
 def _bottleneck(
-    net: Builder, name: str, start: int, channels: int, width: int, side: int, stride: int, stride_first: bool
+    net: Builder,
+    name: str,
+    start: int,
+    channels: int,
+    width: int,
+    side: int,
+    stride: int,
+    stride_first: bool,
 ) -> int:
     """Three convolutions beside a shortcut, which has weights where the shape changes."""
     small = -(-side // stride)
@@ -201,31 +240,50 @@ def _bottleneck(
 
 
 def _convolution(
-    net: Builder, name: str, after: int | tuple[int, ...], channels: int, width: int, kernel: int, side: int,
-    *, extra: int,
-) -> int:  # fmt: skip
+    net: Builder,
+    name: str,
+    after: int | tuple[int, ...],
+    channels: int,
+    width: int,
+    kernel: int,
+    side: int,
+    *,
+    extra: int,
+) -> int:
     """A convolution onto side x side points; ``extra`` parameters are its bias or its normalisation."""
     weights, points = kernel**2 * channels * width, side**2
     return net.add(
-        name, "conv", after, macs=weights * points, parameters=weights + extra, outputs=width * points
+        name,
+        "conv",
+        after,
+        macs=weights * points,
+        parameters=weights + extra,
+        outputs=width * points,
     )
 
 
 def _dense(net: Builder, name: str, after: int | tuple[int, ...], inputs: int, outputs: int) -> int:
     weights = inputs * outputs
-    return net.add(name, "dense", after, macs=weights, parameters=weights + outputs, outputs=outputs)
+    return net.add(
+        name, "dense", after, macs=weights, parameters=weights + outputs, outputs=outputs
+    )
 
 
 @published({"gnmt-8": {"layers": 8}, "gnmt-16": {"layers": 16}})
 def gnmt_graph(
-    layers: int = 8, *, hidden: int = 1024, vocabulary: int = 32320, sequence: int = 50,
+    layers: int = 8,
+    *,
+    hidden: int = 1024,
+    vocabulary: int = 32320,
+    sequence: int = 50,
     element_bytes: float = 4,
-) -> LayerGraph:  # fmt: skip
+) -> LayerGraph:
     """GNMT as PipeDream profiles it: half of the LSTM layers encode, half decode with attention.
 
-    The first encoder layer reads both ways, so that the second has 2 h inputs. The first decoder layer holds
-    the attention (2 h^2 + h parameters), whose context joins the h inputs of every later decoder layer. Wu et
-    al., "Google's Neural Machine Translation System", 2016. Narayanan et al., "PipeDream", SOSP 2019.
+    The first encoder layer reads both ways, so that the second has 2 h inputs. The first decoder
+    layer holds the attention (2 h^2 + h parameters), whose context joins the h inputs of every
+    later decoder layer. Wu et al., "Google's Neural Machine Translation System", 2016. Narayanan et
+    al., "PipeDream", SOSP 2019.
     """
     require_int(layers=layers, at_least=4)
     require_int(hidden=hidden, vocabulary=vocabulary, sequence=sequence, at_least=1)
@@ -251,14 +309,21 @@ def gnmt_graph(
     return net.graph(f"GNMT-{layers}", element_bytes)
 
 
-@published({"bert-base": {"layers": 12, "hidden": 768}, "bert-large": {"layers": 24, "hidden": 1024}})
+@published(
+    {"bert-base": {"layers": 12, "hidden": 768}, "bert-large": {"layers": 24, "hidden": 1024}}
+)
 def bert_graph(
-    layers: int = 12, *, hidden: int = 768, vocabulary: int = 30522, sequence: int = 512,
+    layers: int = 12,
+    *,
+    hidden: int = 768,
+    vocabulary: int = 30522,
+    sequence: int = 512,
     element_bytes: float = 4,
-) -> LayerGraph:  # fmt: skip
+) -> LayerGraph:
     """BERT without a task's head: embeddings, encoder layers as `bert` counts them, pooler.
 
-    Embeddings are three tables and a LayerNorm; the pooler sees the first token only. Devlin et al., 2018.
+    Embeddings are three tables and a LayerNorm; the pooler sees the first token only. Devlin et
+    al., 2018.
     """
     require_int(layers=layers, hidden=hidden, vocabulary=vocabulary, sequence=sequence, at_least=1)
     one, two = (bert(n, hidden, 1, vocabulary=vocabulary, sequence=sequence) for n in (1, 2))
@@ -267,7 +332,9 @@ def bert_graph(
     net, tables = Builder(), one.parameters - layer - pooler
     tail = net.add("embeddings", "embedding", (), macs=0, parameters=tables, outputs=outputs)
     for i in range(1, layers + 1):
-        tail = net.add(f"layer{i}", "encoder layer", tail, macs=macs, parameters=layer, outputs=outputs)
+        tail = net.add(
+            f"layer{i}", "encoder layer", tail, macs=macs, parameters=layer, outputs=outputs
+        )
     net.add("pooler", "dense", tail, macs=hidden**2, parameters=pooler, outputs=hidden)
     return net.graph(f"BERT-{layers}", element_bytes)
 
@@ -275,10 +342,15 @@ def bert_graph(
 def transformer_graph(model: Transformer, *, element_bytes: float = 2) -> LayerGraph:
     """The chain of a decoder: embedding, its layers, and the head with the last norm.
 
-    A layer is what one layer more adds to the counts of the model, so that both agree by construction and the
-    sums are the model's own, exactly. Layers without a mixture of experts come first.
+    A layer is what one layer more adds to the counts of the model, so that both agree by
+    construction and the sums are the model's own, exactly. Layers without a mixture of experts come
+    first.
     """
-    if require_instance(Transformer, model=model).mixers or model.windowed or model.ffn_layers is not None:
+    if (
+        require_instance(Transformer, model=model).mixers
+        or model.windowed
+        or model.ffn_layers is not None
+    ):
         raise ValueError(f"model must have layers that differ in experts only, got {model}")
     net, rows = Builder(), model.sequence * model.hidden
     dense, mixture = _layer(model, mixture=False), _layer(model, mixture=True)
@@ -301,7 +373,9 @@ def _layer(model: Transformer, *, mixture: bool) -> tuple[int, int]:
     """Parameters and multiply-adds of one sequence that one layer more costs."""
     if mixture and model.experts == 1:
         return 0, 0
-    one, two = (operators(replace(model, layers=n, dense_layers=0 if mixture else n)) for n in (1, 2))
+    one, two = (
+        operators(replace(model, layers=n, dense_layers=0 if mixture else n)) for n in (1, 2)
+    )
     return _grown(one, two)
 
 
@@ -311,9 +385,15 @@ def _grown(one: OperatorTable, two: OperatorTable) -> tuple[int, int]:
 
 
 def _lstm(
-    net: Builder, name: str, after: int | tuple[int, ...], inputs: int, hidden: int, sequence: int, *,
+    net: Builder,
+    name: str,
+    after: int | tuple[int, ...],
+    inputs: int,
+    hidden: int,
+    sequence: int,
+    *,
     directions: int = 1,
-) -> int:  # fmt: skip
+) -> int:
     weights = directions * 4 * hidden * (inputs + hidden)
     return net.add(
         name,

@@ -1,7 +1,7 @@
 """Counting a decoder-only transformer: parameters and floating-point operations; published models by name.
 
-L layers of hidden size h have a heads and a feed-forward block of width f; V words, sequences of s tokens, B
-sequences in one iteration.
+L layers of hidden size h have a heads and a feed-forward block of width f; V words, sequences of s
+tokens, B sequences in one iteration.
 """
 
 from functools import cache
@@ -17,8 +17,9 @@ _LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
 class Transformer:
     """A decoder that predicts the next token: GPT by default, Llama or a mixture of experts by its options.
 
-    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq. 2 and 3.
-    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, appendix A.
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq.
+    2 and 3. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+    2022, appendix A.
 
     Parameters
     ----------
@@ -27,31 +28,36 @@ class Transformer:
     ffn : int, optional
         Width f of a dense feed-forward block; 4 h where omitted.
     kv_heads : int, optional
-        Heads of keys and values, a divisor of ``heads`` (grouped-query attention); ``heads`` where omitted.
+        Heads of keys and values, a divisor of ``heads`` (grouped-query attention); ``heads`` where
+        omitted.
     head_size : int, optional
         Width of a head; h / a where omitted, which ``heads`` must then divide.
     latent : LatentAttention, optional
-        Multi-head latent attention, with its own widths of heads: leave out ``kv_heads`` and ``head_size``.
+        Multi-head latent attention, with its own widths of heads: leave out ``kv_heads`` and
+        ``head_size``.
     qk_norm, gated : bool
-        Whether queries and keys are normalised, one scale for each entry of a head; whether the feed-forward
-        block has a third matrix (SwiGLU).
+        Whether queries and keys are normalised, one scale for each entry of a head; whether the
+        feed-forward block has a third matrix (SwiGLU).
     experts, active_experts, shared_experts : int
-        Feed-forward blocks of a mixture-of-experts layer, how many of them a token passes, and how many more
-        every token passes; 1, 1 and 0 is a dense model.
+        Feed-forward blocks of a mixture-of-experts layer, how many of them a token passes, and how
+        many more every token passes; 1, 1 and 0 is a dense model.
     expert_ffn, dense_layers : int
         Width of one expert, f where omitted; layers without a mixture among the L.
     tied, learned_positions, biases : bool
-        Whether the output layer is the embedding; whether positions are s h parameters, or cost none (rotary,
-        ALiBi); whether matrices have biases, and norms a shift besides their scale.
+        Whether the output layer is the embedding; whether positions are s h parameters, or cost
+        none (rotary, ALiBi); whether matrices have biases, and norms a shift besides their scale.
     window, windowed_layers : int, optional
-        Tokens that a query looks at in so many layers, all of them where omitted; without, all tokens.
+        Tokens that a query looks at in so many layers, all of them where omitted; without, all
+        tokens.
     mixers : tuple of Mixer
         What layers have in the place of this attention.
     attention_layers, ffn_layers : int, optional
-        Layers with this attention, all but those of ``mixers`` where omitted; and with a feed-forward block.
+        Layers with this attention, all but those of ``mixers`` where omitted; and with a
+        feed-forward block.
     mtp_layers : int
-        Layers of multi-token prediction behind the last one, each with a projection of 2 h^2 and the output
-        layer once more. They cost time and memory, but are no part of the model's parameters.
+        Layers of multi-token prediction behind the last one, each with a projection of 2 h^2 and
+        the output layer once more. They cost time and memory, but are no part of the model's
+        parameters.
     vectors : int
         Parameters of no matrix product that the fields above do not say.
 
@@ -92,7 +98,10 @@ class Transformer:
     def __post_init__(self) -> None:
         require_int(active_experts=self.active_experts, at_least=1, at_most=self.experts)
         require_int(
-            ffn_layers=self.ffn_blocks, dense_layers=self.dense_layers, at_least=0, at_most=self.layers
+            ffn_layers=self.ffn_blocks,
+            dense_layers=self.dense_layers,
+            at_least=0,
+            at_most=self.layers,
         )
         require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.ffn_blocks)
         require_int(attention_layers=self.attentions, at_least=0, at_most=self.layers - self.mixed)
@@ -100,7 +109,8 @@ class Transformer:
         if self.latent and (self.kv_heads or self.head_size or self.qk_norm or self.biases):
             raise ValueError(
                 "latent must be None with kv_heads, head_size, qk_norm or biases, "
-                f"got {self.latent} with {self.kv_heads}, {self.head_size}, {self.qk_norm}, {self.biases}"
+                f"got {self.latent} with {self.kv_heads}, {self.head_size}, {self.qk_norm}, "
+                f"{self.biases}"
             )
         if not self.latent and self.head_size is None and self.hidden % self.heads:
             raise ValueError(f"heads must divide hidden = {self.hidden}, got {self.heads}")
@@ -176,8 +186,12 @@ class Transformer:
     def layer_weights(self) -> int:
         """Weights in the matrix products of all layers, every expert counted; 12 L h^2 for a GPT."""
         dense = self.ffn_blocks - self.mixture_layers
-        mixture = (self.experts + self.shared_experts) * self.expert_weights + self.hidden * self.experts
-        attention = self.attentions * self.attention_weights + sum(m.layers * m.weights for m in self.mixers)
+        mixture = (
+            self.experts + self.shared_experts
+        ) * self.expert_weights + self.hidden * self.experts
+        attention = self.attentions * self.attention_weights + sum(
+            m.layers * m.weights for m in self.mixers
+        )
         return attention + dense * self.ffn_weights + self.mixture_layers * mixture
 
     @property
@@ -190,9 +204,9 @@ class Transformer:
     def parameters(self) -> int:
         """All parameters, exactly.
 
-        For a GPT: L (4 h^2 + 2 h f + 9 h + f) + (V + s) h + 2 h. For f = 4 h this is eq. 2 of Narayanan et
-        al. 2021, 12 L h^2 (1 + 13/(12 h) + (V + s)/(12 L h)), plus the last LayerNorm (2 h), which the
-        equation leaves out.
+        For a GPT: L (4 h^2 + 2 h f + 9 h + f) + (V + s) h + 2 h. For f = 4 h this is eq. 2 of
+        Narayanan et al. 2021, 12 L h^2 (1 + 13/(12 h) + (V + s)/(12 L h)), plus the last LayerNorm
+        (2 h), which the equation leaves out.
         """
         others = self.vectors + sum(m.layers * m.vectors for m in self.mixers)
         return self.layer_weights + self._biases + self._norms + self._embeddings + others
@@ -205,7 +219,9 @@ class Transformer:
     @property
     def mtp_weights(self) -> int:
         """Weights of one layer of multi-token prediction, without its output layer."""
-        mixture = (self.experts + self.shared_experts) * self.expert_weights + self.hidden * self.experts
+        mixture = (
+            self.experts + self.shared_experts
+        ) * self.expert_weights + self.hidden * self.experts
         block = mixture if self.mixture_layers else self.ffn_weights
         return self.attention_weights + block + 2 * self.hidden**2
 
@@ -250,7 +266,9 @@ class Transformer:
     @property
     def _mtp_flops(self) -> int:
         """FLOPs of a token in one layer of multi-token prediction, forward."""
-        idle = (self.experts - self.active_experts) * self.expert_weights if self.mixture_layers else 0
+        idle = (
+            (self.experts - self.active_experts) * self.expert_weights if self.mixture_layers else 0
+        )
         core = 4 * self.sequence * self.heads * self.head_width
         return 2 * (self.mtp_weights - idle + self.hidden * self.vocabulary) + core
 
@@ -262,16 +280,17 @@ class Transformer:
     def flops_per_iteration(self, batch: int, recompute: str = "none") -> float:
         """Floating-point operations of one training iteration on B = ``batch`` sequences.
 
-        ``recompute`` "none" counts the useful operations only (model FLOPs), "selective" and "full" those
-        that the hardware also spends on computing the attention core or every layer again. A forward pass
-        costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d the width of a
-        head, and a backward pass 2 F; windows, states and layers of multi-token prediction in `core_flops`
-        and besides. For f = 4 h this gives
+        ``recompute`` "none" counts the useful operations only (model FLOPs), "selective" and "full"
+        those that the hardware also spends on computing the attention core or every layer again. A
+        forward pass costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token
+        passes and d the width of a head, and a backward pass 2 F; windows, states and layers of
+        multi-token prediction in `core_flops` and besides. For f = 4 h this gives
 
         - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)) (Korthikanti et al. 2022, appendix A);
         - full: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)) (Narayanan et al. 2021, eq. 3);
-        - selective: 72 B s L h^2 (1 + s/(3 h) + V/(12 L h)), as Korthikanti et al. print it. It charges
-          12 B L s^2 h for the attention core; a forward pass of its two products alone would be 4 B L s^2 h.
+        - selective: 72 B s L h^2 (1 + s/(3 h) + V/(12 L h)), as Korthikanti et al. print it. It
+          charges 12 B L s^2 h for the attention core; a forward pass of its two products alone
+          would be 4 B L s^2 h.
         """
         require_int(batch=batch, at_least=1)
         require_choice(("none", "selective", "full"), recompute=recompute)
@@ -332,7 +351,9 @@ def transformer(name: str) -> Transformer:
     174.6
     """
     if isinstance(name, str) and name.endswith(".json"):
-        raise ValueError(f"name must be one of `transformers`, got {name!r}: `read_config` reads files")
+        raise ValueError(
+            f"name must be one of `transformers`, got {name!r}: `read_config` reads files"
+        )
     sizes = dict(_rows()[require_choice(transformers(), name=name)])
     latent = {key: sizes.pop(key) for key in _LATENT if key in sizes}
     return Transformer(**sizes, latent=LatentAttention(**latent) if latent else None)  # type: ignore[arg-type]

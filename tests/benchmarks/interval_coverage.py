@@ -1,10 +1,11 @@
 """How often the intervals of the estimators hold the exact unreliability: 1,000 seeded runs of each.
 
-Networks have exact answers from 1e-11 to 0.3; links and nodes fail. ``covered`` is the share of the runs
-whose 95 % interval holds it, ``below`` and ``above`` the shares whose interval lies below and above it;
-``half_width`` is the mean of half the interval over the exact value, ``bias_share`` the mean share of the
-bias bound in the upper half of the interval. "karp_luby" and "recursive" add such a bound and hold more often
-than they say. Run it by ``python tests/benchmarks/interval_coverage.py`` (ten minutes); it writes
+Networks have exact answers from 1e-11 to 0.3; links and nodes fail. ``covered`` is the share of the
+runs whose 95 % interval holds it, ``below`` and ``above`` the shares whose interval lies below and
+above it; ``half_width`` is the mean of half the interval over the exact value, ``bias_share`` the
+mean share of the bias bound in the upper half of the interval. "karp_luby" and "recursive" add such
+a bound and hold more often than they say. Run it by ``python
+tests/benchmarks/interval_coverage.py`` (ten minutes); it writes
 ``data/derived/estimator_coverage.csv``.
 """
 
@@ -38,13 +39,26 @@ NETWORKS = {  # graph, terminals, up-probability of links and of nodes
     "Petersen, q = 0.1": (nx.petersen_graph(), "all", 0.9, 1.0),
     "Petersen, q = 0.01": (nx.petersen_graph(), "all", 0.99, 1.0),
     "Petersen, q = 1e-4": (nx.petersen_graph(), "all", 0.9999, 1.0),
-    "three of a random graph, nodes fail": (nx.gnm_random_graph(12, 24, seed=3), (0, 5, 9), 0.95, 0.9),
+    "three of a random graph, nodes fail": (
+        nx.gnm_random_graph(12, 24, seed=3),
+        (0, 5, 9),
+        0.95,
+        0.9,
+    ),
     "fat-tree k = 4 pair, nodes fail": (fat_tree(4), (0, 15), 0.99, 0.95),
 }
 SAMPLES = {
-    "crude": {"dodecahedron, q = 0.1": 3000, "torus 4x4, q = 0.1": 20_000, "Petersen, q = 0.1": 2000},
+    "crude": {
+        "dodecahedron, q = 0.1": 3000,
+        "torus 4x4, q = 0.1": 20_000,
+        "Petersen, q = 0.1": 2000,
+    },
     "permutation": dict.fromkeys(NETWORKS, 512),
-    "splitting": {"Petersen, q = 0.1": 256, "Petersen, q = 0.01": 512, "dodecahedron pair, q = 0.1": 128},
+    "splitting": {
+        "Petersen, q = 0.1": 256,
+        "Petersen, q = 0.01": 512,
+        "dodecahedron pair, q = 0.1": 128,
+    },
     "zero_variance": {"Petersen, q = 0.1": 512, "Petersen, q = 1e-4": 512},
     "recursive": {"Petersen, q = 0.1": 64, "Petersen, q = 1e-4": 128, "torus 4x4, q = 0.001": 16},
     "karp_luby": dict.fromkeys(list(NETWORKS)[:8], 400),
@@ -67,7 +81,8 @@ def measure(network: str, method: str, samples: int, runs: int = RUNS) -> dict[s
     ]
     half = np.array([(x.upper - x.lower) / 2 for x in found])
     below, above = (
-        np.mean(side) for side in zip(*((x.upper < truth, truth < x.lower) for x in found), strict=True)
+        np.mean(side)
+        for side in zip(*((x.upper < truth, truth < x.lower) for x in found), strict=True)
     )
     return {
         "network": network,
@@ -87,7 +102,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run all, print the table, write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=OUTPUT, help="CSV file to write")
-    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each estimator on each network")
+    parser.add_argument(
+        "--runs", type=int, default=RUNS, help="runs of each estimator on each network"
+    )
     options = parser.parse_args(arguments)
     rows = []
     for method, networks in SAMPLES.items():

@@ -1,7 +1,7 @@
 """Seconds of every notebook, two at a time: what `make figures` says at its start before it has run here.
 
-Run it by ``make bench``, or ``python tests/benchmarks/notebooks.py --last`` after a quiet ``make figures`` of
-a fresh clone; it writes ``data/benchmarks/notebooks.csv``.
+Run it by ``make bench``, or ``python tests/benchmarks/notebooks.py --last`` after a quiet ``make
+figures`` of a fresh clone; it writes ``data/benchmarks/notebooks.csv``.
 """
 
 import runpy
@@ -18,7 +18,10 @@ WRITE = runpy.run_path(str(Path(__file__).with_name("run.py")))["write"]
 
 def measured() -> list[dict[str, object]]:
     """Seconds of the last run of every notebook on this machine."""
-    project, names = Project(root=ROOT), sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+    project, names = (
+        Project(root=ROOT),
+        sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb")),
+    )
     return [{"notebook": name, "seconds": project.expected(name)} for name in names]
 
 

@@ -1,10 +1,10 @@
 """Unreliability from 1e-20 to 1e-6 of an 8x8x8 torus and a 16-ary fat-tree whose links fail.
 
-Karp and Luby's estimator and certified bounds, each asked for a relative error of 1e-2 with the bias bound in
-it; generalised splitting, which is refused where its work would be too much. ``relative_error`` is how far
-the farther end of the interval or bracket lies from the value, ``bias_bound`` what cuts left out may add,
-both over the value; seconds of the processor, after one small call that compiles. Run it by ``make bench``;
-it writes ``data/benchmarks/rare_events.csv``.
+Karp and Luby's estimator and certified bounds, each asked for a relative error of 1e-2 with the
+bias bound in it; generalised splitting, which is refused where its work would be too much.
+``relative_error`` is how far the farther end of the interval or bracket lies from the value,
+``bias_bound`` what cuts left out may add, both over the value; seconds of the processor, after one
+small call that compiles. Run it by ``make bench``; it writes ``data/benchmarks/rare_events.csv``.
 """
 
 import os
@@ -48,7 +48,9 @@ def cases() -> Iterator[tuple[str, Topology, object, float]]:
         yield "fat-tree k = 16, pair of edge switches", fabric, pair, down
 
 
-def measure(name: str, network: Topology, terminals: object, down: float, method: str) -> dict[str, object]:
+def measure(
+    name: str, network: Topology, terminals: object, down: float, method: str
+) -> dict[str, object]:
     """One row of the table."""
     start, refused, bias = time.process_time(), "", 0.0
     value = low = high = float("nan")

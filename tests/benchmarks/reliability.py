@@ -1,22 +1,24 @@
 """Exact reliability against graphillion: the same graphs, answers and machine, in turn.
 
-Both start from a graph in Python and end with the probability; ours finds its order in that time. graphillion
-runs with our order ("as-is"), which is found for it beforehand, with its own ("greedy"), both on one thread,
-and with its defaults: its own order and as many threads as there are cores. Seconds of the processor, all
-threads together, and of the clock; medians over the rounds. Its threads wait for each other by spinning, so
-that the defaults want an idle machine. Every run has a process of its own that loads only what it needs, for
-graphillion keeps its universe and libraries count their threads when they are loaded. ``peak_mb`` is the
-most memory of that process up to the end of one evaluation, ``private_mb`` that without the pages of files,
-which are the code of libraries, and ``base_mb`` the most before it, where ours holds numba. A run that takes
-more than ``LIMIT`` seconds or ``MEMORY`` bytes is reported so. The Topology Zoo is one row, the sum over its
-networks, where ``RELPARALLEL_DATA`` names a folder with it. Run it by
-``make bench``; it writes ``data/benchmarks/reliability.csv``.
+Both start from a graph in Python and end with the probability; ours finds its order in that time.
+graphillion runs with our order ("as-is"), which is found for it beforehand, with its own
+("greedy"), both on one thread, and with its defaults: its own order and as many threads as there
+are cores. Seconds of the processor, all threads together, and of the clock; medians over the
+rounds. Its threads wait for each other by spinning, so that the defaults want an idle machine.
+Every run has a process of its own that loads only what it needs, for graphillion keeps its universe
+and libraries count their threads when they are loaded. ``peak_mb`` is the most memory of that
+process up to the end of one evaluation, ``private_mb`` that without the pages of files, which are
+the code of libraries, and ``base_mb`` the most before it, where ours holds numba. A run that takes
+more than ``LIMIT`` seconds or ``MEMORY`` bytes is reported so. The Topology Zoo is one row, the sum
+over its networks, where ``RELPARALLEL_DATA`` names a folder with it. Run it by ``make bench``; it
+writes ``data/benchmarks/reliability.csv``.
 """
 
 import os
 
 if __name__ == "__main__":
-    for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # what a run starts with, unless told otherwise
+    # what a run starts with, unless told otherwise
+    for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{_library}_NUM_THREADS"] = "1"
 
 import argparse
@@ -43,7 +45,8 @@ from relparallel.topology import Topology, bcube, dcell, fat_tree, torus
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "reliability.csv"
 PEER = Path(__file__).with_name("reliability_peer.py")
-ROUNDS, SPAN, LIMIT, MEMORY = 3, 0.1, 60, 6 * 10**9  # s of repeated calls in a round; s and bytes of one run
+# s of repeated calls in a round; s and bytes of one run
+ROUNDS, SPAN, LIMIT, MEMORY = 3, 0.1, 60, 6 * 10**9
 UP, ZOO, ZOO_UP = 0.9, "Topology Zoo", 0.99
 THREADS = "OMP_NUM_THREADS"
 
@@ -101,7 +104,10 @@ def zoo(data: Path) -> dict[str, nx.Graph]:
 
 def our_order(graph: nx.Graph, terminals: list[int]) -> list[list[int]]:
     """Edges in the order of our sweep for these terminals."""
-    edges, wanted = read_problem(graph, "all", UP, 1.0).edges, np.isin(np.arange(len(graph)), terminals)
+    edges, wanted = (
+        read_problem(graph, "all", UP, 1.0).edges,
+        np.isin(np.arange(len(graph)), terminals),
+    )
     return edges[link_order(vertex_order(edges, wanted, 1.0), edges)].tolist()
 
 
@@ -113,7 +119,10 @@ def memory_mb(field: str) -> float:
 def once(name: str, terminals: str) -> dict[str, float]:
     """Ours: seconds of one call, the median over calls for ``SPAN`` seconds; the answer; and the memory."""
     if name == ZOO:
-        cases = [(graph, list(graph), ZOO_UP) for graph in zoo(Path(os.environ["RELPARALLEL_DATA"])).values()]
+        cases = [
+            (graph, list(graph), ZOO_UP)
+            for graph in zoo(Path(os.environ["RELPARALLEL_DATA"])).values()
+        ]
     else:
         cases = [(*case(name, terminals), UP)]
     evaluate(nx.cycle_graph(5), [0, 2], UP)  # load what is compiled
@@ -132,25 +141,44 @@ def once(name: str, terminals: str) -> dict[str, float]:
 def in_process(method: str, name: str, terminals: str) -> dict[str, float] | str:
     """One way in a process of its own; the reason if that fails."""
     command, given = [sys.executable, __file__, "--once", name, terminals], None
-    environment = {key: value for key, value in os.environ.items() if key != THREADS or method != DEFAULTS}
+    environment = {
+        key: value for key, value in os.environ.items() if key != THREADS or method != DEFAULTS
+    }
     if method != "relparallel":
         graph, chosen = case(name, terminals)
         own = method in (GREEDY, DEFAULTS)
-        edges, traversal = (list(graph.edges), "greedy") if own else (our_order(graph, chosen), "as-is")
-        question = {"edges": edges, "terminals": chosen, "traversal": traversal, "up": UP, "span": SPAN}
+        edges, traversal = (
+            (list(graph.edges), "greedy") if own else (our_order(graph, chosen), "as-is")
+        )
+        question = {
+            "edges": edges,
+            "terminals": chosen,
+            "traversal": traversal,
+            "up": UP,
+            "span": SPAN,
+        }
         command, given = [sys.executable, str(PEER)], json.dumps(question)
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=LIMIT, preexec_fn=_limited,
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            preexec_fn=_limited,
             env=environment,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         return f"no answer within {LIMIT} s"
     if done.returncode == 0:
         found: dict[str, float] = json.loads(done.stdout)
         return found
     last = done.stderr.strip().splitlines()[-1:] or [""]
-    return last[0] if last[0].startswith("ModuleNotFoundError") else f"no answer within {LIMIT} s and 6 GB"
+    return (
+        last[0]
+        if last[0].startswith("ModuleNotFoundError")
+        else f"no answer within {LIMIT} s and 6 GB"
+    )
 
 
 def _limited() -> None:
@@ -168,7 +196,9 @@ def measure(name: str, terminals: str) -> list[dict[str, object]]:
             spent = sum(run["seconds"] for run in runs[method])
             if before and skipped[before]:
                 skipped[method] = skipped[before]
-            elif before and statistics.median(run["seconds"] for run in runs[before]) > LONG[before]:
+            elif (
+                before and statistics.median(run["seconds"] for run in runs[before]) > LONG[before]
+            ):
                 words = {METHODS[1]: "with our order", GREEDY: "on one thread"}[before]
                 reason = f"over {LONG[before]} s {words}"
                 skipped[method] = skipped[method] or ("" if runs[method] else reason)
@@ -198,19 +228,28 @@ def _row(
     median = {key: statistics.median(run[key] for run in runs) for key in runs[0]} if runs else {}
     seconds = statistics.median(run["seconds"] for run in ours)
     return {
-        "graph": name, "terminals": terminals, "method": method, "rounds": len(runs),
+        "graph": name,
+        "terminals": terminals,
+        "method": method,
+        "rounds": len(runs),
         "median_cpu_s": float(f"{median['seconds']:.4g}") if runs else None,
         "median_wall_s": float(f"{median['wall']:.4g}") if runs else None,
-        **{key: round(median[key]) if runs else None for key in ("peak_mb", "private_mb", "base_mb")},
+        **{
+            key: round(median[key]) if runs else None
+            for key in ("peak_mb", "private_mb", "base_mb")
+        },
         "ratio_to_ours": float(f"{median['seconds'] / seconds:.4g}") if runs else None,
-        "skipped": skipped, "threads": os.cpu_count() if method == DEFAULTS else 1,
-    }  # fmt: skip
+        "skipped": skipped,
+        "threads": os.cpu_count() if method == DEFAULTS else 1,
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure the graphs, print the table, write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graphs", nargs="*", help=f"some of {', '.join([*GRAPHS, ZOO])}; all by default")
+    parser.add_argument(
+        "graphs", nargs="*", help=f"some of {', '.join([*GRAPHS, ZOO])}; all by default"
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="CSV file to write")
     parser.add_argument("--once", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -221,7 +260,8 @@ def main(arguments: list[str] | None = None) -> None:
     unknown = set(options.graphs) - set(known)
     if unknown:
         parser.error(f"graphs must be some of {', '.join(known)}, got {', '.join(sorted(unknown))}")
-    evaluate(nx.cycle_graph(4), [0, 2], UP, method="exact")  # compile here, not within the limit of a run
+    # compile here, not within the limit of a run
+    evaluate(nx.cycle_graph(4), [0, 2], UP, method="exact")
     import pandas as pd  # not in the processes whose memory is measured
 
     rows: list[dict[str, object]] = []

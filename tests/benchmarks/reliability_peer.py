@@ -1,8 +1,8 @@
 """One probability by graphillion, in a process that loads nothing else.
 
-Reads edges, terminals, traversal, the links' probability and the seconds to repeat for, as JSON from the
-standard input; prints the median seconds of the processor and of the clock, the answer, and the memory as in
-`reliability.py`, as JSON.
+Reads edges, terminals, traversal, the links' probability and the seconds to repeat for, as JSON
+from the standard input; prints the median seconds of the processor and of the clock, the answer,
+and the memory as in `reliability.py`, as JSON.
 """
 
 import json
@@ -27,7 +27,12 @@ def main() -> None:
         if len(times) == 1:
             peak, libraries = memory_mb("VmHWM"), memory_mb("RssFile")
     seconds, wall = map(statistics.median, zip(*times, strict=True))
-    found = {"answer": float(answer), "peak_mb": peak, "base_mb": base, "private_mb": peak - libraries}
+    found = {
+        "answer": float(answer),
+        "peak_mb": peak,
+        "base_mb": base,
+        "private_mb": peak - libraries,
+    }
     print(json.dumps(found | {"seconds": seconds, "wall": wall}))  # noqa: T201
 
 

@@ -1,12 +1,12 @@
 """All-pairs hop statistics against other graph libraries: the same graphs, answers and machine, in turn.
 
-Every library computes the histogram of hops between all ordered pairs of different nodes from its own graph
-object, which is built beforehand and not timed. One thread each, and seconds of the processor, so that other
-work on the machine does not count. In every round each library runs once; the table holds medians over the
-rounds and the ratio of each to ours. All answers must agree. A library that would need a matrix of more than
-``MEMORY`` bytes, or more than ``LIMIT`` seconds by its time on a few sources, is skipped with that reason;
-one that has used ``BUDGET`` seconds sits out the other rounds. Run it by ``make bench``; it writes
-``data/benchmarks/hops.csv``.
+Every library computes the histogram of hops between all ordered pairs of different nodes from its
+own graph object, which is built beforehand and not timed. One thread each, and seconds of the
+processor, so that other work on the machine does not count. In every round each library runs once;
+the table holds medians over the rounds and the ratio of each to ours. All answers must agree. A
+library that would need a matrix of more than ``MEMORY`` bytes, or more than ``LIMIT`` seconds by
+its time on a few sources, is skipped with that reason; one that has used ``BUDGET`` seconds sits
+out the other rounds. Run it by ``make bench``; it writes ``data/benchmarks/hops.csv``.
 """
 
 import os
@@ -35,7 +35,8 @@ from relparallel.metrics import hop_statistics
 from relparallel.topology import Topology, bcube, fat_tree, torus
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "hops.csv"
-LIMIT, MEMORY, ROUNDS, BUDGET = 60.0, 2.0e9, 7, 3.0  # s of one run, bytes, rounds at most, s of one library
+# s of one run, bytes, rounds at most, s of one library
+LIMIT, MEMORY, ROUNDS, BUDGET = 60.0, 2.0e9, 7, 3.0
 SPAN = 0.05  # s of the calls of one round, so that short ones are not measured on cold caches
 SAMPLE = 16  # sources from which the time of a slow library is foretold
 Histogram = dict[int, int]
@@ -91,7 +92,10 @@ def build_igraph(t: Topology) -> object:
 
 def run_igraph(graph) -> Histogram:
     """Unordered pairs, hence twice."""
-    return {int(left): 2 * int(count) for left, _, count in graph.path_length_hist(directed=False).bins()}
+    return {
+        int(left): 2 * int(count)
+        for left, _, count in graph.path_length_hist(directed=False).bins()
+    }
 
 
 def build_networkit(t: Topology) -> object:
@@ -105,7 +109,12 @@ def build_networkit(t: Topology) -> object:
 
 def run_networkit(graph) -> Histogram:
     """Pairs within each distance, hence differences; its first number is that of distance 1."""
-    within = import_module("networkit").distance.NeighborhoodFunction(graph).run().getNeighborhoodFunction()
+    within = (
+        import_module("networkit")
+        .distance.NeighborhoodFunction(graph)
+        .run()
+        .getNeighborhoodFunction()
+    )
     fresh = np.diff([0, *within])
     return {distance: int(count) for distance, count in enumerate(fresh, start=1)}
 
@@ -190,26 +199,37 @@ def measure(name: str, t: Topology) -> list[dict[str, object]]:
                 continue
             seconds, found = timed(peer, graphs[peer.name])
             times[peer.name].append(seconds)
-            assert found == expected, f"{peer.name} disagrees on {name}: {found} instead of {expected}"
+            assert found == expected, (
+                f"{peer.name} disagrees on {name}: {found} instead of {expected}"
+            )
     ours = statistics.median(times[OURS.name])
     return [
         {
-            "graph": name, "nodes": t.num_nodes, "pairs_joined": len(t.edges), "library": peer.name,
-            "version": version(peer.name), "rounds": len(times[peer.name]),
-            "median_cpu_s": float(f"{statistics.median(times[peer.name]):.4g}") if times[peer.name] else None,
+            "graph": name,
+            "nodes": t.num_nodes,
+            "pairs_joined": len(t.edges),
+            "library": peer.name,
+            "version": version(peer.name),
+            "rounds": len(times[peer.name]),
+            "median_cpu_s": float(f"{statistics.median(times[peer.name]):.4g}")
+            if times[peer.name]
+            else None,
             "ratio_to_ours": float(f"{statistics.median(times[peer.name]) / ours:.4g}")
-            if times[peer.name] else None,
+            if times[peer.name]
+            else None,
             "skipped": skipped[peer.name],
         }
         for peer in PEERS
-    ]  # fmt: skip
+    ]
 
 
 def processor(threads: int = 1) -> str:
     """Name of the processor, how many of its cores this process may use, and how many threads it used."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        name = next(
+            line.partition(":")[2].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         name = platform.processor() or platform.machine()
     used = "one thread" if threads == 1 else f"{threads} threads"
@@ -239,7 +259,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     unknown = set(options.graphs) - set(GRAPHS)
     if unknown:
-        parser.error(f"graphs must be some of {', '.join(GRAPHS)}, got {', '.join(sorted(unknown))}")
+        parser.error(
+            f"graphs must be some of {', '.join(GRAPHS)}, got {', '.join(sorted(unknown))}"
+        )
     rows: list[dict[str, object]] = []
     for name in options.graphs or GRAPHS:
         rows += measure(name, GRAPHS[name]())

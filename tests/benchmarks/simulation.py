@@ -1,10 +1,10 @@
 """Seconds of the simulations: 100,000 GPUs for 1,000 years, on counts and with identities, and a fleet study.
 
-12,500 nodes that fail 3.79e-3 times a day, a repair of a day, 60 cold spares, checkpoints of 60 s at the
-optimal interval, restarts of 600 s; with identities lives are Weibull's of shape 0.7, from an old fleet. The
-fleet study is 30 replications of AIReSim's defaults; its own time for one is quoted from the facts. One
-thread, seconds of the processor, medians over rounds in which each runs once. Run it by ``make bench``; it
-writes ``data/benchmarks/simulation.csv``.
+12,500 nodes that fail 3.79e-3 times a day, a repair of a day, 60 cold spares, checkpoints of 60 s
+at the optimal interval, restarts of 600 s; with identities lives are Weibull's of shape 0.7, from
+an old fleet. The fleet study is 30 replications of AIReSim's defaults; its own time for one is
+quoted from the facts. One thread, seconds of the processor, medians over rounds in which each runs
+once. Run it by ``make bench``; it writes ``data/benchmarks/simulation.csv``.
 """
 
 import os
@@ -50,7 +50,9 @@ def simulated(years: float, **options: object) -> float:
     checkpointing = training.Checkpointing(levels=(STORAGE,))
     recovery, rng = training.Recovery("spares", repair=DAY), np.random.default_rng(1)
     model = large_job()
-    return training.simulate(model, 5.0, checkpointing, recovery, 60, years=years, rng=rng, **options).mean
+    return training.simulate(
+        model, 5.0, checkpointing, recovery, 60, years=years, rng=rng, **options
+    ).mean
 
 
 def studied(replications: int) -> float:
@@ -79,19 +81,31 @@ def measure(calls: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> list
             call()
             spent[name].append(time.process_time() - start)
     rows = [
-        row(name, "relparallel", version("relparallel"), values[name], statistics.median(spent[name]))
+        row(
+            name,
+            "relparallel",
+            version("relparallel"),
+            values[name],
+            statistics.median(spent[name]),
+        )
         for name in calls
     ]
     fastest = float(facts("training-reliability")["SPD-001"].value_text.split("-")[0])
     return [*rows, row("fleet study", "AIReSim", "", None, 30 * fastest) | {"fact": "SPD-001"}]
 
 
-def row(task: str, tool: str, release: str, value: float | None, seconds: float) -> dict[str, object]:
+def row(
+    task: str, tool: str, release: str, value: float | None, seconds: float
+) -> dict[str, object]:
     """A line of the table."""
     return {
-        "task": task, "tool": tool, "version": release, "value": None if value is None else round(value, 5),
-        "median_cpu_s": float(f"{seconds:.3g}"), "fact": "",
-    }  # fmt: skip
+        "task": task,
+        "tool": tool,
+        "version": release,
+        "value": None if value is None else round(value, 5),
+        "median_cpu_s": float(f"{seconds:.3g}"),
+        "fact": "",
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,13 +1,14 @@
 """Strategies per second: ours, as a grid and one by one, and llm-analysis on the same strategies, in turn.
 
-GPT-3 175B on A100s. Rows of the task "complete" are distinct strategies that keep every rule, each with its
-memory, its verdict and its time; those of "search" are the grid of 512 GPUs with three schedules, where most
-rows break a rule or do not fit, beside the number of strategies in Calculon's own space. One by one,
-`memory` and `step_time` are called for a strategy, as llm-analysis is: its analysis gives memory and time of
-a step, with the efficiency of the products as an input and without schedules, so it is asked about
-strategies that it can tell apart. One thread each, seconds of the processor, medians over rounds in which
-each runs once. Facts about Calculon and llm-analysis are quoted below; where llm-analysis is not installed,
-it is skipped with that reason. Run it by ``make bench``; it writes ``data/benchmarks/strategies.csv``.
+GPT-3 175B on A100s. Rows of the task "complete" are distinct strategies that keep every rule, each
+with its memory, its verdict and its time; those of "search" are the grid of 512 GPUs with three
+schedules, where most rows break a rule or do not fit, beside the number of strategies in Calculon's
+own space. One by one, `memory` and `step_time` are called for a strategy, as llm-analysis is: its
+analysis gives memory and time of a step, with the efficiency of the products as an input and
+without schedules, so it is asked about strategies that it can tell apart. One thread each, seconds
+of the processor, medians over rounds in which each runs once. Facts about Calculon and llm-analysis
+are quoted below; where llm-analysis is not installed, it is skipped with that reason. Run it by
+``make bench``; it writes ``data/benchmarks/strategies.csv``.
 """
 
 import os
@@ -39,7 +40,8 @@ OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "strategi
 WRITE = runpy.run_path(str(Path(__file__).with_name("run.py")))["write"]
 MODEL = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
 GPUS, BATCH = 1024, 3072  # of the rows that are evaluated completely
-SEARCH = (512, 1536)  # GPUs and sequences of the grid that is searched, those of Calculon's own count
+# GPUs and sequences of the grid that is searched, those of Calculon's own count
+SEARCH = (512, 1536)
 SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b")  # of the grid that is searched
 SAMPLE, ROUNDS = 100, 5  # strategies one by one, rounds
 
@@ -47,7 +49,8 @@ SAMPLE, ROUNDS = 100, 5  # strategies one by one, rounds
 def lawful(gpus: int, batch: int) -> StrategyGrid:
     """Strategies that keep every rule, whether they fit or not."""
     parts = []
-    for micro_batch in (b for b in range(1, batch + 1) if batch % b == 0):  # all at once would not fit
+    # all at once would not fit
+    for micro_batch in (b for b in range(1, batch + 1) if batch % b == 0):
         choices = StrategyGrid.all(gpus, MODEL, batch, micro_batch=micro_batch).choices
         parts.append(choices[broken_rules(MODEL, choices, batch, gpus, node=8) == FEASIBLE])
     return StrategyGrid(choices=np.concatenate(parts))
@@ -65,7 +68,8 @@ def one_by_one(strategies: list[Strategy], gpus: int, batch: int) -> list[tuple[
     """Memory and time of each by `memory` and `step_time`."""
     machine = cluster("a100-80gb-selene", gpus=gpus)
     return [
-        (memory(MODEL, s, batch).peak.max(), step_time(MODEL, s, machine, batch).total) for s in strategies
+        (memory(MODEL, s, batch).peak.max(), step_time(MODEL, s, machine, batch).total)
+        for s in strategies
     ]
 
 
@@ -75,9 +79,14 @@ def llm_analysis(strategies: list[Strategy], gpus: int, batch: int) -> list[tupl
     import_module("llm_analysis.logger").logger.setLevel("CRITICAL")
     again = {"none": 0, "selective": 1, "full": 2}
     described = config.ModelConfig(
-        name="gpt3-175b", num_layers=MODEL.layers, n_head=MODEL.heads, hidden_dim=MODEL.hidden,
-        vocab_size=MODEL.vocabulary, max_seq_len=MODEL.sequence, model_type="gpt2",
-    )  # fmt: skip
+        name="gpt3-175b",
+        num_layers=MODEL.layers,
+        n_head=MODEL.heads,
+        hidden_dim=MODEL.hidden,
+        vocab_size=MODEL.vocabulary,
+        max_seq_len=MODEL.sequence,
+        model_type="gpt2",
+    )
     gpu = config.get_gpu_config_by_name("a100-sxm-80gb")
     found = []
     for s in strategies:
@@ -88,14 +97,25 @@ def llm_analysis(strategies: list[Strategy], gpus: int, batch: int) -> list[tupl
             sp_size=s.tensor if s.sequence_parallel else 1,
         )
         asked = tool.LLMAnalysis(
-            described, gpu, config.get_dtype_config_by_name("w16a16e16"), split, flops_efficiency=0.5
+            described,
+            gpu,
+            config.get_dtype_config_by_name("w16a16e16"),
+            split,
+            flops_efficiency=0.5,
         )
         told = asked.training(
-            batch_size_per_gpu=s.micro_batch, gradient_accumulation_steps=s.micro_batches(batch),
-            global_batch_size=batch, ds_zero=tool.DSZeRO(s.zero_stage), flash_attn=False,
+            batch_size_per_gpu=s.micro_batch,
+            gradient_accumulation_steps=s.micro_batches(batch),
+            global_batch_size=batch,
+            ds_zero=tool.DSZeRO(s.zero_stage),
+            flash_attn=False,
             activation_recomputation=tool.ActivationRecomputation(again[s.recompute]),
-        )  # fmt: skip
-        parts = ("weight_memory_per_gpu", "gradient_memory_per_gpu", "optimizer_state_memory_per_gpu")
+        )
+        parts = (
+            "weight_memory_per_gpu",
+            "gradient_memory_per_gpu",
+            "optimizer_state_memory_per_gpu",
+        )
         held = sum(told[name] for name in (*parts, "activation_memory_per_gpu"))
         found.append((held, told["latency_per_iter"]))
     return found
@@ -111,12 +131,13 @@ def tasks(
     machine, smaller = (cluster("a100-80gb-selene", gpus=n) for n in (gpus, search[0]))
     calls: dict[tuple[str, str], tuple[int, Callable]] = {
         ("complete", "relparallel"): (
-            len(every), lambda: evaluate(MODEL, every, machine, batch, complete=True)
+            len(every),
+            lambda: evaluate(MODEL, every, machine, batch, complete=True),
         ),
         ("search", "relparallel"): (len(whole), lambda: evaluate(MODEL, whole, smaller, search[1])),
         ("one by one", "relparallel"): (len(some), lambda: one_by_one(some, gpus, batch)),
         ("one by one", "llm-analysis"): (len(some), lambda: llm_analysis(some, gpus, batch)),
-    }  # fmt: skip
+    }
     return calls
 
 
@@ -147,10 +168,15 @@ def row(task: str, tool: str, count: int, spent: list[float], skipped: str) -> d
     """A line of the table."""
     rate = count / statistics.median(spent) if spent else None
     return {
-        "task": task, "tool": tool, "version": version(tool) if spent else "", "strategies": count,
-        "rounds": len(spent), "strategies_per_cpu_s": float(f"{rate:.4g}") if rate else None,
-        "fact": "", "skipped": skipped,
-    }  # fmt: skip
+        "task": task,
+        "tool": tool,
+        "version": version(tool) if spent else "",
+        "strategies": count,
+        "rounds": len(spent),
+        "strategies_per_cpu_s": float(f"{rate:.4g}") if rate else None,
+        "fact": "",
+        "skipped": skipped,
+    }
 
 
 def quoted() -> list[dict[str, object]]:
@@ -164,7 +190,8 @@ def quoted() -> list[dict[str, object]]:
         ("one by one", "llm-analysis", 1, 1e6 / microseconds, "LLMA-0001"),
     ]
     return [
-        row(task, tool, count, [], "quoted") | {"strategies_per_cpu_s": float(f"{rate:.4g}"), "fact": fact}
+        row(task, tool, count, [], "quoted")
+        | {"strategies_per_cpu_s": float(f"{rate:.4g}"), "fact": fact}
         for task, tool, count, rate, fact in told
     ]
 

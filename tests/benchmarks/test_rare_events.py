@@ -23,7 +23,9 @@ def test_errors_with_the_bias_bound_are_below_a_hundredth_in_seconds(method):
 
 
 def test_bounds_and_estimates_agree():
-    pairs = STORED.pivot(index=["network", "link_down"], columns="method", values=["value", "relative_error"])
+    pairs = STORED.pivot(
+        index=["network", "link_down"], columns="method", values=["value", "relative_error"]
+    )
     apart = (pairs["value", "karp_luby"] - pairs["value", "bounds"]).abs()
     margin = pairs["relative_error"][["karp_luby", "bounds"]].sum(axis=1) * pairs["value", "bounds"]
     assert (apart <= margin * (1 + 1e-3) + 1e-5 * pairs["value", "bounds"]).all()
@@ -39,7 +41,9 @@ def test_splitting_is_refused_in_no_time():
 def test_a_row_comes_out_again(method):
     case = next(iter(RUN["cases"]()))
     row = RUN["measure"](*case, method)
-    stored = STORED[(STORED.network == case[0]) & (STORED.link_down == case[3]) & (STORED.method == method)]
+    stored = STORED[
+        (STORED.network == case[0]) & (STORED.link_down == case[3]) & (STORED.method == method)
+    ]
     assert row["refused"] == stored.refused.fillna("").item()
     if not row["refused"]:
         assert row["value"] == pytest.approx(stored.value.item(), rel=1e-5)

@@ -30,7 +30,9 @@ def test_graphs_and_terminals_are_those_of_the_tables():
     assert sizes["bcube(4,1)"] == (24, 32)
     graph, pair = BENCH["case"]("torus 6x6", "two")
     assert nx.shortest_path_length(graph, *pair) == 6
-    assert {frozenset(edge) for edge in BENCH["our_order"](graph, pair)} == set(map(frozenset, graph.edges))
+    assert {frozenset(edge) for edge in BENCH["our_order"](graph, pair)} == set(
+        map(frozenset, graph.edges)
+    )
 
 
 def test_an_unknown_graph_is_refused(capsys):

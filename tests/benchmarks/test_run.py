@@ -48,7 +48,9 @@ def test_the_table_is_written_whole(tmp_path, monkeypatch):
     assert frame["ratio_to_ours"].iloc[0] == 1
     assert (frame["rounds"] == RUN["ROUNDS"]).all()
     before = path.read_bytes()
-    monkeypatch.setattr(RUN["os"], "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(
+        RUN["os"], "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full"))
+    )
     with pytest.raises(OSError, match="disk full"):
         RUN["write"](rows[:1], path)
     assert path.read_bytes() == before

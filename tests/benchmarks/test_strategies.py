@@ -26,7 +26,9 @@ def test_small_tasks_give_a_table(monkeypatch):
     settings = RUN["measure"].__globals__
     monkeypatch.setitem(settings, "ROUNDS", 1)
     monkeypatch.setitem(settings, "SAMPLE", 3)
-    monkeypatch.setitem(settings, "reason_to_skip", lambda tool: "" if tool == "relparallel" else "not here")
+    monkeypatch.setitem(
+        settings, "reason_to_skip", lambda tool: "" if tool == "relparallel" else "not here"
+    )
     rows = pd.DataFrame(RUN["measure"](RUN["tasks"](8, 8, (8, 8))))
     ours = rows["tool"] == "relparallel"
     assert rows.loc[ours, "task"].tolist() == ["complete", "search", "one by one"]

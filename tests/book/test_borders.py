@@ -41,7 +41,10 @@ def test_a_loop_without_a_crossing_has_an_infinite_margin():
 @pytest.mark.parametrize("method", [qsgd(4), terngrad()], ids=lambda m: m.name)
 def test_vectors_of_any_size_are_rounded_without_bias(power, method):
     v = np.array([1.0, 2.0, -1.5])
-    drawn = [method.encode(power * v, np.random.default_rng(seed)).decode() / power for seed in range(4000)]
+    drawn = [
+        method.encode(power * v, np.random.default_rng(seed)).decode() / power
+        for seed in range(4000)
+    ]
     assert np.mean(drawn, axis=0) == pytest.approx(v, abs=0.1)
     usual = method.variance(v)
     expected = usual * power * power  # 0 or infinite where floats end

@@ -69,7 +69,8 @@ def private_environment(folder: Path) -> dict[str, str]:
     settings = folder / "settings"
     tracker = settings / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
     tracker.parent.mkdir(parents=True)
-    tracker.write_text('{"windowingMode": "none"}')  # every cell is in the page, not only what is in view
+    # every cell is in the page, not only what is in view
+    tracker.write_text('{"windowingMode": "none"}')
     return {
         **{name: value for name, value in os.environ.items() if name != "MPLBACKEND"},
         **{name: str(folder / name.lower()) for name in names},
@@ -89,7 +90,10 @@ def laboratory(folder: Path) -> Iterator[str]:
             f"--ServerApp.root_dir={folder}",
             "--ServerApp.port_retries=0",
         ),
-        *("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"),
+        *(
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.news_url=None",
+        ),
         *(["--allow-root"] if os.geteuid() == 0 else []),
     ]
     with (folder / "server.log").open("w") as log:
@@ -97,7 +101,9 @@ def laboratory(folder: Path) -> Iterator[str]:
             command, stdout=log, stderr=log, env=private_environment(folder), cwd=folder
         )
     try:
-        await_server(f"http://127.0.0.1:{port}/api/status?token={TOKEN}", server, folder / "server.log")
+        await_server(
+            f"http://127.0.0.1:{port}/api/status?token={TOKEN}", server, folder / "server.log"
+        )
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
@@ -150,7 +156,9 @@ def test_a_machine_without_the_tools_is_told_what_it_lacks(monkeypatch, tmp_path
 def test_the_site_is_read_and_searched_without_a_network(tools, tmp_path, monkeypatch):
     from relparallel.reproduce import site
 
-    monkeypatch.setattr(site, "claims_page", lambda: site.Page(name="claims", title="Claims", body=""))
+    monkeypatch.setattr(
+        site, "claims_page", lambda: site.Page(name="claims", title="Claims", body="")
+    )
     site.build_site(tmp_path / "site", ROOT)
     page = (tmp_path / "site" / "42_reliability_of_strategies.html").as_uri()
     command = ["node", str(HERE / "site.mjs"), page, found(*CHROMIUM), str(tmp_path / "site.png")]

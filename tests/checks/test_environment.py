@@ -23,7 +23,9 @@ LOCKS = {
 FOR_NOTEBOOKS = ("core", "notebooks", "build")  # the rest is in the second lock
 CORE = PROJECT["project"]["dependencies"]
 GROUPS = PROJECT["dependency-groups"]
-EXTRAS = PROJECT["project"]["optional-dependencies"] | {name: GROUPS[name] for name in ("test", "bench")}
+EXTRAS = PROJECT["project"]["optional-dependencies"] | {
+    name: GROUPS[name] for name in ("test", "bench")
+}
 # Sliders are not locked: their output differs from run to run, and stored notebooks hold none.
 del EXTRAS["sliders"]
 
@@ -81,9 +83,13 @@ def test_a_lock_names_versions_and_nothing_else(lock):
 
 def test_notebooks_need_no_tool_and_no_peer():
     """And what the two locks name is named once; a peer without wheels everywhere is said to be one."""
-    tools = bounds([*EXTRAS["test"], *EXTRAS["bench"]]).keys() - bounds([*CORE, *EXTRAS["notebooks"]]).keys()
+    tools = (
+        bounds([*EXTRAS["test"], *EXTRAS["bench"]]).keys()
+        - bounds([*CORE, *EXTRAS["notebooks"]]).keys()
+    )
     first, second = (bounds(lines) for lines in LOCKS.values())
-    assert not tools & first.keys() - bounds(["packaging", "pyyaml"]).keys()  # papermill's own needs
+    # papermill's own needs
+    assert not tools & first.keys() - bounds(["packaging", "pyyaml"]).keys()
     assert not first.keys() & second.keys()
     assert [line for line in LOCKS["requirements.lock"] if ";" in line] == []
 
@@ -95,14 +101,22 @@ def test_the_lock_covers_every_requirement_and_lies_inside_its_bounds(kind):
     lines = LOCKS["requirements.lock"]
     locked = bounds(lines if kind in FOR_NOTEBOOKS else [*lines, *LOCKS["requirements-dev.lock"]])
     for name, specifier in bounds(wanted).items():
-        assert Version(locked[name].removeprefix("==")) in Requirement(name + specifier).specifier, name
+        assert (
+            Version(locked[name].removeprefix("==")) in Requirement(name + specifier).specifier
+        ), name
 
 
 @pytest.mark.parametrize("line", [*CORE, *(line for extra in EXTRAS.values() for line in extra)])
 def test_what_is_installed_lies_inside_its_bounds(line):
     requirement = Requirement(line)
-    locked = [Requirement(line) for line in (*LOCKS["requirements.lock"], *LOCKS["requirements-dev.lock"])]
-    here = [one.marker is None or one.marker.evaluate() for one in locked if one.name == requirement.name]
+    locked = [
+        Requirement(line) for line in (*LOCKS["requirements.lock"], *LOCKS["requirements-dev.lock"])
+    ]
+    here = [
+        one.marker is None or one.marker.evaluate()
+        for one in locked
+        if one.name == requirement.name
+    ]
     if here == [False]:
         pytest.skip(f"{requirement.name} has no wheel for this machine")
     assert importlib.metadata.version(requirement.name) in requirement.specifier
@@ -134,11 +148,15 @@ WITH_PAPERMILL = ["nbclient", "nbformat", "traitlets"]  # what it is made of, in
 def test_everything_imported_is_required(folder, required):
     distributions = importlib.metadata.packages_distributions()
     for module in imported((ROOT / folder).rglob("*.py")):
-        assert {canonicalize_name(name) for name in distributions[module]} & set(bounds(required)), module
+        assert {canonicalize_name(name) for name in distributions[module]} & set(
+            bounds(required)
+        ), module
 
 
 def test_the_package_without_its_runner_needs_the_core_only():
     paths = [p for p in (ROOT / "relparallel").rglob("*.py") if "reproduce" not in p.parts]
     distributions = importlib.metadata.packages_distributions()
     for module in imported(paths):
-        assert {canonicalize_name(name) for name in distributions[module]} & set(bounds(CORE)), module
+        assert {canonicalize_name(name) for name in distributions[module]} & set(bounds(CORE)), (
+            module
+        )

@@ -23,7 +23,11 @@ def test_every_link_leads_to_a_file(name):
 def test_what_contributors_are_led_to_exists():
     """Files and folders by their paths, targets of make by their names."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    paths = {path for path in re.findall(r"`([\w./*-]+)`", text) if "/" in path or re.search(r"\.\w+$", path)}
+    paths = {
+        path
+        for path in re.findall(r"`([\w./*-]+)`", text)
+        if "/" in path or re.search(r"\.\w+$", path)
+    }
     assert len(paths) >= 8
     for path in paths:
         assert [*ROOT.glob(path), *(ROOT / "relparallel").rglob(path)], path

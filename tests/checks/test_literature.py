@@ -12,18 +12,27 @@ from relparallel.published import data_folder
 TABLE = pd.read_csv(data_folder() / "literature.csv", index_col="key", keep_default_na=False)
 BIB = (data_folder() / "references.bib").read_text("utf-8")
 ENTRIES = {
-    key: (re.search(r"author = \{(.*?)\}, title", entry)[1], re.search(r"year = \{(\d{4})\}", entry)[1])
+    key: (
+        re.search(r"author = \{(.*?)\}, title", entry)[1],
+        re.search(r"year = \{(\d{4})\}", entry)[1],
+    )
     for key, entry in re.findall(r"^@\w+\{(\w+), (.*)\}$", BIB, re.M)
 }
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-OWN = {"Pipeline ordering on NVLink/PCIe", "Joint reliability optimisation", "Literature survey table"}
+OWN = {
+    "Pipeline ordering on NVLink/PCIe",
+    "Joint reliability optimisation",
+    "Literature survey table",
+}
 
 
 def names(authors: str) -> set[str]:
     """Last names of the authors, or the words of a group's name, in plain letters."""
     plain = re.sub(r"\\['\"`^~=.]|[{}]", "", authors)
     people = [author.partition(",") for author in plain.split(" and ")]
-    return {word for last, comma, _ in people for word in ([last] if comma else last.split())} - {"others"}
+    return {word for last, comma, _ in people for word in ([last] if comma else last.split())} - {
+        "others"
+    }
 
 
 def test_every_entry_of_the_survey_is_in_the_bibliography_and_none_twice():
@@ -39,7 +48,10 @@ def test_every_system_has_a_source_in_the_survey():
 
 
 def test_every_row_says_what_is_optimised_how_and_with_what_model():
-    assert set(TABLE["formal_model"]) | set(TABLE["reliability"]) | set(TABLE["code"]) == {"yes", "no"}
+    assert set(TABLE["formal_model"]) | set(TABLE["reliability"]) | set(TABLE["code"]) == {
+        "yes",
+        "no",
+    }
     assert (
         TABLE[["optimises", "method", "english", "chinese"]]
         .apply(lambda column: column.str.len().min())

@@ -20,7 +20,9 @@ def test_a_mutant_fits_its_file_and_its_tests_exist(mutant):
 
 
 def test_every_package_has_mutants():
-    packages = {path.name for path in (ROOT / "relparallel").iterdir() if (path / "__init__.py").exists()}
+    packages = {
+        path.name for path in (ROOT / "relparallel").iterdir() if (path / "__init__.py").exists()
+    }
     mutated = {mutant.file.split("/")[1] for mutant in MUTANTS}
     assert packages - mutated <= {"derive"}
     assert len(MUTANTS) >= 60

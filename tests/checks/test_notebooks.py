@@ -64,7 +64,9 @@ def test_it_has_one_cell_of_literal_parameters_with_their_units(notebook):
     assert declared(notebook)["quick"] is False
     for statement in ast.parse(source(code[0])).body:
         line = source(code[0]).splitlines()[statement.end_lineno - 1]
-        number = any(type(getattr(node, "value", None)) in (int, float) for node in ast.walk(statement))
+        number = any(
+            type(getattr(node, "value", None)) in (int, float) for node in ast.walk(statement)
+        )
         assert "#" in line or not number, f"{line} has no unit"
 
 
@@ -74,7 +76,9 @@ def test_code_cells_are_short(notebook):
         assert source(cell).strip()
         assert len(source(cell)) <= MOST_CHARACTERS
         nodes = list(ast.walk(ast.parse(source(cell))))
-        assert not [n for n in nodes if isinstance(n, ast.ClassDef)], "a class belongs in the chapter"
+        assert not [n for n in nodes if isinstance(n, ast.ClassDef)], (
+            "a class belongs in the chapter"
+        )
         assigned = [n.value for n in nodes if isinstance(n, ast.Assign | ast.AnnAssign)]
         assert not [value for value in assigned if isinstance(value, ast.Lambda)], "give it a def"
 
@@ -92,7 +96,9 @@ def test_it_was_run_from_top_to_bottom(notebook):
 
 
 def test_its_outputs_are_clean_and_the_same_everywhere(notebook):
-    assert [o for o in outputs(notebook) if o["output_type"] == "error" or o.get("name") == "stderr"] == []
+    assert [
+        o for o in outputs(notebook) if o["output_type"] == "error" or o.get("name") == "stderr"
+    ] == []
     shown = [
         o | {"data": {k: v for k, v in o.get("data", {}).items() if not k.startswith("image/")}}
         for o in outputs(notebook)
@@ -109,7 +115,9 @@ def test_it_shows_a_figure_and_stays_small(notebook):
 def pictures(notebook) -> list[str]:
     """What is shown as an image: digests of outputs, and files that text behind the first screen shows."""
     data = [output.get("data", {}) for output in outputs(notebook)]
-    images = ["".join(value) for one in data for kind, value in one.items() if kind.startswith("image/")]
+    images = [
+        "".join(value) for one in data for kind, value in one.items() if kind.startswith("image/")
+    ]
     text = "\n".join(source(cell) for cell in cells(notebook, "markdown")[1:])
     return [hashlib.md5(image.encode()).hexdigest() for image in images] + FIGURE_LINK.findall(text)
 
@@ -124,9 +132,13 @@ def test_every_saved_figure_is_shown_once(notebook):
 
 def test_it_is_read_in_one_sitting(notebook):
     """And the time that the first screen promises is that of its words, tables and figures."""
-    text = "\n".join(source(cell) for cell in cells(notebook, "markdown")).partition("\n## References")[0]
+    text = "\n".join(source(cell) for cell in cells(notebook, "markdown")).partition(
+        "\n## References"
+    )[0]
     words = len(re.sub(r"<details>.*?</details>|\$\$.*?\$\$", "", text, flags=re.DOTALL).split())
-    shown = sum(bool({"image/png", "text/html"} & set(o.get("data", ()))) for o in outputs(notebook))
+    shown = sum(
+        bool({"image/png", "text/html"} & set(o.get("data", ()))) for o in outputs(notebook)
+    )
     promised = re.search(r"\*\*Time\*\* about (\d+) minutes", source(notebook.content["cells"][0]))
     assert len(notebook.content["cells"]) <= MOST_CELLS
     assert words / 240 + 0.2 * shown < MOST_MINUTES + 0.5
@@ -163,7 +175,9 @@ def test_it_is_stored_in_the_normal_form(notebook):
 
 def test_no_escape_has_eaten_a_letter(notebook):
     text = "".join(map(source, notebook.content["cells"]))
-    assert re.search(r"[\x00-\x08\x0b-\x1f]", text) is None, "backslash f of a formula read as a form feed"
+    assert re.search(r"[\x00-\x08\x0b-\x1f]", text) is None, (
+        "backslash f of a formula read as a form feed"
+    )
 
 
 def test_numbers_are_unique():
@@ -174,5 +188,9 @@ def test_numbers_are_unique():
 def test_every_figure_belongs_to_a_notebook():
     """Figures begin with the number of the notebook that draws them."""
     numbers = {path.stem.partition("_")[0] for path in NOTEBOOKS}
-    names = [path.name for path in (ROOT / "figures").iterdir() if path.suffix in (".svg", ".pdf", ".png")]
+    names = [
+        path.name
+        for path in (ROOT / "figures").iterdir()
+        if path.suffix in (".svg", ".pdf", ".png")
+    ]
     assert [name for name in names if name.partition("-")[0] not in numbers] == []

@@ -33,7 +33,9 @@ def test_the_version_stands_in_one_place():
 
 
 def test_authors_licence_and_address_are_those_of_the_citation():
-    assert [one["name"] for one in PROJECT["authors"]] == [one["name"] for one in CITATION["authors"]]
+    assert [one["name"] for one in PROJECT["authors"]] == [
+        one["name"] for one in CITATION["authors"]
+    ]
     assert PROJECT["license"] == CITATION["license"]
     assert PROJECT.get("urls", {}).get("Source") == CITATION.get("repository-code")
 
@@ -56,7 +58,9 @@ def test_without_an_address_words_stand_where_links_would_lead_nowhere():
 
 def test_hooks_use_the_locked_tools():
     lines = (ROOT / "requirements-dev.lock").read_text("utf-8").splitlines()
-    locked = {r.name: str(r.specifier) for r in map(Requirement, (one for one in lines if one[0] != "#"))}
+    locked = {
+        r.name: str(r.specifier) for r in map(Requirement, (one for one in lines if one[0] != "#"))
+    }
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
     revisions = {hook["id"]: one["rev"] for one in hooks for hook in one["hooks"]}
     for hook, tool in (("ruff-check", "ruff"), ("ruff-format", "ruff"), ("mypy", "mypy")):

@@ -24,7 +24,9 @@ with (ROOT / "data" / "literature.csv").open(encoding="utf-8") as file:
 SAVED = {path.stem for path in (FIGURES / "tables").glob("*.tex")}
 FILES = paper(NOTEBOOKS, SOURCES, SAVED)
 PAPER = FILES["paper.tex"]
-TABLES = sorted(name.removeprefix("tables/").removesuffix(".tex") for name in FILES if name != "paper.tex")
+TABLES = sorted(
+    name.removeprefix("tables/").removesuffix(".tex") for name in FILES if name != "paper.tex"
+)
 
 
 def test_what_is_committed_is_what_the_notebooks_give():
@@ -47,11 +49,15 @@ def test_every_figure_and_table_exists_and_each_is_shown_once():
 def test_no_table_is_left_of_a_cell_that_no_longer_shows_it():
     cells = [joined(cell["source"]) for one in NOTEBOOKS for cell in one.content["cells"]]
     assert len(TABLES) >= 8
-    assert {name for name in SAVED - set(TABLES) if not any(f'"{name}"' in text for text in cells)} == set()
+    assert {
+        name for name in SAVED - set(TABLES) if not any(f'"{name}"' in text for text in cells)
+    } == set()
 
 
 def test_every_source_is_in_the_bibliography_and_every_section_has_its_notebooks():
-    entries = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "data" / "references.bib").read_text("utf-8"), re.M))
+    entries = set(
+        re.findall(r"^@\w+\{(\w+),", (ROOT / "data" / "references.bib").read_text("utf-8"), re.M)
+    )
     cited = re.findall(r"\\cite\{([^}]*)\}", PAPER)
     assert set(cited) <= entries
     assert len(cited) == len(set(cited)) > 150
@@ -138,7 +144,9 @@ def test_its_parts_are_made_in_their_order_and_a_failure_is_told(checkout, monke
         (checkout / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{checkout}{os.pathsep}{os.environ['PATH']}")
     assert make_paper(checkout).stdout == "build/paper.pdf\n"
-    latex_run = "figures pdflatex -interaction=nonstopmode -halt-on-error -output-directory=../build paper"
+    latex_run = (
+        "figures pdflatex -interaction=nonstopmode -halt-on-error -output-directory=../build paper"
+    )
     called = (checkout / "called").read_text().splitlines()
     assert called == [latex_run, "build bibtex -terse paper", latex_run, latex_run]
     (checkout / "bibtex").write_text("#!/bin/sh\nexit 2\n")

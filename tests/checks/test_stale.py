@@ -24,7 +24,9 @@ def newly_stale(changed: str) -> set[str]:
 
 def readers(path: str) -> set[str]:
     folder, _, name = path.rpartition("/")
-    return {n.name for n in NOTEBOOKS if name in Record.of(n).read.get(folder, "").split()} - set(reasons())
+    return {n.name for n in NOTEBOOKS if name in Record.of(n).read.get(folder, "").split()} - set(
+        reasons()
+    )
 
 
 def test_every_notebook_has_a_record():
@@ -52,5 +54,7 @@ def test_data_that_nothing_read_make_nothing_stale():
 
 
 def test_a_new_table_makes_those_stale_that_list_its_folder():
-    listing = {n.name for n in NOTEBOOKS if "*" in Record.of(n).read.get("data/published", "").split()}
+    listing = {
+        n.name for n in NOTEBOOKS if "*" in Record.of(n).read.get("data/published", "").split()
+    }
     assert newly_stale("data/published/new.csv") == listing - set(reasons())

@@ -22,11 +22,13 @@ def first_crossing(c, gap, f, b):
     angle = np.linspace(1e-6, np.pi, 400_001)
     z = np.exp(1j * angle)
     step = (1 - z) / ((c + gap) * z**-f - gap * z**-b)
-    found = [step[-1].real] if abs(step[-1].imag) < 1e-9 else []  # at z = -1 it is real without a change
+    # at z = -1 it is real without a change
+    found = [step[-1].real] if abs(step[-1].imag) < 1e-9 else []
     turn = np.flatnonzero(step.imag[1:] * step.imag[:-1] < 0)
     share = step.imag[turn] / (step.imag[turn] - step.imag[turn + 1])
     real = step.real[turn] + share * (step.real[turn + 1] - step.real[turn])
-    smooth = np.abs(step[turn + 1] - step[turn]) < 0.1 * np.abs(step[turn])  # no pole between the two
+    # no pole between the two
+    smooth = np.abs(step[turn + 1] - step[turn]) < 0.1 * np.abs(step[turn])
     return min(x for x in [*real[smooth], *found] if x > 0)
 
 
@@ -41,7 +43,9 @@ def test_the_closed_form_is_where_a_root_leaves_the_unit_circle(delay, curvature
 
 @given(b=delays, gap=st.integers(1, 12), curvature=curvatures, share=st.floats(0.05, 20))
 @settings(max_examples=pace(25, 60), deadline=None)
-def test_with_discrepancy_the_threshold_is_the_first_crossing_of_the_unit_circle(b, gap, curvature, share):
+def test_with_discrepancy_the_threshold_is_the_first_crossing_of_the_unit_circle(
+    b, gap, curvature, share
+):
     method = partial(
         delayed_taps,
         forward_delay=b + gap,
@@ -63,8 +67,12 @@ def test_the_stable_step_falls_with_the_delay_and_scales_with_the_curvature(dela
 
 @given(f=st.integers(1, 16), curvature=st.floats(0.1, 10), share=st.floats(0.05, 50))
 @settings(max_examples=60, deadline=None)
-def test_the_correction_raises_the_stable_step_where_the_backward_weights_are_new(f, curvature, share):
-    method = partial(delayed_taps, forward_delay=f, curvature=curvature, discrepancy=share * curvature)
+def test_the_correction_raises_the_stable_step_where_the_backward_weights_are_new(
+    f, curvature, share
+):
+    method = partial(
+        delayed_taps, forward_delay=f, curvature=curvature, discrepancy=share * curvature
+    )
     corrected = largest_stable_step(partial(method, decay=correction_decay(f)))
     assert corrected > largest_stable_step(method)
 
@@ -76,7 +84,9 @@ def test_the_correction_can_lower_the_stable_step_where_the_backward_weights_are
 
 
 @given(
-    taps=st.dictionaries(st.integers(0, 6), st.lists(st.floats(-1, 1), min_size=4, max_size=4), min_size=1),
+    taps=st.dictionaries(
+        st.integers(0, 6), st.lists(st.floats(-1, 1), min_size=4, max_size=4), min_size=1
+    ),
     seed=st.integers(0, 1000),
 )
 @settings(max_examples=100, deadline=None)
@@ -91,19 +101,25 @@ def test_the_companion_matrix_is_the_recurrence(taps, seed):
 def test_momentum_is_two_taps_and_has_its_known_threshold():
     """w(t+1) = w(t) + m (w(t) - w(t-1)) - a w(t) is stable for a < 2 (1 + m)."""
     for m in (0.0, 0.5, 0.9):
-        assert largest_stable_step(lambda a, m=m: {0: 1 + m - a, 1: -m}) == pytest.approx(2 * (1 + m))
+        assert largest_stable_step(lambda a, m=m: {0: 1 + m - a, 1: -m}) == pytest.approx(
+            2 * (1 + m)
+        )
 
 
 @given(
-    delay=st.integers(0, 5), m=st.floats(0, 0.95), rate=st.floats(0.01, 0.3), spike=st.booleans(),
+    delay=st.integers(0, 5),
+    m=st.floats(0, 0.95),
+    rate=st.floats(0.01, 0.3),
+    spike=st.booleans(),
     horizon=st.floats(0, 6),
-)  # fmt: skip
+)
 @settings(max_examples=60, deadline=None)
 def test_mitigated_momentum_is_its_definition_update_by_update(delay, m, rate, spike, horizon):
     matrix = companion_matrix(compensated_taps(rate, delay, m, spike=spike, horizon=horizon))
     state = np.tile([1.0, 0.0], delay + 1)
     w, v = [1.0] * (delay + 1), [0.0] * (delay + 1)
-    late = sum(m**k for k in range(delay)) if spike else 0.0  # what the gradient would still have done
+    # what the gradient would still have done
+    late = sum(m**k for k in range(delay)) if spike else 0.0
     for _ in range(25):
         g = w[-1 - delay] - rate * horizon * v[-1 - delay]
         v.append(m * v[-1] + g)
@@ -119,7 +135,9 @@ def test_without_momentum_the_mitigated_method_is_delayed_descent():
 
 def test_momentum_divides_the_stable_step_under_delay():
     """Eight updates late: the more momentum, the smaller the step, by more than the factor 1 - m."""
-    steps = [largest_stable_step(lambda a, m=m: compensated_taps(a, 8, m)) for m in (0.0, 0.5, 0.9, 0.99)]
+    steps = [
+        largest_stable_step(lambda a, m=m: compensated_taps(a, 8, m)) for m in (0.0, 0.5, 0.9, 0.99)
+    ]
     assert np.round(steps, 4).tolist() == [0.1845, 0.0851, 0.0139, 0.0013]
     assert steps[0] == pytest.approx(stable_step(8))
 

@@ -15,7 +15,12 @@ from relparallel.book.s40.pipeline_staleness import (
     pipeline_delays,
     rescheduled_rate,
 )
-from relparallel.communication import delayed_descent, largest_stable_step, quadratic_gradient, stable_step
+from relparallel.communication import (
+    delayed_descent,
+    largest_stable_step,
+    quadratic_gradient,
+    stable_step,
+)
 from relparallel.communication.staleness import companion_matrix
 from relparallel.parallel import simulate_schedule, weight_delay
 
@@ -40,18 +45,24 @@ def test_a_run_flips_between_099_and_101_of_the_closed_form(delay, curvature):
 @pytest.mark.parametrize("backward", [0, 6])
 def test_with_discrepancy_a_run_flips_where_the_roots_say(backward, decay):
     f = backward + 4
-    method = partial(delayed_taps, forward_delay=f, backward_delay=backward, discrepancy=5.0, decay=decay)
+    method = partial(
+        delayed_taps, forward_delay=f, backward_delay=backward, discrepancy=5.0, decay=decay
+    )
     step, slope = largest_stable_step(method), quadratic_gradient(1.0, discrepancy=5.0)
     runs = [
-        delayed_descent(slope, 1.0, np.full(4000, k * step), f, backward, decay=decay) for k in (0.99, 1.01)
+        delayed_descent(slope, 1.0, np.full(4000, k * step), f, backward, decay=decay)
+        for k in (0.99, 1.01)
     ]
     assert [grows(run) for run in runs] == [False, True]
 
 
 @given(
-    b=st.integers(0, 4), gap=st.integers(0, 5), rate=st.floats(0.01, 0.3), share=st.floats(0, 3),
+    b=st.integers(0, 4),
+    gap=st.integers(0, 5),
+    rate=st.floats(0.01, 0.3),
+    share=st.floats(0, 3),
     decay=st.one_of(st.none(), st.floats(0, 0.9)),
-)  # fmt: skip
+)
 @settings(max_examples=60, deadline=None)
 def test_a_run_is_the_companion_matrix_applied_again_and_again(b, gap, rate, share, decay):
     f = b + gap
@@ -73,7 +84,9 @@ def test_without_delay_and_noise_it_is_gradient_descent():
 
 def test_every_weight_has_its_own_delay():
     steps = np.full(50, 0.3)
-    both = delayed_descent(quadratic_gradient(1.0), [1.0, 1.0], steps, [3, 1], [1, 0], decay=[0.5, 0.2])
+    both = delayed_descent(
+        quadratic_gradient(1.0), [1.0, 1.0], steps, [3, 1], [1, 0], decay=[0.5, 0.2]
+    )
     for i, (f, b, decay) in enumerate([(3, 1, 0.5), (1, 0, 0.2)]):
         alone = delayed_descent(quadratic_gradient(1.0), 1.0, steps, f, b, decay=decay)
         assert both[:, i] == pytest.approx(alone)
@@ -92,7 +105,10 @@ def test_delay_raises_the_noise_that_is_left():
 @pytest.mark.parametrize(("stages", "per_update"), [(1, 1), (4, 1), (7, 1), (4, 2), (5, 3), (6, 8)])
 def test_pipeline_delays_are_those_of_the_simulated_schedule(stages, per_update):
     """A gradient of N micro-batches reads weights as old as its first one's, without that one itself."""
-    simulated = weight_delay(simulate_schedule("pipemare", stages, 12 * per_update * stages), per_update) - 1
+    simulated = (
+        weight_delay(simulate_schedule("pipemare", stages, 12 * per_update * stages), per_update)
+        - 1
+    )
     without_own = pipeline_delays(stages, per_update) - 1 / per_update
     assert simulated.tolist() == np.ceil(without_own - 1e-9).astype(int).tolist()
 
@@ -122,10 +138,16 @@ def test_rescheduling_carries_a_deep_pipeline_over_the_steps_that_are_too_large_
     base, updates = 0.5 * stable_step(0, curvature), np.arange(2000)
     falling = base * np.maximum(1 - updates / 400, 0.02)
     reach = {}
-    for name, rates in {"plain": falling[:, None], "falling": falling[:, None], "constant": base}.items():
+    for name, rates in {
+        "plain": falling[:, None],
+        "falling": falling[:, None],
+        "constant": base,
+    }.items():
         slope = least_squares_gradient(inputs, targets, 16, rng)
         rates_of_run = (
-            rates if name == "plain" else rescheduled_rate(rates, pipeline_delays(8), updates[:, None], 400)
+            rates
+            if name == "plain"
+            else rescheduled_rate(rates, pipeline_delays(8), updates[:, None], 400)
         )
         path = delayed_descent(slope, np.zeros(8), rates_of_run, lags)
         reach[name] = np.abs(path[-1] - 1).max()
@@ -138,13 +160,17 @@ def test_shapes_that_do_not_fit_are_refused():
     slope = quadratic_gradient(1.0)
     with pytest.raises(ValueError, match=r"rates must have one row for each update, got 0\.1"):
         delayed_descent(slope, 1.0, 0.1, 0)
-    with pytest.raises(ValueError, match=r"rates must fit the shape \(2,\) of start, got shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"rates must fit the shape \(2,\) of start, got shape \(3,\)"
+    ):
         delayed_descent(slope, [1.0, 2.0], np.ones((4, 3)), 0)
     with pytest.raises(ValueError, match="forward_delay must be at least backward_delay, got 1"):
         delayed_descent(slope, 1.0, np.ones(3), 1, 2)
     with pytest.raises(ValueError, match=r"gradient must return shape \(\), got shape \(3,\)"):
         delayed_descent(lambda w, u: np.ones(3), 1.0, np.ones(3), 1)
-    with pytest.raises(TypeError, match=r"rng must be Generator from numpy.random.default_rng\(seed\), got"):
+    with pytest.raises(
+        TypeError, match=r"rng must be Generator from numpy.random.default_rng\(seed\), got"
+    ):
         quadratic_gradient(1.0, noise=0.1)
     with pytest.raises(ValueError, match=r"targets must have shape \(2,\), got shape \(3,\)"):
         least_squares_gradient(np.ones((2, 2)), np.ones(3), 1, np.random.default_rng(0))

@@ -36,7 +36,9 @@ def expected_levels(graph, relays, weight, sources):
     for u, v in graph.to_directed().edges:
         arcs.add_edge(u, v, cost=1 if {u, v} & relays else 2)
     for i, s in enumerate(sources.tolist()):
-        sending = nx.subgraph_view(arcs, filter_edge=lambda u, _, s=s: u == s or graph.nodes[u]["transit"])
+        sending = nx.subgraph_view(
+            arcs, filter_edge=lambda u, _, s=s: u == s or graph.nodes[u]["transit"]
+        )
         column = i // SOURCES * WORDS + i % WORDS
         for v, distance in nx.single_source_dijkstra_path_length(sending, s, weight="cost").items():
             if v != s and v not in relays:
@@ -90,7 +92,9 @@ def test_twins_have_equal_neighbour_lists(seed):
     )
 
 
-@pytest.mark.parametrize("t", [fat_tree(6), bcube(3, 1), leaf_spine(3, 2, 4), torus((4, 3))], ids=str)
+@pytest.mark.parametrize(
+    "t", [fat_tree(6), bcube(3, 1), leaf_spine(3, 2, 4), torus((4, 3))], ids=str
+)
 def test_hops_are_those_of_networkx(t):
     graph = nx.Graph(t.edges.tolist())
     expected = {}

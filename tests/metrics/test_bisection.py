@@ -87,7 +87,10 @@ def test_the_integer_program_and_the_closed_forms_agree(t, cables):
 
 def test_the_local_search_finds_the_cheapest_halving_of_the_designs():
     for t in (fat_tree(8), torus((8, 8, 8)), leaf_spine(8, 4, 8), bcube(2, 4), torus((4, 16))):
-        assert bisection(t, method="bracket").upper == describe(t.meta.name, **t.meta.parameters).bisection
+        assert (
+            bisection(t, method="bracket").upper
+            == describe(t.meta.name, **t.meta.parameters).bisection
+        )
 
 
 @settings(max_examples=25)
@@ -174,7 +177,9 @@ def test_bad_arguments_are_named(arguments, error):
 def test_the_slow_modes_eliminate_the_switches():
     """Placed by its neighbours, every switch leaves the vector of the hosts as smooth as it can be."""
     t = leaf_spine(3, 2, 4)
-    laplacian = nx.laplacian_matrix(nx.Graph(t.edges.tolist()), nodelist=range(t.num_nodes)).toarray()
+    laplacian = nx.laplacian_matrix(
+        nx.Graph(t.edges.tolist()), nodelist=range(t.num_nodes)
+    ).toarray()
     x, s = np.zeros(t.num_nodes), t.switches
     x[t.hosts] = _modes(t)[:, 1]
     x[s] = np.linalg.lstsq(laplacian[np.ix_(s, s)], -laplacian[s] @ x, rcond=None)[0]

@@ -16,17 +16,32 @@ from relparallel.book.s22.resilience import (
     _load_of_nodes,
     resilience_curve,
 )
-from relparallel.topology import SharedRisk, Topology, bcube, dcell, fat_tree, leaf_spine, names, torus
+from relparallel.topology import (
+    SharedRisk,
+    Topology,
+    bcube,
+    dcell,
+    fat_tree,
+    leaf_spine,
+    names,
+    torus,
+)
 
 SHARES = [0.0, 0.1, 0.3, 0.6, 1.0]
 
 
 def curve(t, failing, shares=SHARES, samples=8, seed=1, **other):
-    return resilience_curve(t, failing, shares, samples=samples, rng=np.random.default_rng(seed), **other)
+    return resilience_curve(
+        t, failing, shares, samples=samples, rng=np.random.default_rng(seed), **other
+    )
 
 
-@pytest.mark.parametrize("failing", ["links", "nodes", "switches", "hosts", "degree", "tier", "racks"])
-@pytest.mark.parametrize("t", [fat_tree(4), bcube(3, 1), dcell(3, 1), leaf_spine(4, 2, 3)], ids=repr)
+@pytest.mark.parametrize(
+    "failing", ["links", "nodes", "switches", "hosts", "degree", "tier", "racks"]
+)
+@pytest.mark.parametrize(
+    "t", [fat_tree(4), bcube(3, 1), dcell(3, 1), leaf_spine(4, 2, 3)], ids=repr
+)
 def test_more_failures_leave_less(t, failing):
     found = curve(t, failing)
     for shares in (found.pairs, found.accessible):
@@ -57,7 +72,8 @@ def test_racks_of_a_bcube_are_its_lowest_switches_and_of_a_torus_its_pods():
 
 def test_the_core_is_the_tier_that_a_fat_tree_cannot_lose():
     found = curve(fat_tree(8), "tier", [0, 16 / 80, 48 / 80, 1])
-    assert found.pairs[0] == pytest.approx([1, 15 / 127, 3 / 127, 0], rel=1e-12)  # pods, then edge switches
+    # pods, then edge switches
+    assert found.pairs[0] == pytest.approx([1, 15 / 127, 3 / 127, 0], rel=1e-12)
     assert np.ptp(found.pairs, axis=0).max() == 0
 
 
@@ -78,12 +94,15 @@ def test_parallel_cables_fail_one_by_one():
 
 
 def test_power_domains_are_the_groups_of_shared_risk():
-    groups = tuple(SharedRisk(name=f"feed {i}", nodes=tuple(range(4 * i, 4 * i + 4))) for i in range(4))
+    groups = tuple(
+        SharedRisk(name=f"feed {i}", nodes=tuple(range(4 * i, 4 * i + 4))) for i in range(4)
+    )
     t = replace(torus((4, 4)), shared_risk=groups)
     found = curve(t, "shared_risk", [0.25, 0.5])
     assert found.parts == 4
     assert found.accessible[:, 0] == pytest.approx(0.75)
-    assert set(np.round(found.accessible[:, 1], 3)) <= {0.25, 0.5}  # a ring of two rows, or two rows apart
+    # a ring of two rows, or two rows apart
+    assert set(np.round(found.accessible[:, 1], 3)) <= {0.25, 0.5}
     with pytest.raises(ValueError, match="failing must name parts that the network has"):
         curve(torus((4, 4)), "shared_risk")
 
@@ -144,7 +163,8 @@ def test_load_is_betweenness(n, seed):
     assert _load_of_links(t, t.multiplicity) == pytest.approx(expected / expected.max(), abs=1e-8)
     own = np.array([len(nx.node_connected_component(graph, v)) - 1 for v in graph])
     through = np.array(list(nx.betweenness_centrality(graph, normalized=False).values()))
-    traffic = 2 * (own + 2 * through)  # every pair goes in and out at what it passes; ends send and receive
+    # every pair goes in and out at what it passes; ends send and receive
+    traffic = 2 * (own + 2 * through)
     found = _load_of_nodes(t, np.ones(n, dtype=bool))
     assert found == pytest.approx(traffic / traffic.max(), abs=1e-8)
 

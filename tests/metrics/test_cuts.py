@@ -42,7 +42,8 @@ def test_the_connectivity_is_the_smallest_of_all_pairs(graph, transit, cables):
         (leaf_spine(3, 2, 2), 1),
         (bcube(4, 1), 2),
         (bcube(4, 2), 3),
-        (bcube(2, 3), 2),  # two-port switches hang on two cables, though servers have four disjoint paths
+        # two-port switches hang on two cables, though servers have four disjoint paths
+        (bcube(2, 3), 2),
         (dcell(4, 1), 2),
         (torus((4, 4, 4)), 6),
         (torus((2, 3)), 3),
@@ -135,12 +136,18 @@ def test_one_forwarding_node_of_every_orbit_is_enough():
     """Without the name of the design no symmetry is known; the answer stays."""
     for t in (bcube(3, 1), torus((4, 4)), dcell(3, 1)):
         bare = nx.Graph(t.edges.tolist())
-        assert float(vertex_connectivity(t)) == float(vertex_connectivity(bare)) == nx.node_connectivity(bare)
+        assert (
+            float(vertex_connectivity(t))
+            == float(vertex_connectivity(bare))
+            == nx.node_connectivity(bare)
+        )
 
 
 def test_the_node_from_which_the_flows_start_may_itself_be_the_one_to_lose():
     """Two complete graphs meet in the node of the fewest cables, which has two cables to each."""
-    graph = nx.relabel_nodes(nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6)), lambda v: v + 1)
+    graph = nx.relabel_nodes(
+        nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6)), lambda v: v + 1
+    )
     graph.add_edges_from([(0, 1), (0, 2), (0, 7), (0, 8)])
     assert float(vertex_connectivity(graph)) == 1
     assert float(vertex_connectivity(graph, 0, 6)) == 2

@@ -25,10 +25,15 @@ def oracle(graph, chosen, cost, silent=frozenset()):
     for s in chosen:
         inside = graph.subgraph([v for v in graph if v == s or v not in silent or v in chosen])
         directed = nx.DiGraph(
-            (u, v) for a, b in inside.edges for u, v in ((a, b), (b, a)) if u not in silent or u == s
+            (u, v)
+            for a, b in inside.edges
+            for u, v in ((a, b), (b, a))
+            if u not in silent or u == s
         )
         directed.add_nodes_from(inside)
-        distance = nx.single_source_dijkstra_path_length(directed, s, weight=lambda u, v, _: cost(u, v))
+        distance = nx.single_source_dijkstra_path_length(
+            directed, s, weight=lambda u, v, _: cost(u, v)
+        )
         for v in chosen:
             if v != s and v in distance:
                 histogram[distance[v]] = histogram.get(distance[v], 0) + 1
@@ -58,7 +63,9 @@ def test_server_hops_count_a_switch_with_its_cables_as_one(graph, endpoint, tran
     nx.set_node_attributes(graph, dict(enumerate(transit)), "transit")
     chosen = {v for v in graph if endpoint[v]}
     silent = {v for v in graph if not transit[v]}
-    histogram, apart = oracle(graph, chosen, lambda u, v: 1 if endpoint[u] and endpoint[v] else 0.5, silent)
+    histogram, apart = oracle(
+        graph, chosen, lambda u, v: 1 if endpoint[u] and endpoint[v] else 0.5, silent
+    )
     if histogram:
         found = hop_statistics(graph, hops="servers")
         assert (found.histogram, found.unreachable) == (histogram, apart)
@@ -68,7 +75,9 @@ def test_server_hops_count_a_switch_with_its_cables_as_one(graph, endpoint, tran
 def test_twins_of_a_complete_bipartite_graph_are_exact(a, b, transit):
     graph = nx.complete_bipartite_graph(a, b)
     nx.set_node_attributes(graph, dict(enumerate(transit)), "transit")
-    histogram, apart = oracle(graph, set(graph), lambda u, v: 1, {v for v in graph if not transit[v]})
+    histogram, apart = oracle(
+        graph, set(graph), lambda u, v: 1, {v for v in graph if not transit[v]}
+    )
     found = hop_statistics(graph)
     assert (found.histogram, found.unreachable) == (histogram, apart)
 
@@ -182,13 +191,19 @@ def test_parallel_cables_are_no_shorter():
     ids=str,
 )
 def test_one_search_per_orbit_gives_the_same(t, endpoints):
-    assert hop_statistics(t, endpoints=endpoints, symmetry=True) == hop_statistics(t, endpoints=endpoints)
+    assert hop_statistics(t, endpoints=endpoints, symmetry=True) == hop_statistics(
+        t, endpoints=endpoints
+    )
 
 
 def test_orbits_of_server_hops_and_of_a_network_that_lost_a_cable():
-    assert hop_statistics(bcube(4, 2), "servers", symmetry=True) == hop_statistics(bcube(4, 2), "servers")
+    assert hop_statistics(bcube(4, 2), "servers", symmetry=True) == hop_statistics(
+        bcube(4, 2), "servers"
+    )
     t = torus((5, 5))
-    parts = {name: getattr(t, name)[1:] for name in ("edges", "multiplicity", "capacity", "latency")}
+    parts = {
+        name: getattr(t, name)[1:] for name in ("edges", "multiplicity", "capacity", "latency")
+    }
     broken = replace(t, **parts)
     assert hop_statistics(broken, symmetry=True) == hop_statistics(broken) != hop_statistics(t)
 
@@ -242,7 +257,10 @@ def test_a_table_for_the_reader():
         ({"hops": "servers"}, "hops must be 'links' where a cable joins two switches"),
         ({"hops": None}, "hops must be one of"),
         ({"endpoints": "gpus"}, "endpoints must be one of"),
-        ({"topology": bcube(2, 1), "hops": "servers", "endpoints": "nodes"}, "endpoints must be 'hosts'"),
+        (
+            {"topology": bcube(2, 1), "hops": "servers", "endpoints": "nodes"},
+            "endpoints must be 'hosts'",
+        ),
         ({"sources": 1}, "sources must be an integer in"),
         ({"sources": 17}, "sources must be an integer in"),
         ({"sources": 2.0}, "sources must be an integer in"),

@@ -14,13 +14,19 @@ def test_an_estimate_is_its_value():
 
 
 def test_an_exact_estimate_has_no_bracket():
-    assert repr(Estimate(value=3, lower=3, upper=3, method="flow", exact=True)) == "Estimate(3, exact, flow)"
+    assert (
+        repr(Estimate(value=3, lower=3, upper=3, method="flow", exact=True))
+        == "Estimate(3, exact, flow)"
+    )
     with pytest.raises(ValueError, match="exact must be False"):
         Estimate(value=3, lower=2, upper=3, method="flow", exact=True)
 
 
 def test_infinity_is_a_value():
-    assert float(Estimate(value=math.inf, lower=1, upper=math.inf, method="none", exact=False)) == math.inf
+    assert (
+        float(Estimate(value=math.inf, lower=1, upper=math.inf, method="none", exact=False))
+        == math.inf
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +48,9 @@ def test_a_bad_field_is_named(field, value):
         Estimate(**{**good, field: value})
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (1, 7), (500, 1000), (500_000, 10**6)])
+@pytest.mark.parametrize(
+    ("successes", "trials"), [(0, 10), (10, 10), (1, 7), (500, 1000), (500_000, 10**6)]
+)
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.999])
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(successes, trials, confidence):
     found = binomial_estimate(successes, trials, confidence)

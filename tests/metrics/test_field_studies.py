@@ -12,7 +12,9 @@ from relparallel.topology import bcube, fat_tree, leaf_spine
 
 def test_only_switches_without_a_twin_cost_hosts():
     clos, cube = field_losses(fat_tree(k=4)), field_losses(bcube(4, 1))
-    assert clos["hosts cut off"].to_dict() == pytest.approx({"edge": 2, "aggregation": 0, "core": 0})
+    assert clos["hosts cut off"].to_dict() == pytest.approx(
+        {"edge": 2, "aggregation": 0, "core": 0}
+    )
     assert (cube["hosts cut off"] == 0).all()
 
 

@@ -38,13 +38,37 @@ from relparallel.topology import (
 )
 
 CHOSEN = [
-    fat_tree(4), bcube(3, 1), dcell(3, 1), torus((4, 3)), leaf_spine(3, 2, 4), f10(4), vl2(4, 4),
-    aspen(4, 6, (0, 2, 0)), three_tier(3, 2, 4, 2), c_through(3, 2, 2), helios(3, 8, 0.5, 0.5, 2),
-    ficonn(4, 1), ficonn(4, 2), ficonn(8, 2), mdcube(4, 1, (3, 3)), mdcube(3, 1, (3, 2, 3)),
-    mdcube(3, 2, (3, 2)), hyperx((2, 3, 3), 1, 2), hammingmesh(3, 4, 2, 3), slim_fly(5, 2), slim_fly(4, 0),
-    polarfly(4, 2), polarfly(5, 0), dragonfly(2, 4, 2), dragonfly(2, 3, 4), dragonfly(1, 4, 2, "palmtree"),
-    dragonfly_plus(2, 3, 2, 4), rail_only(16, 3, 8), nvl72(2), dgx_superpod(1, True),
-]  # fmt: skip
+    fat_tree(4),
+    bcube(3, 1),
+    dcell(3, 1),
+    torus((4, 3)),
+    leaf_spine(3, 2, 4),
+    f10(4),
+    vl2(4, 4),
+    aspen(4, 6, (0, 2, 0)),
+    three_tier(3, 2, 4, 2),
+    c_through(3, 2, 2),
+    helios(3, 8, 0.5, 0.5, 2),
+    ficonn(4, 1),
+    ficonn(4, 2),
+    ficonn(8, 2),
+    mdcube(4, 1, (3, 3)),
+    mdcube(3, 1, (3, 2, 3)),
+    mdcube(3, 2, (3, 2)),
+    hyperx((2, 3, 3), 1, 2),
+    hammingmesh(3, 4, 2, 3),
+    slim_fly(5, 2),
+    slim_fly(4, 0),
+    polarfly(4, 2),
+    polarfly(5, 0),
+    dragonfly(2, 4, 2),
+    dragonfly(2, 3, 4),
+    dragonfly(1, 4, 2, "palmtree"),
+    dragonfly_plus(2, 3, 2, 4),
+    rail_only(16, 3, 8),
+    nvl72(2),
+    dgx_superpod(1, True),
+]
 SYMMETRIC = with_every_design(CHOSEN)
 
 graphs = st.builds(
@@ -85,7 +109,9 @@ def listed(t, split):
             for path, weight in zip(paths, weights / weights.sum(), strict=True):
                 for arc in pairwise(path):
                     flow[arc] = flow.get(arc, 0.0) + weight
-    return np.array([[flow.get((u, v), 0.0), flow.get((v, u), 0.0)] for u, v in t.edges.tolist()]), pairs
+    return np.array(
+        [[flow.get((u, v), 0.0), flow.get((v, u), 0.0)] for u, v in t.edges.tolist()]
+    ), pairs
 
 
 def chance(path, paths, cables, split):
@@ -106,7 +132,9 @@ def test_the_load_is_that_of_all_shortest_paths_listed(t, split):
     assert np.allclose(found.flow, flow.reshape(-1, 2), rtol=1e-12, atol=1e-12)
     assert found.pairs == pairs
     assert found.unreachable == t.num_hosts * (t.num_hosts - 1) - pairs
-    unit = min((c for e, c in zip(t.edges, t.capacity, strict=True) if t.endpoint[e].any()), default=1.0)
+    unit = min(
+        (c for e, c in zip(t.edges, t.capacity, strict=True) if t.endpoint[e].any()), default=1.0
+    )
     assert np.allclose(found.capacity, t.multiplicity * t.capacity / unit)
 
 
@@ -180,7 +208,10 @@ def test_a_false_name_is_not_believed():
 
 
 def test_the_two_splits_differ_where_paths_branch_unevenly():
-    found = [float(aggregate_bottleneck_throughput(dcell(4, 2), split=s)) / 420 for s in ("paths", "hops")]
+    found = [
+        float(aggregate_bottleneck_throughput(dcell(4, 2), split=s)) / 420
+        for s in ("paths", "hops")
+    ]
     assert found == pytest.approx([0.410447, 0.408269], abs=1e-6)
 
 

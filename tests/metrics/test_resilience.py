@@ -27,14 +27,18 @@ def oracle(t, alive):
     graph = nx.Graph()
     graph.add_nodes_from(np.flatnonzero(nodes).tolist())
     graph.add_edges_from(
-        (u, v) for (u, v), up in zip(t.edges.tolist(), pairs, strict=True) if up and nodes[u] and nodes[v]
+        (u, v)
+        for (u, v), up in zip(t.edges.tolist(), pairs, strict=True)
+        if up and nodes[u] and nodes[v]
     )
     hosts = [v for v in graph if t.endpoint[v]]
     silent = {v for v in graph if not t.transit[v]}
     joined = sum(
         nx.has_path(graph.subgraph([v for v in graph if v in (a, b) or v not in silent]), a, b)
-        for a in hosts for b in hosts if a != b
-    )  # fmt: skip
+        for a in hosts
+        for b in hosts
+        if a != b
+    )
     around = [
         sum(h in part or any(u in part for u in graph[h]) for h in hosts)
         for part in nx.connected_components(graph.subgraph([v for v in graph if v not in silent]))

@@ -67,7 +67,9 @@ def test_the_bound_holds_where_it_is_not_met(t):
 
 
 @settings(max_examples=30)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+@given(
+    st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)
+)
 def test_the_bound_holds_in_small_trees(leaves, spines, each, below, above):
     hosts = leaves * each
     up = [(h, hosts + h // each, below) for h in range(hosts)]
@@ -81,12 +83,18 @@ def test_the_bound_holds_in_small_trees(leaves, spines, each, below, above):
 
 def test_hosts_that_reach_other_tops_have_no_bound():
     """Two trees that one cable between two hosts' switches joins: a single cable separates the halves."""
-    apart = network([(0, 4, 1), (1, 4, 1), (2, 5, 1), (3, 5, 1), (4, 6, 1), (5, 7, 1), (4, 5, 1)], 4)
+    apart = network(
+        [(0, 4, 1), (1, 4, 1), (2, 5, 1), (3, 5, 1), (4, 6, 1), (5, 7, 1), (4, 5, 1)], 4
+    )
     assert up_down_bound(apart) == 0.0
     assert bisection(apart).value == 1
     uneven = network([(0, 2, 1), (0, 3, 3), (1, 2, 1), (1, 3, 1)], 2)  # three quarters, one half
     assert up_down_bound(uneven) == 0.0
-    for t in (bcube(3, 1), jellyfish(20, 6, 4, rng=np.random.default_rng(0)), dragonfly_plus(2, 2, 2, 2)):
+    for t in (
+        bcube(3, 1),
+        jellyfish(20, 6, 4, rng=np.random.default_rng(0)),
+        dragonfly_plus(2, 2, 2, 2),
+    ):
         assert up_down_bound(t) == 0.0
 
 
@@ -105,7 +113,11 @@ def test_groups_spread_before_they_go_up():
 
 
 def test_large_clusters_have_bounds_of_their_order(monkeypatch):
-    for t in (dgx_superpod(2), rail_only(domains=64, gpus_per_domain=8, switch_ports=64), meta_roce(1)):
+    for t in (
+        dgx_superpod(2),
+        rail_only(domains=64, gpus_per_domain=8, switch_ports=64),
+        meta_roce(1),
+    ):
         found = bisection(t)
         assert found.lower > 0.45 * found.upper
     t = helios(pods=8, hosts_per_pod=64, electrical=0.5, optical=0.5, wavelengths=8)

@@ -1,8 +1,8 @@
 """Wrong changes of the package on purpose: each must be noticed by a test of ``make test``.
 
-``python tests/mutants/run.py [WORD ...]`` applies every mutant of the tables beside this file, or those whose
-file has one of the words in its name, in a copy of the checkout, one after the other, and runs the tests that
-the mutant names. It fails when one survives.
+``python tests/mutants/run.py [WORD ...]`` applies every mutant of the tables beside this file, or
+those whose file has one of the words in its name, in a copy of the checkout, one after the other,
+and runs the tests that the mutant names. It fails when one survives.
 """
 
 import shutil
@@ -35,7 +35,10 @@ class Mutant:
 
 def mutants(words: list[str] | None = None) -> list[Mutant]:
     """All mutants, or those of some files."""
-    tables = [tomllib.loads(path.read_text("utf-8")) for path in sorted(Path(__file__).parent.glob("*.toml"))]
+    tables = [
+        tomllib.loads(path.read_text("utf-8"))
+        for path in sorted(Path(__file__).parent.glob("*.toml"))
+    ]
     every = [Mutant(**entry) for table in tables for entry in table["mutant"]]
     return [one for one in every if not words or any(word in one.file for word in words)]
 
@@ -47,7 +50,16 @@ def judged(one: Mutant, copy: Path) -> str:
     try:
         path.write_text(sound.replace(one.old, one.new), "utf-8")
         drop_outdated(copy / "relparallel")
-        command = [sys.executable, "-m", "pytest", "--exitfirst", "--tb=no", "-m", "not slow", *one.tests]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--exitfirst",
+            "--tb=no",
+            "-m",
+            "not slow",
+            *one.tests,
+        ]
         done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=600)
     finally:
         path.write_text(sound, "utf-8")

@@ -54,8 +54,12 @@ def assert_best(instance, every):
     size = instance["size"]
     options = {key: value for key, value in instance.items() if key != "size"}
     plan = joint(GPT, hall(*size), global_batch=BATCH, limits=PLAIN, **options)
-    assert plan.goodput == pytest.approx(max(throughput * share for throughput, share in every), rel=1e-9)
-    assert plan.counts.sum() == sum(grid_rows((size[0] - held) * size[1]) for held in instance["spares"])
+    assert plan.goodput == pytest.approx(
+        max(throughput * share for throughput, share in every), rel=1e-9
+    )
+    assert plan.counts.sum() == sum(
+        grid_rows((size[0] - held) * size[1]) for held in instance["spares"]
+    )
 
 
 @pytest.mark.parametrize("seed", range(pace(3, 10)))
@@ -111,19 +115,34 @@ def test_of_each_kind_the_fastest_is_kept_and_every_row_counted():
 @pytest.mark.parametrize("rack", [1, 2, 4])
 def test_strategies_of_one_kind_lose_the_same_under_failures(rack):
     machine = Cluster(nodes=8, gpus_per_node=4, nodes_per_rack=rack)
-    classes = tuple(ComponentClass(name=x, level=x, rate=1e-7) for x in ("gpu", "node", "rack", "job"))
-    grid = StrategyGrid.all(32, GPT, 32, micro_batch=1, virtual_stages=1, recompute="none",
-                            sequence_parallel=False, schedule="1f1b", zero_stage=range(4))  # fmt: skip
+    classes = tuple(
+        ComponentClass(name=x, level=x, rate=1e-7) for x in ("gpu", "node", "rack", "job")
+    )
+    grid = StrategyGrid.all(
+        32,
+        GPT,
+        32,
+        micro_batch=1,
+        virtual_stages=1,
+        recompute="none",
+        sequence_parallel=False,
+        schedule="1f1b",
+        zero_stage=range(4),
+    )
     kinds = reliability_kinds(grid.choices, machine)[0]
     seen = {}
     for row, kind in enumerate(map(tuple, kinds.tolist())):
-        model = FailureModel(classes=classes, cluster=machine, placement=Placement(strategy=grid[row]))
+        model = FailureModel(
+            classes=classes, cluster=machine, placement=Placement(strategy=grid[row])
+        )
         assert seen.setdefault(kind, model.domains) == model.domains
     assert len(grid) > 3 * len(seen)
 
 
 def test_the_bound_on_memory_is_below_the_memory():
-    rows = StrategyGrid.all(64, LLAMA, 64, schedule=("1f1b", "zb_v", "chimera"), recompute=("none", "full"))
+    rows = StrategyGrid.all(
+        64, LLAMA, 64, schedule=("1f1b", "zb_v", "chimera"), recompute=("none", "full")
+    )
     costs = pricing(LLAMA, replace(HALL, nodes=8), 64)
     kept = rule_keeping(64, LLAMA, 64, 8, {"schedule": ("1f1b", "zb_v", "chimera")})[0]
     assert len(rows)
@@ -155,12 +174,15 @@ def test_one_job_agrees_with_the_closed_forms(policy):
     )
     if policy == "elastic":
         # Pauses overlap when another failure comes during one; the closed form lets none come then.
-        down, gone = rate * DAY / (1 + rate * DAY), np.exp(-30.0 / DAY)  # fewer are missing outside pauses
+        # fewer are missing outside pauses
+        down, gone = rate * DAY / (1 + rate * DAY), np.exp(-30.0 / DAY)
         left = DAY * gone * (1 - down) / (1 - down * gone)
         unpaused = elastic_throughput(nodes, 16, rate, left, 0.0)
         paused = 30.0 - down * DAY * (1 - gone)  # and those that are missing begin none
         assert plan.share == pytest.approx(unpaused * np.exp(-nodes * rate * paused), rel=1e-12)
-        assert plan.share == pytest.approx(elastic_throughput(nodes, 16, rate, left, 30.0), rel=1e-5)
+        assert plan.share == pytest.approx(
+            elastic_throughput(nodes, 16, rate, left, 30.0), rel=1e-5
+        )
     else:
         ratio = effective_training_time_ratio(1 / (nodes * rate), plan.interval, 60.0, 900.0)
         waits = 1 - shortage_probability(nodes, 0, rate, DAY)
@@ -194,14 +216,19 @@ def test_the_break_even_rate_is_the_closed_form():
     assert found.nodes > found.other_nodes
     for factor, first in ((0.99, True), (1.01, False)):
         rates = (ComponentClass(name="node", level="node", rate=factor * found.rate),)
-        again = joint(LLAMA, HALL, rates, global_batch=2048, limits=OFFERED, spares=0, policies=("elastic",))
+        again = joint(
+            LLAMA, HALL, rates, global_batch=2048, limits=OFFERED, spares=0, policies=("elastic",)
+        )
         assert (again.strategy == found.fastest) == first
 
 
 def test_the_tenth_percentile_and_the_price_are_objectives_too():
     model, fast = transformer("llama3-70b"), cluster("h100-80gb-dgx", gpus=512)
     question = {"workload": model, "global_batch": 256, "limits": OFFERED, "spares": 0}
-    plan, cautious = joint(cluster=fast, **question), joint(cluster=fast, objective="p10", **question)
+    plan, cautious = (
+        joint(cluster=fast, **question),
+        joint(cluster=fast, objective="p10", **question),
+    )
     assert cautious.throughput * cautious.tenth >= plan.throughput * plan.tenth
     slow = replace(fast, name="slow", network_bandwidth=fast.network_bandwidth / 8)
 
@@ -252,7 +279,10 @@ def test_the_whole_grid_of_sixteen_thousand_gpus_takes_a_second():
         ({"horizon": 0.0}, "horizon"),
         ({"network": 3}, "network"),
         ({"network": ()}, "network"),
-        ({"network": redundant_fabric(servers=8)}, "network must have a host for each of 16384 GPUs"),
+        (
+            {"network": redundant_fabric(servers=8)},
+            "network must have a host for each of 16384 GPUs",
+        ),
         ({"network_rates": {"cable": -1.0}}, "network_rates"),
         ({"network": [None], "network_rates": {"hope": 1.0}}, "network_rates"),
         ({"write_off": 0.0}, "write_off"),
@@ -270,9 +300,11 @@ def test_the_report_of_goodput_gives_the_same_share():
     for policy in search.recoveries:
         choice = search.choice(0, plan.choice.row, policy, "storage")
         report = goodput(
-            search.model(choice.site, choice.row), float(site.fastest.time[choice.row]),
-            search.checkpoints["storage"], search.recoveries[policy],
-        )  # fmt: skip
+            search.model(choice.site, choice.row),
+            float(site.fastest.time[choice.row]),
+            search.checkpoints["storage"],
+            search.recoveries[policy],
+        )
         assert choice.state.share == pytest.approx(report.mean, rel=1e-12)
         assert choice.state.interval == pytest.approx(report.interval, rel=1e-12)
 

@@ -34,9 +34,15 @@ from relparallel.training import (
 from relparallel.units import GB
 
 NARROW = {
-    "schedule": "1f1b", "micro_batch": (1, 2), "recompute": "none", "zero_stage": (0, 1), "context": 1,
-    "virtual_stages": 1, "sequence_parallel": False, "tensor": (1, 2),
-}  # fmt: skip
+    "schedule": "1f1b",
+    "micro_batch": (1, 2),
+    "recompute": "none",
+    "zero_stage": (0, 1),
+    "context": 1,
+    "virtual_stages": 1,
+    "sequence_parallel": False,
+    "tensor": (1, 2),
+}
 WIRED = (4, 2, 1)
 
 
@@ -69,7 +75,10 @@ def wired_table(size, held, fabric):
 def unhindered(slow, repair):
     """Mean speed of the slowest part, from the chance that no part slower than a level is degraded."""
     levels = np.unique([1.0, *(d.component.slowdown for _, d in slow)])
-    below = [np.exp(-repair * sum(r for r, d in slow if d.component.slowdown > level)) for level in levels]
+    below = [
+        np.exp(-repair * sum(r for r, d in slow if d.component.slowdown > level))
+        for level in levels
+    ]
     return float(np.diff(below, prepend=0.0) @ (1 / levels))
 
 
@@ -83,7 +92,9 @@ def wired_choices(instance, rates):
     for fabric, held in product(fabrics(size), instance["spares"]):
         nodes, known = size[0] - held, {}
         for placement, time, impact, domains, shape in wired_table(size, held, fabric):
-            seen = [(rates[d.component.name] * d.rate, d) for d in domains if d.component.name in rates]
+            seen = [
+                (rates[d.component.name] * d.rate, d) for d in domains if d.component.name in rates
+            ]
             speed = unhindered([x for x in seen if not x[1].component.stops], instance["repair"])
             if max(d.nodes for _, d in seen) > 1:
                 machine = replace(hall(*size), nodes=nodes, accelerator=None)
@@ -97,7 +108,9 @@ def wired_choices(instance, rates):
                 lies = one_piece(nodes) if recovery.waits else shape
                 if lies is None:
                     continue
-                hit = [(r, d.nodes, recovery.goes_back(d, lies)) for r, d in seen if d.component.stops]
+                hit = [
+                    (r, d.nodes, recovery.goes_back(d, lies)) for r, d in seen if d.component.stops
+                ]
                 for share in shares(hit, lies, nodes, held, recovery, instance, known):
                     yield BATCH * GPT.sequence / time * speed * share, fabric
 
@@ -112,13 +125,20 @@ def test_the_optimum_over_fabrics_equals_brute_force(seed):
         rates = {name: float(10 ** rng.uniform(-8, -5)) for name in named if rng.random() < 0.7}
         options = {key: value for key, value in instance.items() if key != "size"}
         plan = joint(
-            GPT, hall(*instance["size"]), global_batch=BATCH, limits=NARROW, network_rates=rates,
-            network=fabrics(instance["size"]), **options,
-        )  # fmt: skip
+            GPT,
+            hall(*instance["size"]),
+            global_batch=BATCH,
+            limits=NARROW,
+            network_rates=rates,
+            network=fabrics(instance["size"]),
+            **options,
+        )
         every = list(wired_choices(instance, rates))
         best = max(goodput for goodput, _ in every)
         assert plan.goodput == pytest.approx(best, rel=1e-9)
-        assert plan.goodput == pytest.approx(max(x for x, name in every if name == plan.fabric), rel=1e-9)
+        assert plan.goodput == pytest.approx(
+            max(x for x, name in every if name == plan.fabric), rel=1e-9
+        )
         won.add(plan.fabric)
     assert len(won) > 1 or seed > 1  # of the first draws more than one fabric is the best
 
@@ -127,7 +147,9 @@ def test_times_on_a_network_are_those_of_single_steps():
     size = (4, 2, 1)
     for fabric in fabrics(size):
         for placement, time, impact, *_ in wired_table(size, 0, fabric)[::3]:
-            step = step_time(GPT, placement.strategy, hall(*size), BATCH, network=fabrics(size)[fabric])
+            step = step_time(
+                GPT, placement.strategy, hall(*size), BATCH, network=fabrics(size)[fabric]
+            )
             assert time == pytest.approx(step.total, rel=1e-12)
             assert impact.step == pytest.approx(step.total, rel=1e-12)
 
@@ -141,8 +163,9 @@ def star(machine):
     t = Topology.of(
         edges=np.concatenate([np.stack([gpus, inside], axis=1), above]),
         node_kind={"gpu": machine.gpus, "nvswitch": machine.nodes, "core": 1},
-        device_class={"core": "switch"}, meta=Design(name="star"),
-    )  # fmt: skip
+        device_class={"core": "switch"},
+        meta=Design(name="star"),
+    )
     link = machine.accelerator.node_link
     return replace(t, capacity=np.where(t.edges[:, 1] == top, machine.network_bandwidth, link))
 
@@ -161,7 +184,9 @@ def test_a_network_that_never_fails_nor_blocks_is_the_plain_cluster():
 
 def test_a_network_replaces_the_network_of_a_failure_table_and_says_what_others_lose():
     machine = replace(SELENE, nodes=4)
-    wiring = {f"{n} planes": redundant_fabric(servers=4, planes=n, servers_per_leaf=2) for n in (1, 2)}
+    wiring = {
+        f"{n} planes": redundant_fabric(servers=4, planes=n, servers_per_leaf=2) for n in (1, 2)
+    }
     plan = joint(GPT, machine, "llama3", global_batch=24, limits=PLAIN, spares=0, network=wiring)
     model = plan.search.model(plan.choice.site, plan.choice.row)
     names = [c.name for c in model.classes]
@@ -172,14 +197,17 @@ def test_a_network_replaces_the_network_of_a_failure_table_and_says_what_others_
     assert f"- network {other}: loses" in plan.explain()
     assert plan.network is wiring[plan.fabric]
     lost = plan.alternatives().set_index("axis").loc["network"]
-    alone = joint(GPT, machine, "llama3", global_batch=24, limits=PLAIN, spares=0, network=wiring[other])
+    alone = joint(
+        GPT, machine, "llama3", global_batch=24, limits=PLAIN, spares=0, network=wiring[other]
+    )
     assert 1 - alone.goodput / plan.goodput == pytest.approx(lost["loses"], abs=1e-12)
     assert set(plan.to_frame()["network"]) <= set(wiring)
 
 
 def test_the_network_is_paid_for_by_its_ports_cables_and_transceivers():
     machine = replace(SELENE, nodes=4)
-    wiring = redundant_fabric(servers=4, servers_per_leaf=2)  # 400 Gb/s for a card, twice as much above
+    # 400 Gb/s for a card, twice as much above
+    wiring = redundant_fabric(servers=4, servers_per_leaf=2)
     asked = {"global_batch": 24, "limits": PLAIN, "spares": 0, "price": 1.0, "network": wiring}
     plain = joint(GPT, machine, "llama3", "cost", **asked)
     paid = joint(GPT, machine, "llama3", "cost", write_off=1e4, **asked)

@@ -15,7 +15,9 @@ def instance(seed: int, nodes: int, links: int) -> nx.Graph:
     rng = np.random.default_rng(seed)
     graph = nx.gnm_random_graph(nodes, links, seed=seed)
     for pair in graph.edges:
-        graph.edges[pair].update(cost=float(rng.integers(1, 20)), up=float(rng.choice([0.8, 0.9, 0.95])))
+        graph.edges[pair].update(
+            cost=float(rng.integers(1, 20)), up=float(rng.choice([0.8, 0.9, 0.95]))
+        )
     return graph
 
 
@@ -45,7 +47,10 @@ def cheapest(graph: nx.Graph, admitted: float, terminals) -> float | None:
         bought = nx.Graph([pair for pair, taken in zip(pairs, subset, strict=True) if taken])
         bought.add_nodes_from(graph)
         joined = nx.node_connected_component(bought, terminals[0]) >= set(terminals)
-        if joined and evaluate(graph, terminals, np.where(subset, ups, 0.0)).unreliability <= admitted:
+        if (
+            joined
+            and evaluate(graph, terminals, np.where(subset, ups, 0.0)).unreliability <= admitted
+        ):
             return float(subset @ prices)
     return None
 
@@ -65,7 +70,9 @@ def test_it_is_what_enumeration_finds(seed):
     design = reliable_network(graph, admitted, terminals, "up")
     assert design.proven
     assert design.cost == pytest.approx(expected)
-    assert failure(graph, list(design.links), terminals) == pytest.approx(design.unreliability, rel=1e-10)
+    assert failure(graph, list(design.links), terminals) == pytest.approx(
+        design.unreliability, rel=1e-10
+    )
     assert design.unreliability <= admitted
 
 
@@ -90,7 +97,9 @@ def test_ten_nodes_and_20_links_are_proven():
     assert design.unreliability <= 0.1
     for pair in design.links:  # nothing that was bought can be left out
         rest = [p for p in design.links if p != pair]
-        up = {p: graph.edges[p]["up"] for p in rest} | {p: 0.0 for p in graph.edges if p not in rest}
+        up = {p: graph.edges[p]["up"] for p in rest} | {
+            p: 0.0 for p in graph.edges if p not in rest
+        }
         assert evaluate(graph, link_up=up).unreliability > 0.1
 
 
@@ -215,4 +224,6 @@ def test_a_large_network_gets_an_upgrade_and_a_gap():
     again = evaluate(nx.Graph(found.links), "nodes", 0.9999).unreliability
     assert again == pytest.approx(found.unreliability)
     assert again <= 1e-4
-    assert 0 <= found.bound <= found.cost < 0.5 * sum(price for *_, price in ring.edges(data="cost"))
+    assert (
+        0 <= found.bound <= found.cost < 0.5 * sum(price for *_, price in ring.edges(data="cost"))
+    )

@@ -41,7 +41,8 @@ def any_placement(allowed, copies, room):
     """Every choice of holders, one owner after the other."""
     choices = [list(combinations(np.flatnonzero(row), copies)) for row in allowed]
     return any(
-        np.bincount(np.concatenate(rows), minlength=len(allowed)).max() <= room for rows in product(*choices)
+        np.bincount(np.concatenate(rows), minlength=len(allowed)).max() <= room
+        for rows in product(*choices)
     )
 
 
@@ -98,15 +99,20 @@ def test_a_rack_with_more_than_half_of_the_nodes_is_named():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"domains": {}}, "domains"), ({"domains": [0, 1]}, "domains"),
+        ({"domains": {}}, "domains"),
+        ({"domains": [0, 1]}, "domains"),
         ({"domains": {"rack": [0]}}, "domains"),
-        ({"domains": {"rack": [0.5, 1.0]}}, "domains"), ({"domains": {"rack": [-1, 0]}}, "domains"),
+        ({"domains": {"rack": [0.5, 1.0]}}, "domains"),
+        ({"domains": {"rack": [-1, 0]}}, "domains"),
         ({"domains": {"rack": [0, 1], "power": [0, 1, 2]}}, "domains"),
         ({"domains": {3: [0, 1]}}, "domains"),
-        ({"domains": {"rack": np.arange(3000)}}, "domains"), ({"copies": 0}, "copies"),
-        ({"copies": 9}, "copies"), ({"room": 0}, "room"), ({"copies": True}, "copies"),
+        ({"domains": {"rack": np.arange(3000)}}, "domains"),
+        ({"copies": 0}, "copies"),
+        ({"copies": 9}, "copies"),
+        ({"room": 0}, "room"),
+        ({"copies": True}, "copies"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_named(arguments, named):
     with pytest.raises((TypeError, ValueError), match=named):
         place_replicas(**{"domains": {"rack": [0, 0, 1, 1]}, **arguments})

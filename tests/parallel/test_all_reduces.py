@@ -16,12 +16,18 @@ from relparallel.parallel.algorithms import (
 
 ALGORITHMS = {
     "tree": lambda nodes, g, elements, pieces: tree_all_reduce(nodes * g, elements, g),
-    "halving": lambda nodes, g, elements, pieces: halving_doubling_all_reduce(nodes * g, elements, g),
-    "hierarchical": lambda nodes, g, elements, pieces: hierarchical_all_reduce(nodes * g, elements, g),
+    "halving": lambda nodes, g, elements, pieces: halving_doubling_all_reduce(
+        nodes * g, elements, g
+    ),
+    "hierarchical": lambda nodes, g, elements, pieces: hierarchical_all_reduce(
+        nodes * g, elements, g
+    ),
     "hierarchical tree": lambda nodes, g, elements, pieces: hierarchical_all_reduce(
         nodes * g, elements, g, pieces
     ),
-    "double tree": lambda nodes, g, elements, pieces: double_tree_all_reduce(nodes * g, elements, pieces),
+    "double tree": lambda nodes, g, elements, pieces: double_tree_all_reduce(
+        nodes * g, elements, pieces
+    ),
 }
 sizes = {
     "nodes": st.integers(1, 6),
@@ -42,7 +48,9 @@ def test_every_rank_ends_with_the_sum_whatever_the_sizes(name, nodes, g, element
 @given(ranks=st.integers(1, 40), pieces=st.integers(1, 9))
 def test_a_double_tree_has_the_depth_of_the_logarithm(ranks, pieces):
     depth = int(np.ceil(np.log2(ranks)))
-    assert len(list(double_tree_all_reduce(ranks, 8, pieces))) == (2 * (depth + pieces - 1) if depth else 0)
+    assert len(list(double_tree_all_reduce(ranks, 8, pieces))) == (
+        2 * (depth + pieces - 1) if depth else 0
+    )
 
 
 @given(ranks=st.integers(2, 40), pieces=st.integers(1, 9))
@@ -78,7 +86,9 @@ def test_a_hierarchy_leaves_the_least_for_the_network(nodes, g, chunk):
     assert out == pytest.approx(np.full(nodes, 2 * (nodes - 1) / nodes * elements))
 
 
-@pytest.mark.parametrize("generator", [tree_all_reduce, halving_doubling_all_reduce, hierarchical_all_reduce])
+@pytest.mark.parametrize(
+    "generator", [tree_all_reduce, halving_doubling_all_reduce, hierarchical_all_reduce]
+)
 def test_unequal_nodes_are_refused(generator):
     with pytest.raises(ValueError, match="ranks_per_node must divide ranks = 6, got 4"):
         generator(6, 10, 4)

@@ -15,11 +15,21 @@ from relparallel.workload import transformer
 def test_where_nothing_was_measured_the_parameters_of_the_next_in_rate_are_lent():
     lent = {name: calibration(name).borrowed for name in accelerators()}
     assert {name: near for name, near in lent.items() if near} == {
-        "b300-270gb": "b200", "gb300-279gb": "b200", "mi300x-192gb": "h100", "tpu-trillium-32gb": "h100",
-        "h20-96gb": "a100", "l40s-48gb": "a100", "mi325x-256gb": "h100", "mi355x-288gb": "b200",
-        "tpu-v6e-32gb": "h100", "tpu-v7-192gb": "b200",
-        "tpu-v4-32gb": "a100", "tpu-v5p-95gb": "a100", "v100-16gb": "a100", "v100-32gb": "a100",
-    }  # fmt: skip
+        "b300-270gb": "b200",
+        "gb300-279gb": "b200",
+        "mi300x-192gb": "h100",
+        "tpu-trillium-32gb": "h100",
+        "h20-96gb": "a100",
+        "l40s-48gb": "a100",
+        "mi325x-256gb": "h100",
+        "mi355x-288gb": "b200",
+        "tpu-v6e-32gb": "h100",
+        "tpu-v7-192gb": "b200",
+        "tpu-v4-32gb": "a100",
+        "tpu-v5p-95gb": "a100",
+        "v100-16gb": "a100",
+        "v100-32gb": "a100",
+    }
     loan, bounds = calibration("mi300x-192gb"), priors(accelerator("mi300x-192gb"))
     assert not loan.factors
     assert all(value <= bounds[name].highest for name, value in loan.values.items())
@@ -27,8 +37,15 @@ def test_where_nothing_was_measured_the_parameters_of_the_next_in_rate_are_lent(
 
 
 def own(**fields):
-    numbers = {"peak": {"bf16": 1.0e15}, "matmul": {"bf16": 8e14}, "memory": 9.6e10, "memory_bandwidth": 4e12}
-    return Accelerator(**{"name": "mine", "node_link": 4.5e11, "multiprocessors": 120} | numbers | fields)
+    numbers = {
+        "peak": {"bf16": 1.0e15},
+        "matmul": {"bf16": 8e14},
+        "memory": 9.6e10,
+        "memory_bandwidth": 4e12,
+    }
+    return Accelerator(
+        **{"name": "mine", "node_link": 4.5e11, "multiprocessors": 120} | numbers | fields
+    )
 
 
 def time_on(device):
@@ -38,14 +55,18 @@ def time_on(device):
 
 def test_an_own_accelerator_borrows_the_next_in_rate_and_says_so():
     step = time_on(own())
-    assert "no run on mine was measured: parameters of the h100, interval of such loans" in step.explain()
+    assert (
+        "no run on mine was measured: parameters of the h100, interval of such loans"
+        in step.explain()
+    )
     assert dict(step.log_errors) in list(calibration("mi300x-192gb").scatter.values())
     assert time_on(own(peak={"bf16": 3e14}, matmul={"bf16": 2e14})).compute > 2 * step.compute
     assert calibration(own(peak={"bf16": 3e14}, matmul={"bf16": 2e14})).borrowed == "a100"
 
 
 def test_an_own_accelerator_of_a_named_family_takes_that_with_the_interval_of_a_loan():
-    assert calibration(own(name="a100-mine")).borrowed == "a100"  # though the h100 is nearer in rate
+    # though the h100 is nearer in rate
+    assert calibration(own(name="a100-mine")).borrowed == "a100"
     shipped = accelerator("h100-80gb")
     other = replace(shipped, node_link=shipped.node_link / 2)
     measured, loan = time_on(shipped), time_on(other)
@@ -64,7 +85,9 @@ def test_no_share_of_an_own_accelerator_exceeds_what_was_measured_on_it():
 
 def test_the_interval_of_a_loan_is_as_wide_as_loans_among_measured_families_were_off():
     board = scoreboard()
-    lent = board[(board["used"] == "parameters of another accelerator") & (board["source"] == "all")]
+    lent = board[
+        (board["used"] == "parameters of another accelerator") & (board["source"] == "all")
+    ]
     assert set(lent["family"]) == {"a100", "b200", "h100"}
     assert (lent["inside"] >= 85).all()  # each by the width that the other two families give
     own, loan = calibration("b200-180gb"), calibration("gb300-279gb")
@@ -81,15 +104,25 @@ def test_a_step_says_that_nobody_measured_on_its_accelerator():
 
 @pytest.mark.parametrize("precision", ["fp8", "fp4"])
 @pytest.mark.parametrize("name", ["qwen3-30b-a3b", "llama3-8b"])
-def test_what_hardly_any_calibration_contains_has_the_interval_of_such_runs_and_says_so(name, precision):
+def test_what_hardly_any_calibration_contains_has_the_interval_of_such_runs_and_says_so(
+    name, precision
+):
     place, split = cluster("b200-180gb-dgx", 64), Strategy(data=64, zero_stage=1)
     step = step_time(transformer(name), split, place, 512, precision=precision)
     mixed, usual = name.startswith("qwen"), dict(calibration("b200-180gb").scatter["kernels"])
-    said = "mixtures of experts are in the fit of one source" if mixed else "products in fp4 are in no fit"
+    said = (
+        "mixtures of experts are in the fit of one source"
+        if mixed
+        else "products in fp4 are in no fit"
+    )
     assert (said in step.explain()) == (mixed or precision == "fp4")
     low, high = step.interval(0.9)
     width = math.log(high / step.total)
-    assert width > 2 * usual[0.9] if mixed or precision == "fp4" else width == pytest.approx(usual[0.9])
+    assert (
+        width > 2 * usual[0.9]
+        if mixed or precision == "fp4"
+        else width == pytest.approx(usual[0.9])
+    )
     assert low == pytest.approx(step.total**2 / high)
 
 

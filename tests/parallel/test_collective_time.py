@@ -56,31 +56,43 @@ def bruck(n: int, g: int, size: float, links: Links) -> float:
     """In round j, min(2^j, n - 2^j) chunks to the rank 2^j places back."""
     sent = [(2**j, min(2**j, n - 2**j)) for j in range((n - 1).bit_length())]
     return sum(
-        sides(links, size / n, k * (min(d, n - d) < g), k * min(d, n - d, g) * (n > g)) for d, k in sent
+        sides(links, size / n, k * (min(d, n - d) < g), k * min(d, n - d, g) * (n > g))
+        for d, k in sent
     )
 
 
 def nested(n: int, g: int, size: float, links: Links) -> float:
     """Messages of n/g chunks inside, then g ranks with g chunks each between nodes."""
     inside = (g - 1) * (links.latency + size / g / links.bandwidth)
-    return inside + (n // g - 1) * (links.network_latency + g * g * size / n / links.network_bandwidth)
+    return inside + (n // g - 1) * (
+        links.network_latency + g * g * size / n / links.network_bandwidth
+    )
 
 
 def tree(n: int, g: int, size: float, links: Links) -> float:
     near = math.ceil(math.log2(g)) * (links.latency + size / links.bandwidth)
-    return near + math.ceil(math.log2(n // g)) * (links.network_latency + size / links.network_bandwidth)
+    return near + math.ceil(math.log2(n // g)) * (
+        links.network_latency + size / links.network_bandwidth
+    )
 
 
 PRICED = {
-    ("all_to_all", "direct"): direct, ("all_to_all", "ring"): circle, ("all_to_all", "hierarchical"): nested,
-    ("all_gather", "bruck"): bruck, ("broadcast", "tree"): tree,
-}  # fmt: skip
+    ("all_to_all", "direct"): direct,
+    ("all_to_all", "ring"): circle,
+    ("all_to_all", "hierarchical"): nested,
+    ("all_gather", "bruck"): bruck,
+    ("broadcast", "tree"): tree,
+}
 latencies = st.sampled_from([0.0, 1e-6, 3e-6, 1e-3])
 bandwidths = st.floats(1e6, 1e11)
 levels = st.builds(
-    Links, latency=latencies, bandwidth=bandwidths, network_latency=latencies,
-    network_bandwidth=bandwidths, launch=st.sampled_from([0.0, 1e-5]),
-)  # fmt: skip
+    Links,
+    latency=latencies,
+    bandwidth=bandwidths,
+    network_latency=latencies,
+    network_bandwidth=bandwidths,
+    launch=st.sampled_from([0.0, 1e-5]),
+)
 SELENE = Links(latency=2e-6, bandwidth=230e9, network_latency=8e-6, network_bandwidth=180e9)
 
 
@@ -92,14 +104,20 @@ def one_level(latency: float, bandwidth: float) -> Links:
 @settings(max_examples=25)
 @given(nodes=st.integers(1, 7), g=st.integers(1, 7), chunk=st.integers(1, 50), links=levels)
 def test_the_closed_form_is_the_price_of_the_rounds(case, nodes, g, chunk, links):
-    whole = math.lcm(nodes * g, g * 2 ** (g.bit_length() - 1) * 2 ** (nodes.bit_length() - 1) * nodes)
+    whole = math.lcm(
+        nodes * g, g * 2 ** (g.bit_length() - 1) * 2 ** (nodes.bit_length() - 1) * nodes
+    )
     rounds = EXACT[case](nodes * g, whole * chunk, g)
     priced = rounds_time(rounds, g, links, element_bytes=1)
-    assert collective_time(*case, whole * chunk, nodes * g, g, links) == pytest.approx(priced, rel=1e-9)
+    assert collective_time(*case, whole * chunk, nodes * g, g, links) == pytest.approx(
+        priced, rel=1e-9
+    )
 
 
 @settings(max_examples=25)
-@given(ranks=st.integers(3, 20), size=st.integers(1, 2000), latency=st.sampled_from([1e-6, 1e-3, 1.0]))
+@given(
+    ranks=st.integers(3, 20), size=st.integers(1, 2000), latency=st.sampled_from([1e-6, 1e-3, 1.0])
+)
 def test_a_double_tree_costs_at_most_its_closed_form(ranks, size, latency):
     links = one_level(latency, 1e6)
     depth = math.ceil(math.log2(ranks))
@@ -122,7 +140,9 @@ def test_rounds_without_a_closed_form_cost_what_their_messages_say(case, nodes, 
     assert rounds_time(rounds, g, links, element_bytes=1) == pytest.approx(expected, rel=1e-9)
 
 
-@given(ranks=st.integers(2, 12), pieces=st.integers(1, 40), latency=st.sampled_from([1e-5, 1e-3, 1.0]))
+@given(
+    ranks=st.integers(2, 12), pieces=st.integers(1, 40), latency=st.sampled_from([1e-5, 1e-3, 1.0])
+)
 def test_a_chain_passes_piece_after_piece(ranks, pieces, latency):
     rounds = chain_broadcast(ranks, 10 * pieces, pieces)
     priced = rounds_time(rounds, ranks, one_level(latency, 1e6), element_bytes=1)
@@ -134,7 +154,9 @@ def test_arrays_give_what_numbers_give(kind):
     size, ranks = np.array([[1e3], [1e6], [1e9]]), np.array([8, 16, 64, 24])
     for algorithm in FORMS[kind]:
         many = collective_time(kind, algorithm, size, ranks, 8, SELENE)
-        single = [[collective_time(kind, algorithm, s, n, 8, SELENE) for n in ranks] for s in size[:, 0]]
+        single = [
+            [collective_time(kind, algorithm, s, n, 8, SELENE) for n in ranks] for s in size[:, 0]
+        ]
         assert many == pytest.approx(np.array(single), rel=1e-12)
 
 
@@ -154,12 +176,16 @@ def test_an_algorithm_without_closed_form_says_how_to_price_it():
         collective_time("all_gather", "bruck", 1e6, 8, 8, SELENE)
 
 
-@given(level=st.integers(1, 8), latency=st.sampled_from([1e-6, 5e-6]), bandwidth=st.floats(1e9, 1e11))
+@given(
+    level=st.integers(1, 8), latency=st.sampled_from([1e-6, 5e-6]), bandwidth=st.floats(1e9, 1e11)
+)
 def test_tree_and_ring_cross_where_their_lines_do(level, latency, bandwidth):
     n, links = 2**level, one_level(latency, bandwidth)
     found = crossover_size("all_reduce", "tree", "ring", n, n, links)
     rounds, bytes_ = 2 * (n - 1) - 2 * level, 2 * level - 2 * (n - 1) / n
-    assert found == pytest.approx(rounds * latency * bandwidth / bytes_ if rounds else 0.0, rel=1e-6)
+    assert found == pytest.approx(
+        rounds * latency * bandwidth / bytes_ if rounds else 0.0, rel=1e-6
+    )
 
 
 def test_there_may_be_no_crossing():
@@ -169,11 +195,19 @@ def test_there_may_be_no_crossing():
 
 
 @pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize(("stride", "ranks"), [(1, 2), (1, 8), (1, 16), (2, 4), (4, 8), (8, 16), (8, 4)])
+@pytest.mark.parametrize(
+    ("stride", "ranks"), [(1, 2), (1, 8), (1, 16), (2, 4), (4, 8), (8, 16), (8, 4)]
+)
 def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
     """Its latencies are a launch and a part per rank: given those, times agree; and alone without any."""
     machine = np.zeros(1, MACHINE)[0]
-    values = {"node": 8, "node_link": 300e9, "network": 200e9, "link_share": 0.75, "network_share": 0.9}
+    values = {
+        "node": 8,
+        "node_link": 300e9,
+        "network": 200e9,
+        "link_share": 0.75,
+        "network_share": 0.9,
+    }
     for name, value in {**values, "round": 24e-6 * inside, "hop": 40e-6 * inside}.items():
         machine[name] = value
     together = in_node(machine, float(stride), float(ranks))
@@ -189,7 +223,9 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
         + (0 if one_node else rounds * machine["hop"]),
     )
     ways = ("ring",) if one_node else ("ring", "hierarchical")
-    ours = [collective_time("reduce_scatter", way, 1e8, ranks, int(together), links) for way in ways]
+    ours = [
+        collective_time("reduce_scatter", way, 1e8, ranks, int(together), links) for way in ways
+    ]
     assert min(ours) == pytest.approx(kernel, rel=1e-12)
     assert collective_time("all_gather", "ring", 1e8, ranks, int(together), links) == ours[0]
 
@@ -197,7 +233,9 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
 def test_unequal_nodes_and_unknown_names_are_refused():
     with pytest.raises(ValueError, match="ranks_per_node must divide ranks = 6, got 4"):
         collective_time("all_reduce", "ring", 1.0, 6, 4, SELENE)
-    with pytest.raises(ValueError, match="algorithm must be one of 'ring', 'hierarchical', got 'none'"):
+    with pytest.raises(
+        ValueError, match="algorithm must be one of 'ring', 'hierarchical', got 'none'"
+    ):
         collective_time("all_gather", "none", 1.0, 4, 4, SELENE)
     arrays = Links(latency=[0, 0], bandwidth=1, network_latency=0, network_bandwidth=1)
     with pytest.raises(ValueError, match="links must hold one number each"):

@@ -67,10 +67,14 @@ def test_each_rank_sends_twice_its_vector_less_one_share(ranks, chunk):
 
 @given(**ranks_and_elements)
 def test_all_ranks_together_always_send_2_n_minus_1_vectors(ranks, elements):
-    assert bytes_sent(ring_all_reduce(ranks, elements), ranks, 1).sum() == 2 * (ranks - 1) * elements
+    assert (
+        bytes_sent(ring_all_reduce(ranks, elements), ranks, 1).sum() == 2 * (ranks - 1) * elements
+    )
 
 
-@given(ranks=st.integers(1, 9), chunk=st.integers(1, 9), alpha=st.floats(0, 1), beta=st.floats(1e-3, 1))
+@given(
+    ranks=st.integers(1, 9), chunk=st.integers(1, 9), alpha=st.floats(0, 1), beta=st.floats(1e-3, 1)
+)
 def test_price_is_the_alpha_beta_formula(ranks, chunk, alpha, beta):
     rounds = ring_all_reduce(ranks, ranks * chunk)
     assert price(rounds, alpha, 1 / beta) == pytest.approx(
@@ -89,10 +93,14 @@ def test_all_messages_of_a_round_leave_before_any_arrives():
     assert execute([swap], [[1, 2], [3, 4]]).tolist() == [[3, 4], [1, 2]]
 
 
-@pytest.mark.parametrize(("kind", "name"), [(k, n) for k, names in COLLECTIVES.items() for n in names])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(k, n) for k, names in COLLECTIVES.items() for n in names]
+)
 def test_every_algorithm_is_found_and_keeps_its_messages_inside_the_vectors(kind, name):
     rounds = list(
-        collective(kind, name, 8 - (name == "gpu_hierarchical"), 64, ranks_per_node=4, pieces=2, servers=3)
+        collective(
+            kind, name, 8 - (name == "gpu_hierarchical"), 64, ranks_per_node=4, pieces=2, servers=3
+        )
     )
     length = 8 * 64 if kind == "all_to_all" else 64
     for step in rounds:

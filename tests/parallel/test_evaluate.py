@@ -17,9 +17,17 @@ from relparallel.workload import Transformer
 
 GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)
 MIXED = Transformer(
-    layers=8, hidden=4096, heads=32, kv_heads=8, ffn=11264, gated=True, vocabulary=32000, sequence=4096,
-    experts=4, active_experts=2,
-)  # fmt: skip
+    layers=8,
+    hidden=4096,
+    heads=32,
+    kv_heads=8,
+    ffn=11264,
+    gated=True,
+    vocabulary=32000,
+    sequence=4096,
+    experts=4,
+    active_experts=2,
+)
 EIGHT = cluster("a100-80gb-selene", gpus=8)
 MEMORY = len(REASONS) - 1
 
@@ -86,18 +94,24 @@ def test_every_reason_of_a_grid_is_reached():
     )
     grid = StrategyGrid.all(gpus=64, model=model, global_batch=48, recompute="full")
     odd = StrategyGrid.of(
-        tensor=[1, 2, 1, 1, 1, 8, 1], data=[64, 32, 64, 64, 32, 8, 16], expert=[2, 1, 1, 1, 1, 1, 1],
-        shard=[64, 32, 3, 64, 32, 8, 16], context=[1, 1, 1, 1, 1, 1, 4], sequence_parallel=[0 > 1] * 7,
-    )  # fmt: skip
+        tensor=[1, 2, 1, 1, 1, 8, 1],
+        data=[64, 32, 64, 64, 32, 8, 16],
+        expert=[2, 1, 1, 1, 1, 1, 1],
+        shard=[64, 32, 3, 64, 32, 8, 16],
+        context=[1, 1, 1, 1, 1, 1, 4],
+        sequence_parallel=[0 > 1] * 7,
+    )
     rows = StrategyGrid(choices=np.concatenate([grid.choices, odd.choices]))
     reached = set(evaluate(model, rows, cluster("a100-80gb-selene", gpus=64), 48).counts().index)
     mixture = StrategyGrid.of(tensor=4, data=2, expert=4)
     reached |= set(evaluate(MIXED, mixture, EIGHT, 16).counts().index)
     small = Transformer(layers=12, hidden=96, heads=12, vocabulary=500, sequence=64)
     others = StrategyGrid.of(
-        tensor=[1, 3, 1, 1], data=[16, 1, 1, 1], pipeline=[1, 1, 2, 3],
+        tensor=[1, 3, 1, 1],
+        data=[16, 1, 1, 1],
+        pipeline=[1, 1, 2, 3],
         schedule=["1f1b", "1f1b", "zb_v", "chimera"],
-    )  # fmt: skip
+    )
     whole = StrategyGrid.of(tensor=2, data=4, experts_over_tensor=True)
     for rest in (others, whole):
         reached |= set(evaluate(small, rest, EIGHT, 16).counts().index)
@@ -110,7 +124,8 @@ def test_no_copies_of_parameters_are_kept_equal_for_nothing(model):
     lawful = grid[np.isfinite(evaluate(model, grid, EIGHT, 64, complete=True).time)]
     costs = pricing(model, EIGHT, 64)
     data = costs.parts(costs.rows(lawful.choices))[:, PARTS.index("data")]
-    ends = np.where(lawful.choices["schedule"] == SCHEDULES.index("chimera"), 2, 1)  # with a copy each
+    # with a copy each
+    ends = np.where(lawful.choices["schedule"] == SCHEDULES.index("chimera"), 2, 1)
     copies = ends * lawful.choices["data"] * lawful.choices["context"] > 1
     assert (data[copies] > 0).all()
     assert (data[~copies] == 0).all()
@@ -167,7 +182,9 @@ def test_a_table_shows_strategies_costs_and_reasons():
 
 
 def test_a_reader_sees_the_counts():
-    shown = evaluate(GPT, StrategyGrid.of(tensor=[8, 5], data=1, recompute="full"), EIGHT, 16)._repr_html_()
+    shown = evaluate(
+        GPT, StrategyGrid.of(tensor=[8, 5], data=1, recompute="full"), EIGHT, 16
+    )._repr_html_()
     assert "2 strategies" in shown
     assert "feasible" in shown
     assert REASONS[2] in shown

@@ -38,7 +38,9 @@ def test_every_chunk_arrives_at_its_rank(name, nodes, g, elements):
     vectors[np.arange(ranks), np.arange(ranks)] = rows  # rank i has row i
     held = execute(EXCHANGES[name](ranks, elements, g), vectors.reshape(ranks, -1))
     held = held.reshape(ranks, ranks, elements)
-    for rank, (start, stop) in enumerate(zip(cut(ranks, elements), cut(ranks, elements)[1:], strict=False)):
+    for rank, (start, stop) in enumerate(
+        zip(cut(ranks, elements), cut(ranks, elements)[1:], strict=False)
+    ):
         assert np.array_equal(held[rank, :, start:stop], rows[:, start:stop])
 
 
@@ -47,7 +49,7 @@ def test_the_hierarchy_loads_the_network_like_the_direct_exchange(nodes, g, chun
     def out(rounds):
         return sum(
             step.elements[step.source // g != step.destination // g].sum() for step in rounds
-        )  # fmt: skip
+        )
 
     ranks = nodes * g
     same = ranks * ranks * chunk * (ranks - g)
@@ -59,7 +61,10 @@ def test_the_hierarchy_loads_the_network_like_the_direct_exchange(nodes, g, chun
 def test_a_broadcast_reaches_everybody(nodes, g, elements, pieces):
     vectors = np.zeros((nodes * g, elements))
     vectors[0] = 1 + np.arange(elements)
-    for rounds in (tree_broadcast(nodes * g, elements, g), chain_broadcast(nodes * g, elements, pieces)):
+    for rounds in (
+        tree_broadcast(nodes * g, elements, g),
+        chain_broadcast(nodes * g, elements, pieces),
+    ):
         assert (execute(rounds, vectors) == vectors[0]).all()
 
 

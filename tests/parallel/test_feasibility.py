@@ -17,8 +17,12 @@ from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.strategy import ENDS
 from relparallel.workload import Transformer
 
-MODEL = Transformer(layers=12, hidden=96, heads=12, kv_heads=6, ffn=120, vocabulary=500, sequence=64)
-MIXED = Transformer(layers=12, hidden=96, heads=12, vocabulary=500, sequence=64, experts=8, active_experts=2)
+MODEL = Transformer(
+    layers=12, hidden=96, heads=12, kv_heads=6, ffn=120, vocabulary=500, sequence=64
+)
+MIXED = Transformer(
+    layers=12, hidden=96, heads=12, vocabulary=500, sequence=64, experts=8, active_experts=2
+)
 INTERLEAVED = {"schedule": "interleaved_1f1b", "virtual_stages": 3}
 
 # Rule: a model, and a row that breaks this rule first, on 8 GPUs and with 16 sequences.
@@ -113,7 +117,7 @@ def plain(m, s, batch, gpus, node):
         SCHEDULES[order] == "chimera" and p % 2 > 0,
         bool(node % t and t % node),
         bool(whole and t > 1 and not split),
-    ]  # fmt: skip
+    ]
 
 
 DEGREE = st.sampled_from([1, 2, 3, 4, 6, 8])
@@ -123,7 +127,9 @@ DEGREE = st.sampled_from([1, 2, 3, 4, 6, 8])
 @given(
     model=st.sampled_from([MODEL, MIXED, *MODELS.values()]),
     degrees=st.fixed_dictionaries(
-        dict.fromkeys(("tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch"), DEGREE)
+        dict.fromkeys(
+            ("tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch"), DEGREE
+        )
     ),
     virtual_stages=st.sampled_from([1, 2, 3, 7]),
     sequence_parallel=st.booleans(),
@@ -137,9 +143,14 @@ def test_the_compiled_rules_are_the_plain_ones(
     model, degrees, virtual_stages, sequence_parallel, zero_stage, schedule, batch, ends, whole
 ):
     grid = StrategyGrid.of(
-        **degrees, virtual_stages=virtual_stages, sequence_parallel=sequence_parallel, zero_stage=zero_stage,
-        schedule=schedule, ends_as_layers=ends, experts_over_tensor=whole,
-    )  # fmt: skip
+        **degrees,
+        virtual_stages=virtual_stages,
+        sequence_parallel=sequence_parallel,
+        zero_stage=zero_stage,
+        schedule=schedule,
+        ends_as_layers=ends,
+        experts_over_tensor=whole,
+    )
     expected = plain(model, grid.choices[0], batch, 8, 4)
     broken = broken_rules(model, grid.choices, batch, gpus=8, node=4)
     assert [bool(broken[0] >> k & 1) for k in range(len(RULES))] == expected
@@ -149,5 +160,8 @@ def test_the_compiled_rules_are_the_plain_ones(
 
 def test_the_first_of_several_broken_rules_is_told():
     every = np.arange(2 ** len(RULES), dtype=np.int32)
-    lowest = [min((k + 1 for k in range(len(RULES)) if bits >> k & 1), default=0) for bits in every.tolist()]
+    lowest = [
+        min((k + 1 for k in range(len(RULES)) if bits >> k & 1), default=0)
+        for bits in every.tolist()
+    ]
     assert first_broken(every).tolist() == lowest

@@ -10,7 +10,14 @@ import pytest
 
 from relparallel.hardware import Cluster, accelerator
 from relparallel.parallel import Strategy, step_time
-from relparallel.parallel.calibration import KINDS, Calibration, calibration, priors, software, softwares
+from relparallel.parallel.calibration import (
+    KINDS,
+    Calibration,
+    calibration,
+    priors,
+    software,
+    softwares,
+)
 from relparallel.parallel.fitting import (
     _Problem,
     calibrate,
@@ -25,10 +32,20 @@ from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.workload import transformer
 
 IN_SAMPLE = {  # largest mean absolute error by source
-    "Korthikanti": 0.0365, "PTD-P": 0.05, "BLOOM": 0.12, "MPT": 0.08, "vTrain, several nodes": 0.10,
-    "vTrain, one node": 0.15, "MPT, H100": 0.08, "Megatron-Bridge, H100": 0.08, "MLPerf Training": 0.06,
-    "torchtitan": 0.12, "SimuMax": 0.08, "Megatron-Bridge, B200": 0.04, "Megatron-Bridge, GB200": 0.08,
-}  # fmt: skip
+    "Korthikanti": 0.0365,
+    "PTD-P": 0.05,
+    "BLOOM": 0.12,
+    "MPT": 0.08,
+    "vTrain, several nodes": 0.10,
+    "vTrain, one node": 0.15,
+    "MPT, H100": 0.08,
+    "Megatron-Bridge, H100": 0.08,
+    "MLPerf Training": 0.06,
+    "torchtitan": 0.12,
+    "SimuMax": 0.08,
+    "Megatron-Bridge, B200": 0.04,
+    "Megatron-Bridge, GB200": 0.08,
+}
 
 
 @cache
@@ -81,7 +98,10 @@ def test_known_parameters_are_found_again():
 def test_a_factor_of_one_software_is_found_as_such():
     truth = calibration("a100-80gb")
     runs = shipped("a100")
-    slower = [replace(run, time=run.time * (1.1 if run.software == "megatron-2021" else 1)) for run in runs]
+    slower = [
+        replace(run, time=run.time * (1.1 if run.software == "megatron-2021" else 1))
+        for run in runs
+    ]
     plain, changed = calibrate(runs).factors, calibrate(slower).factors
     assert changed["megatron-2021"] / plain["megatron-2021"] == pytest.approx(1.1, rel=0.03)
     assert set(plain) <= set(truth.factors)
@@ -107,7 +127,9 @@ def test_intervals_hold_for_the_share_of_runs_that_they_promise():
     assert all(list(bounds.values()) == sorted(bounds.values()) for bounds in scatter.values())
 
 
-@pytest.mark.parametrize("name", ["a100-80gb", "h100-80gb", "b200-180gb", "gb300-279gb", "mi300x-192gb"])
+@pytest.mark.parametrize(
+    "name", ["a100-80gb", "h100-80gb", "b200-180gb", "gb300-279gb", "mi300x-192gb"]
+)
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
 @pytest.mark.parametrize("size", ["gpt3-1.3b", "llama3-70b", "qwen3-30b-a3b"])
 def test_software_that_nobody_measured_never_has_the_narrower_interval(name, precision, size):
@@ -120,11 +142,17 @@ def test_software_that_nobody_measured_never_has_the_narrower_interval(name, pre
         data = 64 // tensor // pipeline
         split = Strategy(tensor=tensor, data=data, micro_batch=micro, pipeline=pipeline)
         width = {
-            one: step_time(model, split, place, 256, software=one, precision=precision).interval(0.9)
+            one: step_time(model, split, place, 256, software=one, precision=precision).interval(
+                0.9
+            )
             for one in softwares()
         }
         seen, unseen = (
-            [np.log(high / low) for one, (low, high) in width.items() if (one in known.factors) == which]
+            [
+                np.log(high / low)
+                for one, (low, high) in width.items()
+                if (one in known.factors) == which
+            ]
             for which in (True, False)
         )
         assert max(seen, default=0) <= min(unseen) + 1e-12
@@ -134,11 +162,15 @@ def test_a_fit_of_own_runs_has_intervals_no_narrower_than_the_shipped_ones():
     own = [run for run in runs("h100") if run.source == "MPT, H100"][:3]
     fitted, model = calibrate(own), own[0].model
     for one in (fitted, replace(fitted, scatter={})):
-        step = step_time(model, own[0].strategy, own[0].cluster, own[0].global_batch, calibrated=one)
+        step = step_time(
+            model, own[0].strategy, own[0].cluster, own[0].global_batch, calibrated=one
+        )
         low, high = step.interval(0.9)
         usual = min(bounds[0.9] for bounds in calibration("h100-80gb").scatter.values())
         assert np.log(high / low) / 2 >= usual
-    wild = [replace(run, time=run.time * factor) for run, factor in zip(own, (1, 5, 0.2), strict=True)]
+    wild = [
+        replace(run, time=run.time * factor) for run, factor in zip(own, (1, 5, 0.2), strict=True)
+    ]
     off = calibrate(wild).bounds(waiting=False, name=own[0].software)
     assert dict(off)[0.9] > 2 * dict(fitted.bounds(waiting=False, name=own[0].software))[0.9]
 
@@ -176,9 +208,11 @@ def test_the_order_of_strategies_is_that_of_predicted_times():
         for k, (way, time) in enumerate(zip(ways, (10.0, 12.0, 15.0, 10.1), strict=True))
     ]
     other = replace(first, id="x", strategy=ways[0], global_batch=2 * first.global_batch, time=99.0)
-    error = pd.Series({"0": 0.0, "1": 0.3, "2": 0.0, "3": 0.0, "x": -0.99})  # the second as if 15.6 s
+    # the second as if 15.6 s
+    error = pd.Series({"0": 0.0, "1": 0.3, "2": 0.0, "3": 0.0, "x": -0.99})
     table = strategy_order([*made, other], error)
-    assert table.loc["BLOOM"].to_dict() == {"rows": 5.0, "mean": 0.8}  # but the pair of 10 and 10.1 s
+    # but the pair of 10 and 10.1 s
+    assert table.loc["BLOOM"].to_dict() == {"rows": 5.0, "mean": 0.8}
 
 
 @pytest.mark.parametrize("family", ["a100", "h100"])
@@ -189,7 +223,8 @@ def test_the_fit_is_the_same_from_several_starts(family):
     random = np.random.default_rng(7)
     for _ in range(3):
         start = (
-            random.normal(size=best.x.size) * np.r_[problem.prior[1], np.full(len(problem.softwares), 0.1)]
+            random.normal(size=best.x.size)
+            * np.r_[problem.prior[1], np.full(len(problem.softwares), 0.1)]
         )
         again = problem.solve(start)
         assert again.cost == pytest.approx(best.cost, rel=0.02)
@@ -222,9 +257,18 @@ def test_one_source_cannot_be_validated():
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: Calibration(family="x", values={"gemm": 1.0}, factors={}, scatter={}), "values must name"),
-        (lambda: replace(calibration("a100-80gb"), factors={"a": 0.0}), "values and factors must be above 0"),
-        (lambda: replace(calibration("a100-80gb"), scatter={"gpu": {}}), "scatter must be given for"),
+        (
+            lambda: Calibration(family="x", values={"gemm": 1.0}, factors={}, scatter={}),
+            "values must name",
+        ),
+        (
+            lambda: replace(calibration("a100-80gb"), factors={"a": 0.0}),
+            "values and factors must be above 0",
+        ),
+        (
+            lambda: replace(calibration("a100-80gb"), scatter={"gpu": {}}),
+            "scatter must be given for",
+        ),
         (lambda: calibration("z80-64kb"), "name must be one of"),
         (lambda: software("tensorflow"), "name must be one of"),
         (lambda: calibrate([1]), "runs must be Run"),

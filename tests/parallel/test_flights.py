@@ -30,9 +30,12 @@ def test_every_schedule_holds_what_it_holds_when_simulated(name, p):
 
 
 @given(
-    name=st.sampled_from(SCHEDULES), p=st.integers(1, 10), m=st.integers(1, 30), v=st.integers(1, 4),
+    name=st.sampled_from(SCHEDULES),
+    p=st.integers(1, 10),
+    m=st.integers(1, 30),
+    v=st.integers(1, 4),
     times=st.tuples(*[st.floats(0.25, 4)] * 3),
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=200)
 def test_no_schedule_holds_more_when_simulated_however_long_its_passes(name, p, m, v, times):
     v = 2 if name in V_SHAPED else v if name == "interleaved_1f1b" and p > 1 else 1
@@ -81,7 +84,12 @@ def test_what_is_computed_again_stays_until_the_weights_have_their_gradients(nam
     core = 5 * GPT3.heads * GPT3.sequence**2
     half = (needed - core) / 2
     timeline, most = simulate_schedule(name, p, m, v), np.zeros(p)
-    value = {"forward": one, "backward": -one, "backward_input": half - one, "backward_weight": -half}
+    value = {
+        "forward": one,
+        "backward": -one,
+        "backward_input": half - one,
+        "backward_weight": -half,
+    }
     for stage in range(p):
         mine = timeline.resource == stage
         begins = mine & (timeline.kind == "forward")
@@ -97,10 +105,16 @@ def test_what_is_computed_again_stays_until_the_weights_have_their_gradients(nam
 
 @pytest.mark.parametrize(("stage", "part", "column"), [(0, 0, 1), (-1, -1, 2)])
 @pytest.mark.parametrize(("p", "v", "rounds"), [(2, 2, 1), (3, 2, 2), (4, 3, 4), (8, 2, 3)])
-def test_the_first_and_the_last_chunk_hold_what_they_hold_when_simulated(p, v, rounds, stage, part, column):
+def test_the_first_and_the_last_chunk_hold_what_they_hold_when_simulated(
+    p, v, rounds, stage, part, column
+):
     timeline = simulate_schedule("interleaved_1f1b", p, p * rounds, v)
     own = (timeline.resource == stage % p) & (timeline.part == part % v)
     change = np.where(timeline.kind[own] == "forward", 1, -1)
-    at = np.where(change > 0, timeline.start[own], timeline.start[own] + timeline.duration[own]).round(9)
+    at = np.where(
+        change > 0, timeline.start[own], timeline.start[own] + timeline.duration[own]
+    ).round(9)
     peak = np.cumsum(change[np.lexsort((change, at))]).max()
-    assert flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak
+    assert (
+        flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak
+    )

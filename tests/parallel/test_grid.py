@@ -12,12 +12,23 @@ from relparallel.parallel.grid import AXES
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.workload import Transformer
 
-MODEL = Transformer(layers=6, hidden=96, heads=12, vocabulary=500, sequence=64, experts=4, active_experts=2)
+MODEL = Transformer(
+    layers=6, hidden=96, heads=12, vocabulary=500, sequence=64, experts=4, active_experts=2
+)
 GRID = StrategyGrid.all(gpus=12, model=MODEL, global_batch=6)
 SAME_RESULT = (
-    "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "dapple", "zb_h1", "zb_2p", "zb_v", "v_half", "v_min",
+    "gpipe",
+    "1f1b",
+    "interleaved_1f1b",
+    "eager_1f1b",
+    "dapple",
+    "zb_h1",
+    "zb_2p",
+    "zb_v",
+    "v_half",
+    "v_min",
     "chimera",
-)  # fmt: skip
+)
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
 
 
@@ -33,9 +44,14 @@ def by_loops(gpus, model, batch):
         if t * p * d * c != gpus:
             continue
         for z, e, b, v, split, again, order in itertools.product(
-            range(4 if p == 1 else 2), divisors(model.experts), divisors(batch), chunks, (False, True),
-            ("none", "selective", "full"), SAME_RESULT,
-        ):  # fmt: skip
+            range(4 if p == 1 else 2),
+            divisors(model.experts),
+            divisors(batch),
+            chunks,
+            (False, True),
+            ("none", "selective", "full"),
+            SAME_RESULT,
+        ):
             for shard in divisors(d) if z else [d]:
                 yield t, p, d, c, e, shard, b, v, split, again, z, order, "auto", False
 
@@ -76,7 +92,9 @@ def test_schedules_are_those_that_train_with_their_own_weights_and_others_are_as
 def test_rows_are_strategies():
     some = GRID.where(virtual_stages=1, expert=1, schedule=SAME_RESULT[:7])[::97]
     for strategy, row in zip(some, some.to_frame().to_dict("records"), strict=True):
-        assert strategy == Strategy(**row | {"shard": None if row["shard"] == row["data"] else row["shard"]})
+        assert strategy == Strategy(
+            **row | {"shard": None if row["shard"] == row["data"] else row["shard"]}
+        )
     with pytest.raises(ValueError, match="row must be"):
         some[len(some)]
 
@@ -84,7 +102,10 @@ def test_rows_are_strategies():
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"expert": 2, "data": 3, "context": 1}, r"expert must divide data \* context = 3 \* 1, got 2"),
+        (
+            {"expert": 2, "data": 3, "context": 1},
+            r"expert must divide data \* context = 3 \* 1, got 2",
+        ),
         ({"virtual_stages": 2, "schedule": "1f1b"}, "virtual_stages must be 1 unless"),
     ],
 )
@@ -95,9 +116,13 @@ def test_a_row_that_is_no_strategy_says_which_rule_forbids_it(limits, said):
 
 def test_a_strategy_makes_the_row_that_it_came_from():
     strategies = [
-        Strategy(tensor=4, pipeline=2, data=6, context=2, expert=4, shard=3, micro_batch=5, zero_stage=1),
+        Strategy(
+            tensor=4, pipeline=2, data=6, context=2, expert=4, shard=3, micro_batch=5, zero_stage=1
+        ),
         Strategy(pipeline=3, virtual_stages=2, schedule="interleaved_1f1b", recompute="full"),
-        Strategy(tensor=2, sequence_parallel=True, recompute="selective", schedule="gpipe", zero_stage=3),
+        Strategy(
+            tensor=2, sequence_parallel=True, recompute="selective", schedule="gpipe", zero_stage=3
+        ),
     ]
     columns = {name: [getattr(s, name) for s in strategies] for name in AXES if name != "shard"}
     grid = StrategyGrid.of(**columns, shard=[s.shard_group for s in strategies])
@@ -109,12 +134,16 @@ def test_a_strategy_makes_the_row_that_it_came_from():
 
 
 def test_filters_and_slices_keep_the_order():
-    some = GRID.where(tensor=(2, 4), recompute="full", sequence_parallel=True, schedule={"gpipe", "1f1b"})
+    some = GRID.where(
+        tensor=(2, 4), recompute="full", sequence_parallel=True, schedule={"gpipe", "1f1b"}
+    )
     table = GRID.to_frame()
     kept = (
-        table["tensor"].isin([2, 4]) & (table["recompute"] == "full") & table["sequence_parallel"]
+        table["tensor"].isin([2, 4])
+        & (table["recompute"] == "full")
+        & table["sequence_parallel"]
         & table["schedule"].isin(["gpipe", "1f1b"])
-    )  # fmt: skip
+    )
     assert some.to_frame().equals(table[kept].reset_index(drop=True))
     assert GRID[3:9].to_frame().equals(table[3:9].reset_index(drop=True))
     assert np.array_equal(GRID[np.array([5, 2])].choices, GRID.choices[[5, 2]])
@@ -125,11 +154,14 @@ def test_filters_and_slices_keep_the_order():
 @pytest.mark.parametrize(
     "limits",
     [
-        {"tensor": 2}, {"data": (1, 3), "schedule": "1f1b"}, {"shard": 2}, {"zero_stage": (0, 3), "shard": 3},
+        {"tensor": 2},
+        {"data": (1, 3), "schedule": "1f1b"},
+        {"shard": 2},
+        {"zero_stage": (0, 3), "shard": 3},
         {"recompute": ("none", "full"), "sequence_parallel": False, "expert": 2, "micro_batch": 3},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_limits_are_filters(limits):
     limits = {"zero_stage": range(4)} | limits
     whole = StrategyGrid.all(gpus=12, model=MODEL, global_batch=6, zero_stage=range(4))
@@ -143,7 +175,9 @@ def test_limits_are_filters(limits):
 
 def test_limits_may_name_values_that_the_product_lacks():
     assert len(StrategyGrid.all(gpus=12, model=MODEL, global_batch=6, tensor=5)) == 0
-    assert StrategyGrid.all(gpus=12, model=MODEL, global_batch=6, micro_batch=4).axes["micro_batch"] == (4,)
+    assert StrategyGrid.all(gpus=12, model=MODEL, global_batch=6, micro_batch=4).axes[
+        "micro_batch"
+    ] == (4,)
 
 
 def test_axes_are_the_values_that_occur():
@@ -159,11 +193,20 @@ def test_axes_are_the_values_that_occur():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: StrategyGrid.of(tensor=[1, 2], data=[1, 2, 4]), "tensor must be one value or 3 of them"),
+        (
+            lambda: StrategyGrid.of(tensor=[1, 2], data=[1, 2, 4]),
+            "tensor must be one value or 3 of them",
+        ),
         (lambda: StrategyGrid.of(tensor=0), "tensor must be an integer in"),
-        (lambda: StrategyGrid.of(tensor=1.5), "tensor must be one value or a list of them, got 1.5"),
+        (
+            lambda: StrategyGrid.of(tensor=1.5),
+            "tensor must be one value or a list of them, got 1.5",
+        ),
         (lambda: StrategyGrid.of(tensor=[]), "tensor must be one value or a list of them"),
-        (lambda: StrategyGrid.of(tensor="two"), "tensor must be one value or a list of them, got 'two'"),
+        (
+            lambda: StrategyGrid.of(tensor="two"),
+            "tensor must be one value or a list of them, got 'two'",
+        ),
         (lambda: StrategyGrid.of(zero_stage=4), "zero_stage must be an integer in"),
         (lambda: StrategyGrid.of(recompute="some"), "recompute must be one of"),
         (lambda: StrategyGrid.of(recompute=2), "recompute must be one of"),
@@ -172,13 +215,16 @@ def test_axes_are_the_values_that_occur():
         (lambda: StrategyGrid.all(gpus=0, model=MODEL, global_batch=6), "gpus must be"),
         (lambda: StrategyGrid.all(gpus=1, model=None, global_batch=6), "model must be"),
         (lambda: StrategyGrid.all(gpus=1, model=MODEL, global_batch=0), "global_batch must be"),
-        (lambda: StrategyGrid.all(gpus=1, model=MODEL, global_batch=1, width=2), "axis must be one of"),
+        (
+            lambda: StrategyGrid.all(gpus=1, model=MODEL, global_batch=1, width=2),
+            "axis must be one of",
+        ),
         (lambda: GRID.where(tensor=-1), "tensor must be"),
         (lambda: GRID.where(color="red"), "axis must be one of"),
         (lambda: StrategyGrid(choices=np.zeros(3, CHOICE)), "choices must have a tensor from 1 to"),
         (lambda: StrategyGrid(choices=np.zeros((3, 1), CHOICE)), "choices must be one row"),
     ],
-)  # fmt: skip
+)
 def test_bad_columns_are_refused_by_name(call, said):
     with pytest.raises((TypeError, ValueError), match=said):
         call()

@@ -45,9 +45,11 @@ def test_a_ring_takes_the_time_of_the_closed_form(degrees):
         inside = min(max(8 // stride, 1), ranks)
         links = Links(
             latency=0, bandwidth=300e9, network_latency=0, network_bandwidth=200e9 * inside / 8
-        )  # fmt: skip
+        )
         ours = 2 * (ranks - 1) / ranks * 1e9 / found.bandwidth
-        assert ours == pytest.approx(collective_time("all_reduce", "ring", 1e9, ranks, inside, links))
+        assert ours == pytest.approx(
+            collective_time("all_reduce", "ring", 1e9, ranks, inside, links)
+        )
 
 
 def test_tensor_groups_over_two_nodes_run_at_the_speed_of_the_network():
@@ -89,7 +91,10 @@ def test_flow_follows_every_shortest_path_alike(topology, pattern):
     for i, j in pairs:
         ends = (int(topology.hosts[group[k]]) for k in (i, j))
         paths = set(ecmp_paths(topology, *ends))
-        wide = [np.prod([topology.multiplicity[index[min(h), max(h)]] for h in links_of(p)]) for p in paths]
+        wide = [
+            np.prod([topology.multiplicity[index[min(h), max(h)]] for h in links_of(p)])
+            for p in paths
+        ]
         for path, width in zip(paths, wide, strict=True):
             for u, v in links_of(path):
                 link = index[min(u, v), max(u, v)] + m * (u > v)
@@ -150,7 +155,9 @@ def test_what_loses_its_path_moves_and_slows_only_whom_it_meets(what):
     leaf = int(np.flatnonzero(topology.is_kind("leaf"))[0])
     spine = int(np.flatnonzero(topology.is_kind("spine"))[0])
     cable = int(np.flatnonzero((topology.edges == (0, leaf)).all(axis=1))[0])
-    dead = {"cable": {"edges": (cable,)}, "leaf": {"nodes": (leaf,)}, "spine": {"nodes": (spine,)}}[what]
+    dead = {"cable": {"edges": (cable,)}, "leaf": {"nodes": (leaf,)}, "spine": {"nodes": (spine,)}}[
+        what
+    ]
     before = group_links(placement, topology, "data")
     after = group_links(placement, topology, "data", alive=alive(topology, **dead))
     gone = np.flatnonzero(after.capacity < before.capacity)
@@ -172,9 +179,13 @@ def test_a_group_is_as_fast_as_its_slowest_link():
 
 def test_impossible_placements_are_refused_with_the_rule():
     for network in (SELENE, rail_only(8)):
-        with pytest.raises(ValueError, match=r"at most the 64 GPUs of the network, got tensor .* = 128"):
+        with pytest.raises(
+            ValueError, match=r"at most the 64 GPUs of the network, got tensor .* = 128"
+        ):
             group_links(placed(tensor=8, data=16), network, "data")
-    with pytest.raises(ValueError, match="network must have an accelerator and a network_bandwidth"):
+    with pytest.raises(
+        ValueError, match="network must have an accelerator and a network_bandwidth"
+    ):
         group_links(placed(tensor=8), Cluster(nodes=8), "tensor")
     with pytest.raises(ValueError, match="alive must have one share for each of 72 links"):
         group_links(placed(tensor=8), SELENE, "tensor", alive=np.ones(3))

@@ -21,13 +21,19 @@ PUBLISHED = {
     "chimera": lambda p, m, f, b, w: (p - 2) * (max(f, b + w) + (m / p - 1) * abs(b + w - f)),
 }
 OWN_WEIGHTS = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
-SLACK = {"zb_v": (0.0, 1.0), "chimera": (0.0, 1.0), "v_half": (2.0, 1.0), "v_min": (1.0, 1.0)}  # passes
+# passes
+SLACK = {"zb_v": (0.0, 1.0), "chimera": (0.0, 1.0), "v_half": (2.0, 1.0), "v_min": (1.0, 1.0)}
 
 
 @given(
-    name=st.sampled_from(OWN_WEIGHTS), p=st.integers(1, 8), m=st.integers(1, 30), v=st.integers(1, 4),
-    b=st.floats(0.5, 4), part=st.floats(0.2, 1.0), more=st.floats(0.1, 1.0),
-)  # fmt: skip
+    name=st.sampled_from(OWN_WEIGHTS),
+    p=st.integers(1, 8),
+    m=st.integers(1, 30),
+    v=st.integers(1, 4),
+    b=st.floats(0.5, 4),
+    part=st.floats(0.2, 1.0),
+    more=st.floats(0.1, 1.0),
+)
 @settings(max_examples=400, deadline=None)
 def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, b, part, more):
     v = 2 if name in V_SHAPED else v if name == "interleaved_1f1b" and p > 1 else 1
@@ -38,7 +44,9 @@ def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, b, part, 
     times = {"forward": f, "backward": b + w, "backward_weight": w}
     period = iteration_period(simulate_schedule(name, p, m, v, **times, iterations=8), m)
     early, late = SLACK.get(name, (0.0, 0.0))
-    error = (m * (f + b + w) + bubble_time(SCHEDULES.index(name), p, m, v, f, b, w) - period) / max(f, b)
+    error = (m * (f + b + w) + bubble_time(SCHEDULES.index(name), p, m, v, f, b, w) - period) / max(
+        f, b
+    )
     assert -early - 1e-9 * m <= error <= late + 1e-9 * m
 
 
@@ -50,20 +58,28 @@ def test_passes_of_models_lie_where_the_forms_hold(name, recompute, tensor):
     device = cluster("h100-80gb-dgx", 8)
     machine = machine_record(device, calibration("h100-80gb"), software("megatron-bridge-2025"))
     choice = choice_record(Strategy(tensor=tensor, recompute=recompute), global_batch=1)
-    forward, backward, weight, _ = pass_times(model_record(transformer(name))[0], machine[0], choice[0])
+    forward, backward, weight, _ = pass_times(
+        model_record(transformer(name))[0], machine[0], choice[0]
+    )
     assert forward <= backward + weight
     assert weight <= backward - weight
 
 
 @given(
-    name=st.sampled_from([n for n in SCHEDULES if n not in ("v_half", "v_min")]), p=st.integers(1, 6),
-    rounds=st.integers(2, 5), f=st.floats(0.5, 2), more=st.floats(1.01, 3), part=st.floats(0.2, 0.99),
-)  # fmt: skip
+    name=st.sampled_from([n for n in SCHEDULES if n not in ("v_half", "v_min")]),
+    p=st.integers(1, 6),
+    rounds=st.integers(2, 5),
+    f=st.floats(0.5, 2),
+    more=st.floats(1.01, 3),
+    part=st.floats(0.2, 0.99),
+)
 def test_where_the_published_form_holds_the_kernel_says_the_same(name, p, rounds, f, more, part):
     v, p = (2 if name == "zb_v" else 1), (2 * p if name == "chimera" else p)
     m, w, b = rounds * p, f * part, f * more
     whole = 0.0 if name in ASYNCHRONOUS else (p - 1) * (f + b + w) / v
     form = PUBLISHED[name](p, m, f, b, w) if name in PUBLISHED else whole
-    assert bubble_time(SCHEDULES.index(name), p, m, v, f, b, w) == pytest.approx(form, rel=1e-9, abs=1e-9)
+    assert bubble_time(SCHEDULES.index(name), p, m, v, f, b, w) == pytest.approx(
+        form, rel=1e-9, abs=1e-9
+    )
     fraction = bubble_fraction(name, p, m, v, forward=f, backward=b + w, backward_weight=w)
     assert fraction * m * (f + b + w) == pytest.approx(form, rel=1e-9, abs=1e-9)

@@ -32,7 +32,8 @@ def test_without_latency_it_is_the_cheapest_algorithm(size, inside, nodes, link,
     found = 2 * gather(size, inside * nodes, inside, False, machine(link, network, inside))
     ranks = inside * nodes
     times = {
-        name: collective_time("all_reduce", name, size, ranks, inside, links) for name in FORMS["all_reduce"]
+        name: collective_time("all_reduce", name, size, ranks, inside, links)
+        for name in FORMS["all_reduce"]
     }
     assert found == pytest.approx(min(times.values()), rel=1e-9)
     assert found <= times["tree"] * (1 + 1e-9)
@@ -67,11 +68,12 @@ def test_an_all_reduce_inside_a_node_takes_as_long_as_nccl_measures():
     row = machine(accelerator("a100-80gb").node_link, 1, 8, round=values["round"])
     row["link_share"] = values["link_share"]
     ratio = [
-        2 * gather(float(fact.inputs["bytes"]), float(fact.inputs["gpus"]), 8.0, False, row)
+        2
+        * gather(float(fact.inputs["bytes"]), float(fact.inputs["gpus"]), 8.0, False, row)
         / (float(fact.value_text) * 1e-6)
         for name, fact in facts("parallelism-cost").items()
         if name.startswith("NCCL-AR")
-    ]  # fmt: skip
+    ]
     error = np.abs(np.array(ratio) - 1)
     assert len(error) == 40
     assert error.mean() < 0.08

@@ -35,8 +35,12 @@ def test_neutral_fields_change_no_bit():
 def test_a_window_saves_time_and_no_flash_attention_saves_no_memory():
     seen = replace(BASE, window=1024, windowed_layers=24)
     assert seconds(seen).total < 0.85 * seconds(BASE).total
-    assert model_record(seen)["span"] == pytest.approx((8 * 32768 + 24 * (2048 - 1024**2 / 32768)) / 32)
-    np.testing.assert_array_equal(memory(seen, STRATEGY, 64).total, memory(BASE, STRATEGY, 64).total)
+    assert model_record(seen)["span"] == pytest.approx(
+        (8 * 32768 + 24 * (2048 - 1024**2 / 32768)) / 32
+    )
+    np.testing.assert_array_equal(
+        memory(seen, STRATEGY, 64).total, memory(BASE, STRATEGY, 64).total
+    )
 
 
 def test_time_of_states_grows_with_the_sequence_and_that_of_attention_faster():
@@ -49,7 +53,8 @@ def test_time_of_states_grows_with_the_sequence_and_that_of_attention_faster():
 
 
 def test_states_keep_what_their_products_give():
-    same = Mixer(layers=24, products=((4096, 6144), (4096, 4096)))  # as wide as the attention of the model
+    # as wide as the attention of the model
+    same = Mixer(layers=24, products=((4096, 6144), (4096, 4096)))
     wide = replace(same, products=((4096, 2 * 6144), (4096, 4096)))
     kept = [
         memory(replace(BASE, mixers=(one,), attention_layers=8), STRATEGY, 64, flash_attention=True)

@@ -14,13 +14,18 @@ EXACT = ("ring", "tree", "halving_doubling", "hierarchical", "recursive_doubling
 
 
 @given(
-    st.sampled_from([4, 16, 32]), st.sampled_from([1, 2, 4]), st.integers(8, 28), st.sampled_from([0.0, 5e-6])
+    st.sampled_from([4, 16, 32]),
+    st.sampled_from([1, 2, 4]),
+    st.integers(8, 28),
+    st.sampled_from([0.0, 5e-6]),
 )
 def test_no_priced_rounds_beat_the_choice(ranks, g, exponent, latency):
     links = Links(latency=latency, bandwidth=2e11, network_latency=1e-5, network_bandwidth=5e10)
     chosen = fastest_algorithm("all_reduce", 2**exponent, ranks, g, links)
     price = {
-        n: rounds_time(collective("all_reduce", n, ranks, 2**exponent, g), g, links, element_bytes=1)
+        n: rounds_time(
+            collective("all_reduce", n, ranks, 2**exponent, g), g, links, element_bytes=1
+        )
         for n in EXACT
     }
     if chosen in EXACT:
@@ -29,21 +34,27 @@ def test_no_priced_rounds_beat_the_choice(ranks, g, exponent, latency):
 
 def test_short_messages_swap_whole_vectors_and_long_ones_go_round():
     links = Links(latency=5e-6, bandwidth=1e9, network_latency=0, network_bandwidth=1)
-    chosen = [fastest_algorithm("all_reduce", size, 48, 48, links) for size in np.geomspace(1e2, 1e9, 30)]
+    chosen = [
+        fastest_algorithm("all_reduce", size, 48, 48, links) for size in np.geomspace(1e2, 1e9, 30)
+    ]
     assert chosen[0] == "recursive_doubling"
     assert chosen[-1] == "ring"
     assert len(set(chosen)) >= 3
 
 
 def test_the_tuner_takes_trees_for_short_vectors_and_rings_for_long_ones():
-    choice = [nccl_times(size, 64, 8, 16, 12e9, "ampere").index[0] for size in np.geomspace(64, 4e9, 40)]
+    choice = [
+        nccl_times(size, 64, 8, 16, 12e9, "ampere").index[0] for size in np.geomspace(64, 4e9, 40)
+    ]
     assert choice[0][0] == "tree"
     assert choice[-1] == ("ring", "simple")
     assert {protocol for _, protocol in choice} >= {"ll", "ll128", "simple"}
 
 
 def test_a_ring_between_nodes_has_a_plateau_and_one_gpu_a_node_the_latency_of_trees():
-    short, long = (nccl_times(size, 16, 2, 4, 12e9, "hopper").loc[("ring", "simple")] for size in (1e3, 1e9))
+    short, long = (
+        nccl_times(size, 16, 2, 4, 12e9, "hopper").loc[("ring", "simple")] for size in (1e3, 1e9)
+    )
     assert short["time"] == pytest.approx(short["latency"] + 1e3 / short["bandwidth"])
     assert long["time"] == pytest.approx(1.4 * long["latency"] + 1e9 / long["bandwidth"])
     single = nccl_times(1e3, 4, 4, 4, 12e9, "hopper").loc[("ring", "ll"), "latency"]
@@ -92,15 +103,20 @@ def test_servers_that_add_differences_of_weights_hold_what_training_in_turn_give
 def test_probes_recover_planted_racks_through_noise(racks, each, seed, told):
     rng = np.random.default_rng(seed)
     rack = rng.permutation(np.repeat(np.arange(racks), each))
-    probes = np.where(rack[:, None] == rack, 10.0, 30.0) + rng.uniform(-4, 4, (rack.size, rack.size))
+    probes = np.where(rack[:, None] == rack, 10.0, 30.0) + rng.uniform(
+        -4, 4, (rack.size, rack.size)
+    )
     found = discover_groups(probes, racks if told else None)
     assert ((found[:, None] == found) == (rack[:, None] == rack)).all()
     assert found[0] == 0
 
 
-@pytest.mark.parametrize(("call", "named"), [
-    (lambda: nccl_times(1e6, 9, 2, 1, 1e9, "volta"), "nodes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: nccl_times(1e6, 9, 2, 1, 1e9, "volta"), "nodes"),
+    ],
+)
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()

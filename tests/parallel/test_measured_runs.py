@@ -40,7 +40,12 @@ def test_a_reason_is_in_words():
 def test_a_row_of_mlperf_is_the_run_that_was_submitted():
     run = next(run for run in measured_runs() if run.id == "MLPERF-3.1-003")
     assert (run.strategy.gpus, run.strategy.data, run.strategy.virtual_stages) == (10240, 320, 12)
-    assert (run.time, run.precision, run.global_batch, run.cluster.nodes) == (0.94685, "fp8", 2560, 1280)
+    assert (run.time, run.precision, run.global_batch, run.cluster.nodes) == (
+        0.94685,
+        "fp8",
+        2560,
+        1280,
+    )
     assert run.model.parameters == pytest.approx(175e9, rel=0.003)
 
 
@@ -49,11 +54,14 @@ def test_a_row_of_mlperf_is_the_run_that_was_submitted():
     [
         ("MLPERF-3.1-005", "s", "1.5", 1.5),
         ("MLPERF-3.1-005", "ms", "1500", 1.5),
-        ("MLPERF-3.1-005", "tokens/s", "1024", 1.0),  # 2,048 sequences of 2,048 tokens on 4,096 GPUs
+        # 2,048 sequences of 2,048 tokens on 4,096 GPUs
+        ("MLPERF-3.1-005", "tokens/s", "1024", 1.0),
     ],
 )
 def test_times_and_rates_are_read(row, unit, value, seconds):
-    assert _from_row({**ROWS[row], "unit": unit, "value": value}).time == pytest.approx(seconds, rel=1e-12)
+    assert _from_row({**ROWS[row], "unit": unit, "value": value}).time == pytest.approx(
+        seconds, rel=1e-12
+    )
 
 
 def test_a_network_that_is_not_published_is_not_made_up():
@@ -84,7 +92,15 @@ def test_peaks_of_memory_come_along():
 
 def test_a_strategy_that_breaks_a_rule_is_refused_in_its_words():
     with pytest.raises(ValueError, match="tensor must divide the heads"):
-        _from_row({**ROWS["VTRAIN-S-0001"], "heads": "15", "hidden": "960", "tensor": "2", "pipeline": "1"})
+        _from_row(
+            {
+                **ROWS["VTRAIN-S-0001"],
+                "heads": "15",
+                "hidden": "960",
+                "tensor": "2",
+                "pipeline": "1",
+            }
+        )
     assert replace(measured_runs()[0], memory=1.0).memory == 1.0
 
 
@@ -95,18 +111,26 @@ def test_mixtures_of_experts_wait_for_the_launches_of_their_experts():
     run = next(run for run in runs if run.id == "BRIDGE-0209")  # 16 experts a GPU, few tokens each
     known, did = calibration("b200-180gb"), software(run.software)
     step = step_time(
-        run.model, run.strategy, run.cluster, run.global_batch, software=did.name, precision=run.precision
+        run.model,
+        run.strategy,
+        run.cluster,
+        run.global_batch,
+        software=did.name,
+        precision=run.precision,
     )
     passes = run.model.layers * run.global_batch / run.strategy.data
     both = did.expert_launch * 16 * (1 + known.values["host_backward"])
     assert step.total > passes * both * known.factor(did.name)
     assert step.total < 1.5 * passes * both * known.factor(did.name)
-    quiet = step_time(run.model, run.strategy, run.cluster, run.global_batch, software="megatron-2025")
+    quiet = step_time(
+        run.model, run.strategy, run.cluster, run.global_batch, software="megatron-2025"
+    )
     assert quiet.total < step.total / 2  # that software launches them together
 
 
 def test_half_of_the_mixtures_on_b200_are_within_11_per_cent():
-    # 6.5 and 11.0 % with the fullest stage everywhere, 8.0 and under 11.1 % with layers as they are dealt.
+    # 6.5 and 11.0 % with the fullest stage everywhere, 8.0 and under 11.1 % with layers as they are
+    # dealt.
     table = scoreboard().set_index(["source", "used"])
     of = table.loc[[source for source in table.index if "MoE" in source[0]]]
     assert of["rows"].droplevel("used").to_dict() == {

@@ -8,7 +8,12 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.book.s34.activations import stage_activation_bytes
-from relparallel.parallel import Strategy, activation_bytes_per_layer, model_state_bytes, simulate_schedule
+from relparallel.parallel import (
+    Strategy,
+    activation_bytes_per_layer,
+    model_state_bytes,
+    simulate_schedule,
+)
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.workload import Transformer
 
@@ -49,7 +54,9 @@ def test_states_broadcast_over_arrays():
 )
 @pytest.mark.parametrize("d", [1, 2, 8, 64])
 def test_megatrons_distributed_optimiser_is_zero_stage_one(precision, plain, fixed, shared, d):
-    sizes = dict(zip(("parameter_bytes", "gradient_bytes", "optimizer_bytes"), precision, strict=True))
+    sizes = dict(
+        zip(("parameter_bytes", "gradient_bytes", "optimizer_bytes"), precision, strict=True)
+    )
     assert model_state_bytes(1, d, 0, **sizes) == plain
     assert model_state_bytes(1, d, 1, **sizes) == fixed + shared / d
 
@@ -58,8 +65,10 @@ def activations(s: int, b: int, h: int, a: int) -> dict[str, int]:
     """Bytes of every tensor that a layer keeps (Korthikanti et al. 2022, section 4.1), by who splits it."""
     sbh, scores = s * b * h, a * s * s * b
     return {
-        "always": 2 * sbh + 2 * sbh + sbh + 2 * sbh + 2 * sbh + sbh,  # two norms, inputs, two dropout masks
-        "tensor": 2 * sbh * 3 + 2 * sbh + 8 * sbh + 8 * sbh,  # Q, K, V, projection input, both sides of GeLU
+        # two norms, inputs, two dropout masks
+        "always": 2 * sbh + 2 * sbh + sbh + 2 * sbh + 2 * sbh + sbh,
+        # Q, K, V, projection input, both sides of GeLU
+        "tensor": 2 * sbh * 3 + 2 * sbh + 8 * sbh + 8 * sbh,
         "core": 2 * scores + scores + 2 * scores,  # softmax, dropout mask, dropout output
     }
 
@@ -79,12 +88,16 @@ def test_activations_are_the_sum_of_the_kept_tensors(s, b, heads, head, t, c):
         ("full", True): 2 * s * b * h / t,
     }
     for (recompute, sequence_parallel), value in expected.items():
-        got = activation_bytes_per_layer(**size, recompute=recompute, sequence_parallel=sequence_parallel)
+        got = activation_bytes_per_layer(
+            **size, recompute=recompute, sequence_parallel=sequence_parallel
+        )
         assert got == pytest.approx(value / c, rel=1e-12)
 
 
 def test_activations_broadcast_over_arrays():
-    table = activation_bytes_per_layer(2048, 6144, 64, [[1], [4]], tensor=[1, 2, 8], recompute="full")
+    table = activation_bytes_per_layer(
+        2048, 6144, 64, [[1], [4]], tensor=[1, 2, 8], recompute="full"
+    )
     assert table.tolist() == [[2 * 2048 * 6144] * 3, [8 * 2048 * 6144] * 3]
 
 
@@ -93,7 +106,9 @@ def test_activations_broadcast_over_arrays():
 def test_in_flight_equals_the_simulated_peak_of_every_stage(p, rounds, v):
     for name, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved_1f1b", v)):
         simulated = simulate_schedule(name, p, p * rounds, chunks).peak_in_flight
-        assert micro_batches_in_flight(name, p, p * rounds, chunks) == pytest.approx(simulated, rel=1e-12)
+        assert micro_batches_in_flight(name, p, p * rounds, chunks) == pytest.approx(
+            simulated, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(("p", "v"), [(8, 2), (8, 4), (16, 2), (35, 3)])
@@ -108,7 +123,9 @@ def test_stage_bytes_are_bytes_per_layer_times_layers_times_micro_batches_in_fli
     layer = activation_bytes_per_layer(32, 64, 4, 5, tensor=2, context=2)
     assert stage_activation_bytes(model, strategy, micro_batches=7).tolist() == [layer * 4 * 7] * 3
     one = Strategy(tensor=2, pipeline=3, context=2, micro_batch=5)
-    assert stage_activation_bytes(model, one, micro_batches=7).tolist() == [layer * 4 * k for k in (3, 2, 1)]
+    assert stage_activation_bytes(model, one, micro_batches=7).tolist() == [
+        layer * 4 * k for k in (3, 2, 1)
+    ]
 
 
 def test_layers_that_do_not_fill_the_chunks_are_refused():

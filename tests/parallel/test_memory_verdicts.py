@@ -37,14 +37,17 @@ def test_no_verdict_on_a_bloom_run_is_wrong_and_the_error_is_what_is_written():
             need = bloom_memory(fact)
             peak = np.maximum(need.total * (1 + lost), need.setup).max()
             assert (peak <= 80 * GIB - reserve * GB) == (fact.value_text != "OOM")
-    # What is held is below what the driver reports, which counts blocks that the allocator keeps for later.
+    # What is held is below what the driver reports, which counts blocks that the allocator keeps
+    # for later.
     assert -0.14 < np.mean(errors) < -0.08
     assert np.sort(np.abs(errors))[-2] < 0.2
 
 
 def held(run):
     """What the public call says of a run, with nothing but its software and the format of its products."""
-    return memory(run.model, run.strategy, run.global_batch, software=run.software, precision=run.precision)
+    return memory(
+        run.model, run.strategy, run.global_batch, software=run.software, precision=run.precision
+    )
 
 
 def test_of_the_runs_that_ran_few_are_said_not_to_fit_and_these_recompute_modules_unsaid():
@@ -53,10 +56,13 @@ def test_of_the_runs_that_ran_few_are_said_not_to_fit_and_these_recompute_module
     assert len(runs) == 1662
     assert len(wrong) <= 0.005 * len(runs)
     # Recipes of DeepSeek-V3 recompute mla_up_proj or more (deepseek_workload_base_configs.py of
-    # Megatron-Bridge); none of Llama 3 70B on GB300 takes two sequences without FSDP. Rows say neither.
+    # Megatron-Bridge); none of Llama 3 70B on GB300 takes two sequences without FSDP. Rows say
+    # neither.
     assert wrong.pop("BRIDGE-0149").strategy.micro_batch == 2
     assert {run.model.latent is not None for run in wrong.values()} == {True}
-    plain = [run for run in runs if run.source.startswith("Megatron-Bridge") and not run.model.latent]
+    plain = [
+        run for run in runs if run.source.startswith("Megatron-Bridge") and not run.model.latent
+    ]
     assert len(plain) > 95
 
 
@@ -66,7 +72,11 @@ def test_peaks_that_simumax_and_torchtitan_measured():
         kind = "mixtures" if run.model.experts > 1 else "dense"
         kind = "torchtitan" if run.source == "torchtitan" else kind
         errors[kind].append(held(run).total.max() / run.memory - 1)
-    assert {kind: len(rows) for kind, rows in errors.items()} == {"dense": 15, "mixtures": 9, "torchtitan": 5}
+    assert {kind: len(rows) for kind, rows in errors.items()} == {
+        "dense": 15,
+        "mixtures": 9,
+        "torchtitan": 5,
+    }
     assert np.abs(errors["dense"]).max() < 0.01
     assert np.abs(errors["mixtures"]).max() < 0.02
     assert np.abs(errors["torchtitan"]).mean() < 0.1  # reserved memory, more than what is allocated
@@ -74,7 +84,14 @@ def test_peaks_that_simumax_and_torchtitan_measured():
 
 def test_layers_without_experts_come_first():
     """Two of a stage's layers are dense, then one, then none: counted with models of one kind of layer."""
-    sizes = {"hidden": 64, "heads": 4, "vocabulary": 128, "sequence": 32, "biases": False, "ffn": 96}
+    sizes = {
+        "hidden": 64,
+        "heads": 4,
+        "vocabulary": 128,
+        "sequence": 32,
+        "biases": False,
+        "ffn": 96,
+    }
     mixed = {"experts": 4, "active_experts": 2, "expert_ffn": 48, "shared_experts": 1}
     split = Strategy(pipeline=4, data=2, expert=2, zero_stage=1)
     of = memory(Transformer(layers=8, dense_layers=3, **sizes, **mixed), split, 16)
@@ -88,7 +105,8 @@ def test_layers_without_experts_come_first():
         assert found[1:3] == pytest.approx([few + many, 2 * many], rel=1e-12)
         assert found[0] == pytest.approx(getattr(dense, part)[0], rel=1e-12)
         assert found[3] == pytest.approx(getattr(full, part)[3], rel=1e-12)
-    halves = memory(Transformer(layers=8, dense_layers=4, **sizes, **mixed), split, 16)  # these alternate
+    # these alternate
+    halves = memory(Transformer(layers=8, dense_layers=4, **sizes, **mixed), split, 16)
     assert halves.parameters[1] == halves.parameters[2]
 
 
@@ -133,12 +151,14 @@ def test_every_software_says_how_it_keeps_numbers(name):
     need = memory(GPT3, replace(SPLIT, zero_stage=0), 1536, software=name)
     assert need.gradients[1] / need.parameters[1] == kept.gradient_bytes / kept.parameter_bytes
     masks = memory(GPT3, replace(SPLIT, recompute="none"), 1536, software=name).activations[1]
-    without = memory(GPT3, replace(SPLIT, recompute="none"), 1536, software=name, dropout=False).activations[
-        1
-    ]
+    without = memory(
+        GPT3, replace(SPLIT, recompute="none"), 1536, software=name, dropout=False
+    ).activations[1]
     assert (masks > without) == software(name).dropout
     llama = transformer("llama3-8b")  # has no dropout, whoever trains it
-    one, other = (memory(llama, Strategy(), 1, software=name, dropout=d).total[0] for d in (None, False))
+    one, other = (
+        memory(llama, Strategy(), 1, software=name, dropout=d).total[0] for d in (None, False)
+    )
     assert one == other
 
 

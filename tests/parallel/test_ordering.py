@@ -17,7 +17,9 @@ from relparallel.parallel.ordering import POLICIES
 
 FREE = (0.0, 1.0)
 DATA = Path(os.environ.get("RELPARALLEL_DATA", "")) / "data" / "pipedream-profiles"
-needs_data = pytest.mark.skipif("RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA is not set")
+needs_data = pytest.mark.skipif(
+    "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA is not set"
+)
 whole = st.integers(1, 9)
 layers = st.lists(st.tuples(whole, whole, whole), min_size=1, max_size=7)
 
@@ -53,7 +55,9 @@ def fluid_time(graph) -> float:
 
 def best_order(graph) -> float:
     """Least time over all orders of the tensors."""
-    return min(order(graph, list(p), network=FREE).makespan for p in permutations(range(len(graph))))
+    return min(
+        order(graph, list(p), network=FREE).makespan for p in permutations(range(len(graph)))
+    )
 
 
 @given(rows=layers)
@@ -64,8 +68,14 @@ def test_in_a_chain_unit_slices_by_priority_reach_the_fluid_optimum(rows):
     assert sliced == fluid_time(graph) == fluid_bound(graph, network=FREE)
 
 
-@given(graph=graphs(), policy=st.sampled_from(list(POLICIES)), latency=st.integers(0, 2),
-       hops=st.integers(1, 3), credit=st.integers(1, 4), cut=st.sampled_from([1.0, 2.0, 3.0]))  # fmt: skip
+@given(
+    graph=graphs(),
+    policy=st.sampled_from(list(POLICIES)),
+    latency=st.integers(0, 2),
+    hops=st.integers(1, 3),
+    credit=st.integers(1, 4),
+    cut=st.sampled_from([1.0, 2.0, 3.0]),
+)
 @settings(deadline=None, max_examples=60)
 def test_no_order_beats_the_fluid_bound_or_breaks_a_rule(graph, policy, latency, hops, cut, credit):
     network = [(float(latency), 1.0)] * hops
@@ -88,7 +98,9 @@ def test_no_order_beats_the_fluid_bound_or_breaks_a_rule(graph, policy, latency,
         under_way = [(run.start[mine] <= t) & (t < arrived) for t in run.start[mine]]
         assert max(map(np.sum, under_way), default=0) <= credit
     if policy != "ddp":
-        for item, start, finish in zip(run.item[sent], run.start[sent], run.finish[sent], strict=True):
+        for item, start, finish in zip(
+            run.item[sent], run.start[sent], run.finish[sent], strict=True
+        ):
             assert by["backward"][item][1] <= start
             assert finish + latency <= by["forward"][item][0] + 1e-9
 
@@ -107,7 +119,9 @@ def test_tac_is_a_heuristic_on_other_graphs_and_seldom_far_off():
     for _ in range(40):
         n = int(rng.integers(4, 6))
         edges = [(i, j) for j in range(n) for i in range(j) if rng.random() < 0.4]
-        graph = graph_of(*rng.integers(1, 9, (2, n)) * [[1.0], [0.0]], rng.integers(1.0, 9.0, n), edges)
+        graph = graph_of(
+            *rng.integers(1, 9, (2, n)) * [[1.0], [0.0]], rng.integers(1.0, 9.0, n), edges
+        )
         least = best_order(graph)
         for policy, found in excess.items():
             found.append(order(graph, policy, network=FREE).makespan / least - 1)
@@ -116,15 +130,21 @@ def test_tac_is_a_heuristic_on_other_graphs_and_seldom_far_off():
     assert np.mean(excess["tac"]) < 0.02 < np.mean(excess["tic"]) < np.mean(excess["fifo"])
 
 
-@pytest.mark.parametrize(("forward", "sizes", "expected"), [
-    ([9, 1, 1, 1], [1, 1, 1, 1], [0, 1, 2, 3]),  # pending loads 2, 2, 3, 4 in a chain of four
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("forward", "sizes", "expected"),
+    [
+        ([9, 1, 1, 1], [1, 1, 1, 1], [0, 1, 2, 3]),  # pending loads 2, 2, 3, 4 in a chain of four
+    ],
+)
 def test_tic_counts_tensors_alone(forward, sizes, expected):
     graph = chain(np.array(forward, float), np.zeros(4), np.array(sizes, float))
     run = order(graph, "tic", network=FREE)
     sent = run.kind == "transfer"
     assert run.item[sent][np.argsort(run.start[sent])].tolist() == expected
-    assert order(replace(graph, parameter_bytes=[8.0, 1, 1, 1]), "tic", network=FREE).makespan == 8 + 12
+    assert (
+        order(replace(graph, parameter_bytes=[8.0, 1, 1, 1]), "tic", network=FREE).makespan
+        == 8 + 12
+    )
 
 
 def test_buckets_close_when_they_are_full():
@@ -149,27 +169,44 @@ def test_merged_messages_end_when_the_recursion_says(rows, latency, cycle):
 
 def test_credit_hides_latency_and_costs_overtaking():
     busy = chain(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.array([4.0, 40.0]))
-    times = [order(busy, "forward", network=(2.0, 1.0), partition=4.0, credit=c).makespan for c in (1, 2, 16)]
+    times = [
+        order(busy, "forward", network=(2.0, 1.0), partition=4.0, credit=c).makespan
+        for c in (1, 2, 16)
+    ]
     assert times[1] < times[0]
-    assert order(busy, "forward", network=FREE, partition=4.0, credit=1).makespan < order(
-        busy, "forward", network=FREE, partition=4.0, credit=16).makespan  # fmt: skip
+    assert (
+        order(busy, "forward", network=FREE, partition=4.0, credit=1).makespan
+        < order(busy, "forward", network=FREE, partition=4.0, credit=16).makespan
+    )
 
 
 def test_the_tuned_partition_is_the_best_of_those_tried():
     graph = chain(np.array([3.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), np.array([2.0, 8.0, 64.0]))
     size, credit = tune_partition(graph, network=(0.1, 4.0))
     tuned = order(graph, "bytescheduler", network=(0.1, 4.0)).makespan
-    assert tuned == order(graph, "forward", network=(0.1, 4.0), partition=size, credit=credit).makespan
-    others = [order(graph, "forward", network=(0.1, 4.0), partition=64 / 2**k, credit=c).makespan
-              for k in range(8) for c in (1, 2, 4, 8)]  # fmt: skip
+    assert (
+        tuned == order(graph, "forward", network=(0.1, 4.0), partition=size, credit=credit).makespan
+    )
+    others = [
+        order(graph, "forward", network=(0.1, 4.0), partition=64 / 2**k, credit=c).makespan
+        for k in range(8)
+        for c in (1, 2, 4, 8)
+    ]
     assert tuned <= min(others)
 
 
 def test_losses_delay_as_often_as_they_should_and_credit_lets_others_pass():
     graph = chain(np.ones(4), np.ones(4), np.full(4, 100.0))
     lost = {"network": FREE, "partition": 1.0, "loss": 0.02, "timeout": 5.0}
-    times = {c: np.mean([order(graph, credit=c, rng=np.random.default_rng(k), **lost).makespan
-                         for k in range(40)]) for c in (1, 64)}  # fmt: skip
+    times = {
+        c: np.mean(
+            [
+                order(graph, credit=c, rng=np.random.default_rng(k), **lost).makespan
+                for k in range(40)
+            ]
+        )
+        for c in (1, 64)
+    }
     calm = order(graph, network=FREE, partition=1.0).makespan
     assert times[1] - calm == pytest.approx(400 * 0.02 * 5, rel=0.15)  # every loss stops the link
     assert times[64] - calm < 0.3 * (times[1] - calm)

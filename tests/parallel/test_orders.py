@@ -21,7 +21,9 @@ def played(timeline, stage):
     """Passes of a stage as they run: letter, part, micro-batch."""
     mine = np.flatnonzero(timeline.resource == stage)
     mine = mine[np.argsort(timeline.start[mine], kind="stable")]
-    return [(LETTERS[str(timeline.kind[k])], int(timeline.part[k]), int(timeline.item[k])) for k in mine]
+    return [
+        (LETTERS[str(timeline.kind[k])], int(timeline.part[k]), int(timeline.item[k])) for k in mine
+    ]
 
 
 def one_forward_one_backward(stage, p, m, ahead):
@@ -104,28 +106,48 @@ def sizes(name, p, m):
 
 
 @given(
-    name=st.sampled_from(SCHEDULES), p=st.integers(1, 5), m=st.integers(1, 14), seed=st.integers(0, 99),
+    name=st.sampled_from(SCHEDULES),
+    p=st.integers(1, 5),
+    m=st.integers(1, 14),
+    seed=st.integers(0, 99),
     iterations=st.integers(1, 2),
-)  # fmt: skip
+)
 @settings(max_examples=150, deadline=None)
 def test_every_schedule_runs_every_pass_once_and_after_its_neighbours(name, p, m, seed, iterations):
     p, m, v = sizes(name, p, m)
     f, b, w = np.random.default_rng(seed).uniform(0.5, 2, (3, p))
     timeline = simulate_schedule(
-        name, p, m, v, forward=f, backward=b + w, backward_weight=w, communication=0.3, iterations=iterations
+        name,
+        p,
+        m,
+        v,
+        forward=f,
+        backward=b + w,
+        backward_weight=w,
+        communication=0.3,
+        iterations=iterations,
     )
     assert timeline.busy == pytest.approx(m * iterations * (f + b + w))
     assert timeline.holding.sum() == pytest.approx(0)
     assert len(timeline.kind) == m * iterations * p * v * (3 if name in SPLIT else 2)
     end = {}
     for kind, item, stage, part, start, finish in zip(
-        timeline.kind.tolist(), timeline.item.tolist(), timeline.resource.tolist(), timeline.part.tolist(),
-        timeline.start.tolist(), timeline.finish.tolist(), strict=True,
-    ):  # fmt: skip
+        timeline.kind.tolist(),
+        timeline.item.tolist(),
+        timeline.resource.tolist(),
+        timeline.part.tolist(),
+        timeline.start.tolist(),
+        timeline.finish.tolist(),
+        strict=True,
+    ):
         depth = model_chunk(name, p, stage, part)
         end[LETTERS[kind], item, depth] = (start, finish, stage)
     for (letter, item, depth), (start, _, stage) in end.items():
-        before = {"F": ("F", item, depth - 1), "B": ("B", item, depth + 1), "W": ("B", item, depth)}[letter]
+        before = {
+            "F": ("F", item, depth - 1),
+            "B": ("B", item, depth + 1),
+            "W": ("B", item, depth),
+        }[letter]
         if letter == "B" and depth == p * v - 1:
             before = ("F", item, depth)
         if before in end:
@@ -149,9 +171,15 @@ def model_chunk(name, p, stage, part):
 def test_peaks_of_the_one_forward_one_backward_family(p, m):
     behind = p - 1 - np.arange(p)
     for name in ("1f1b", "dapple", "pipedream", "pipedream_2bw"):
-        assert simulate_schedule(name, p, m).peak_in_flight.tolist() == np.minimum(m, behind + 1).tolist()
+        assert (
+            simulate_schedule(name, p, m).peak_in_flight.tolist()
+            == np.minimum(m, behind + 1).tolist()
+        )
     for name in ("eager_1f1b", "pipemare"):
-        assert simulate_schedule(name, p, m).peak_in_flight.tolist() == np.minimum(m, 2 * behind + 1).tolist()
+        assert (
+            simulate_schedule(name, p, m).peak_in_flight.tolist()
+            == np.minimum(m, 2 * behind + 1).tolist()
+        )
 
 
 @given(p=st.integers(1, 9), extra=st.integers(0, 20))
@@ -162,7 +190,9 @@ def test_peaks_of_zero_bubble_and_chimera(p, extra):
     assert simulate_schedule("zb_2p", p, m).peak_in_flight.tolist() == (2 * p - 1 - stage).tolist()
     assert simulate_schedule("zb_v", p, m, 2).peak_in_flight.tolist() == [p] * p
     up = simulate_schedule("chimera", 2 * p, 4 * p).peak_in_flight
-    assert up.tolist() == (p + 1 + np.minimum(np.arange(2 * p), 2 * p - 1 - np.arange(2 * p))).tolist()
+    assert (
+        up.tolist() == (p + 1 + np.minimum(np.arange(2 * p), 2 * p - 1 - np.arange(2 * p))).tolist()
+    )
 
 
 @pytest.mark.parametrize("p", range(3, 17))
@@ -180,20 +210,27 @@ def test_v_min_and_v_half_hold_a_third_and_a_half(p):
             assert gains[mine][order].cumsum().max() <= expected
 
 
-@given(p=st.integers(1, 6), m=st.integers(1, 12), limit=st.integers(1, 12), name=st.sampled_from(
-    ["1f1b", "eager_1f1b", "dapple", *ASYNCHRONOUS, "zb_h1", "zb_2p"]))  # fmt: skip
+@given(
+    p=st.integers(1, 6),
+    m=st.integers(1, 12),
+    limit=st.integers(1, 12),
+    name=st.sampled_from(["1f1b", "eager_1f1b", "dapple", *ASYNCHRONOUS, "zb_h1", "zb_2p"]),
+)
 @settings(max_examples=80, deadline=None)
 def test_a_memory_limit_is_kept_and_costs_time(name, p, m, limit):
     free, tight = (simulate_schedule(name, p, m, most_in_flight=k) for k in (None, limit))
     assert tight.peak_in_flight.max() <= limit
     assert tight.makespan >= free.makespan - 1e-9 or limit >= p
     uneven = np.arange(p, 0, -1) + limit - 1
-    assert (simulate_schedule(name, p, m, most_in_flight=uneven[::-1]).peak_in_flight <= uneven[::-1]).all()
+    assert (
+        simulate_schedule(name, p, m, most_in_flight=uneven[::-1]).peak_in_flight <= uneven[::-1]
+    ).all()
 
 
 def test_dapple_is_1f1b_under_a_limit_and_its_policy_b_is_eager():
     peaks = {
-        n: simulate_schedule(n, 6, 18, most_in_flight=4).peak_in_flight for n in ("dapple", "eager_1f1b")
+        n: simulate_schedule(n, 6, 18, most_in_flight=4).peak_in_flight
+        for n in ("dapple", "eager_1f1b")
     }
     stage = np.arange(6)
     assert peaks["dapple"].tolist() == np.minimum(6 - stage, 4).tolist()

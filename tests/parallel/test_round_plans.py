@@ -65,7 +65,10 @@ def test_executed_it_is_the_sum(kind, name):
 def test_a_link_of_a_host_carries_the_bytes_that_its_rank_sends(kind, name):
     ranks, rounds = ranks_of(kind, name), rounds_of(kind, name)
     counted = bytes_sent(rounds, ranks, element_bytes=2)
-    for plan in (on_star(rounds, ranks, element_bytes=2), plan_rounds(rounds, TREE, element_bytes=2)):
+    for plan in (
+        on_star(rounds, ranks, element_bytes=2),
+        plan_rounds(rounds, TREE, element_bytes=2),
+    ):
         t, loads = plan.network, plan.load().reshape(2, -1)
         upwards = [
             loads[0 if t.edges[e, 0] == node else 1, e]
@@ -90,7 +93,8 @@ def test_on_one_switch_it_takes_the_closed_form(kind, name):
 
 def test_in_pieces_it_takes_the_form_of_so_many():
     chain, trees = (
-        on_star(collective(*case, N, SIZE, pieces=5), N, latency=1e-3).time() for case in reversed(PIECES)
+        on_star(collective(*case, N, SIZE, pieces=5), N, latency=1e-3).time()
+        for case in reversed(PIECES)
     )
     assert chain == pytest.approx((N + 5 - 2) * (1e-3 + SIZE / 5 / BANDWIDTH), rel=1e-9)
     assert trees <= 2 * (4 + 5 - 1) * (1e-3 + SIZE / 5 / BANDWIDTH) * (1 + 1e-9)
@@ -101,9 +105,12 @@ def test_servers_take_their_closed_forms():
         on_star(rounds_of("server_sum", name), N + K, streamed=True) for name in ("flat", "byteps")
     )
     assert flat.time() == pytest.approx(server_time(N, K, SIZE, BANDWIDTH), rel=1e-12)
-    assert split.time() == pytest.approx(byteps_time(N, K, SIZE, BANDWIDTH).time, rel=1e-3)  # whole elements
+    # whole elements
+    assert split.time() == pytest.approx(byteps_time(N, K, SIZE, BANDWIDTH).time, rel=1e-3)
     chained = on_star(server_rounds(N + K, SIZE, K, replicas=2), N + K, streamed=True)
-    assert chained.time() == pytest.approx(server_time(N, K, SIZE, BANDWIDTH, replicas=2), rel=1e-12)
+    assert chained.time() == pytest.approx(
+        server_time(N, K, SIZE, BANDWIDTH, replicas=2), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
@@ -114,16 +121,17 @@ def test_on_a_fat_tree_a_lost_cable_slows_and_a_lost_host_stops(kind, name):
     assert 1 <= slow < 2
     assert plan.slowdown([int(plan.nodes[0])]) == np.inf
     assert plan.slowdown([TREE.num_nodes]) == np.inf  # the only cable of the first host
-    assert plan.time() >= on_star(rounds_of(kind, name), ranks_of(kind, name), latency=1e-6).time() * (
-        1 - 1e-9
-    )
+    assert plan.time() >= on_star(
+        rounds_of(kind, name), ranks_of(kind, name), latency=1e-6
+    ).time() * (1 - 1e-9)
 
 
 def test_what_crosses_a_full_pod_is_slower_without_a_core():
     t = leaf_spine(leaves=2, spines=4, hosts_per_leaf=4)
     swap = list(collective("all_reduce", "recursive_doubling", 8, 100, ranks_per_node=4))
     plan = plan_rounds(swap, t, element_bytes=5e8, work=1.0)
-    assert plan.time() == pytest.approx(3.0)  # two rounds inside a leaf, one across, one second each
+    # two rounds inside a leaf, one across, one second each
+    assert plan.time() == pytest.approx(3.0)
     assert plan.slowdown(t.switches[-1:]) == pytest.approx((1 + 2 + 4 / 3) / 4)
     assert plan.slowdown(t.switches[-3:]) == pytest.approx((1 + 2 + 4) / 4)
 
@@ -134,7 +142,8 @@ def test_a_stand_in_takes_over_for_a_lost_server_and_carries_twice():
     alone = on_star(rounds, 12, streamed=True)
     helped = on_star(rounds, 12, streamed=True, stand_in=stand_in)
     assert alone.slowdown([9]) == np.inf
-    assert helped.slowdown([9]) == pytest.approx((2 * 8 + 1) / (8 + 1))  # its range, and one copy less to get
+    # its range, and one copy less to get
+    assert helped.slowdown([9]) == pytest.approx((2 * 8 + 1) / (8 + 1))
     assert helped.slowdown([9, 10]) == np.inf
 
 
@@ -144,13 +153,19 @@ def test_a_plan_has_its_place_in_the_failure_model():
         collective("all_reduce", "hierarchical", 32, 32, ranks_per_node=8), t, element_bytes=1e8
     )
     frame = failure_model(t, Strategy(data=32), plan=plan).to_frame().set_index("class")
-    assert frame.loc["spine", ["parts", "effect", "slowdown is"]].tolist() == [4, "degrade", "computed"]
+    assert frame.loc["spine", ["parts", "effect", "slowdown is"]].tolist() == [
+        4,
+        "degrade",
+        "computed",
+    ]
     assert frame.loc["spine", "slowdown"] == pytest.approx(plan.slowdown(t.switches[-1:]))
     assert frame.loc["spine", "slowdown"] > 1
     assert set(frame.loc["leaf", "effect"]) == {"stop"}
     assert len(frame.loc["leaf"]) == 4
     with pytest.raises(ValueError, match="plan must stand on the topology"):
-        failure_model(leaf_spine(leaves=4, spines=4, hosts_per_leaf=8), Strategy(data=32), plan=plan)
+        failure_model(
+            leaf_spine(leaves=4, spines=4, hosts_per_leaf=8), Strategy(data=32), plan=plan
+        )
 
 
 @settings(max_examples=20)
@@ -163,10 +178,14 @@ def test_rounds_on_any_levels_cost_what_the_form_says(sizes, latency):
         blueconnect_time(5040 * ranks, levels), rel=1e-9
     )
     ring = level_rounds_time(ring_all_reduce(ranks, 5040 * ranks), levels)
-    assert ring == pytest.approx(collective_time("all_reduce", "ring", 5040 * ranks, levels=levels), rel=1e-9)
+    assert ring == pytest.approx(
+        collective_time("all_reduce", "ring", 5040 * ranks, levels=levels), rel=1e-9
+    )
 
 
-@given(st.integers(1, 5), st.integers(1, 3), st.sampled_from([None, 0.5, 1.0, 1.5]), st.integers(0, 99))
+@given(
+    st.integers(1, 5), st.integers(1, 3), st.sampled_from([None, 0.5, 1.0, 1.5]), st.integers(0, 99)
+)
 def test_an_unequal_exchange_delivers_every_token(ranks, each, capacity, seed):
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, 9, (ranks, ranks * each))
@@ -181,11 +200,16 @@ def test_an_unequal_exchange_delivers_every_token(ranks, each, capacity, seed):
         assert np.array_equal(held[rank, column == rank], 1.0 + np.flatnonzero(column == rank))
 
 
-@pytest.mark.parametrize(("change", "named"), [
-    ({"nodes": [0, 1]}, "nodes must give a node for every rank"), ({"stand_in": [0]}, "stand_in"),
-    ({"nodes": [0, 99999]}, "nodes"), ({"latency": -1.0}, "latency"),
-    ({"element_bytes": 0.0}, "element_bytes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"nodes": [0, 1]}, "nodes must give a node for every rank"),
+        ({"stand_in": [0]}, "stand_in"),
+        ({"nodes": [0, 99999]}, "nodes"),
+        ({"latency": -1.0}, "latency"),
+        ({"element_bytes": 0.0}, "element_bytes"),
+    ],
+)
 def test_bad_arguments_are_named(change, named):
     with pytest.raises(ValueError, match=named):
         plan_rounds(ring_all_reduce(4, 4), TREE, **change)

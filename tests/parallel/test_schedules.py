@@ -70,21 +70,30 @@ def oracle(name, p, m, v, seconds, delay):
         graph.add_nodes_from((stage, *task) for task in order)
     for k in range(m):
         path = [(stage, 0, k, chunk) for chunk in range(v) for stage in range(p)]
-        path += [(stage, 1, k, chunk) for chunk in reversed(range(v)) for stage in reversed(range(p))]
+        path += [
+            (stage, 1, k, chunk) for chunk in reversed(range(v)) for stage in reversed(range(p))
+        ]
         for a, b in pairwise(path):
             weight = seconds[a[1]][a[0]] / v + (delay if a[0] != b[0] else 0.0)
-            graph.add_edge(a, b, weight=max(weight, graph.get_edge_data(a, b, {"weight": 0.0})["weight"]))
+            graph.add_edge(
+                a, b, weight=max(weight, graph.get_edge_data(a, b, {"weight": 0.0})["weight"])
+            )
     start = dict.fromkeys(graph, 0.0)
     for node in nx.topological_sort(graph):
         for follower in graph.successors(node):
-            start[follower] = max(start[follower], start[node] + graph.edges[node, follower]["weight"])
+            start[follower] = max(
+                start[follower], start[node] + graph.edges[node, follower]["weight"]
+            )
     return start
 
 
 def stage_order(name, stage, p, m, v):
     """Passes (direction, micro-batch, chunk) of a stage in the order in which it runs them."""
     forward = [
-        (0, k, c) for first in range(0, m, p) for c in range(v) for k in range(first, min(first + p, m))
+        (0, k, c)
+        for first in range(0, m, p)
+        for c in range(v)
+        for k in range(first, min(first + p, m))
     ]
     backward = [
         (1, k, c)
@@ -102,12 +111,18 @@ def stage_order(name, stage, p, m, v):
 
 
 @given(
-    name=st.sampled_from([*FLUSHES, "interleaved_1f1b"]), p=st.integers(1, 5), rounds=st.integers(1, 3),
-    v=st.integers(1, 3), extra=st.integers(0, 4), delay=st.sampled_from([0.0, 0.25, 3.0]),
+    name=st.sampled_from([*FLUSHES, "interleaved_1f1b"]),
+    p=st.integers(1, 5),
+    rounds=st.integers(1, 3),
+    v=st.integers(1, 3),
+    extra=st.integers(0, 4),
+    delay=st.sampled_from([0.0, 0.25, 3.0]),
     seed=st.integers(0, 999),
-)  # fmt: skip
+)
 @settings(max_examples=80, deadline=None)
-def test_start_times_are_longest_paths_with_unequal_stages_and_delays(name, p, rounds, v, extra, delay, seed):
+def test_start_times_are_longest_paths_with_unequal_stages_and_delays(
+    name, p, rounds, v, extra, delay, seed
+):
     chunks = v if name == "interleaved_1f1b" else 1
     m = p * rounds + (extra if chunks == 1 else 0)
     seconds = np.random.default_rng(seed).uniform(0.5, 2, (2, p))
@@ -123,7 +138,9 @@ def test_start_times_are_longest_paths_with_unequal_stages_and_delays(name, p, r
         timeline.part.tolist(),
         strict=True,
     )
-    assert timeline.start.tolist() == pytest.approx([expected[key] for key in keys], rel=1e-9, abs=1e-9)
+    assert timeline.start.tolist() == pytest.approx(
+        [expected[key] for key in keys], rel=1e-9, abs=1e-9
+    )
 
 
 def test_work_is_conserved():
@@ -164,7 +181,10 @@ def test_interleaving_needs_a_multiple_of_the_stages():
         ValueError, match="micro_batches must be a multiple of stages = 4 to interleave, got 6"
     ):
         simulate_schedule("interleaved_1f1b", 4, 6, 2)
-    assert simulate_schedule("interleaved_1f1b", 4, 6).makespan == simulate_schedule("1f1b", 4, 6).makespan
+    assert (
+        simulate_schedule("interleaved_1f1b", 4, 6).makespan
+        == simulate_schedule("1f1b", 4, 6).makespan
+    )
 
 
 @pytest.mark.parametrize("name", FLUSHES)
@@ -174,14 +194,21 @@ def test_chunks_need_interleaving(name):
 
 
 def test_more_passes_than_fit_are_refused_before_they_are_laid_out():
-    with pytest.raises(ValueError, match=r"stages \* micro_batches \* virtual_stages must be at most"):
+    with pytest.raises(
+        ValueError, match=r"stages \* micro_batches \* virtual_stages must be at most"
+    ):
         simulate_schedule("gpipe", 2**12, 2**13)
 
 
 GOOD = {
-    "name": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1, "forward": 1.0, "backward": 2.0,
+    "name": "1f1b",
+    "stages": 4,
+    "micro_batches": 8,
+    "virtual_stages": 1,
+    "forward": 1.0,
+    "backward": 2.0,
     "communication": 0.0,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", list(GOOD))

@@ -13,7 +13,8 @@ def test_every_source_is_there_in_every_way():
     table = table[~table["source"].str.contains("MoE|B300|fp4")]
     ways = table.groupby(["family", "source"])["used"].agg(set)
     assert all(
-        {"calibrated", "source left out", "software left out", "constant MFU"} <= used for used in ways
+        {"calibrated", "source left out", "software left out", "constant MFU"} <= used
+        for used in ways
     )
     assert "Calculon" in ways["a100", "Korthikanti"]
     assert "blind" in ways["h100", "MLPerf Training"]
@@ -27,7 +28,9 @@ def test_errors_of_calculon_on_its_own_rows_are_the_published_ones():
 
 def test_blind_errors_are_those_recorded():
     rows = pd.read_csv(data_folder() / "derived" / "blind_errors.csv")
-    assert rows["error"].to_numpy() == pytest.approx(rows["predicted"] / rows["measured"] - 1, abs=2e-5)
+    assert rows["error"].to_numpy() == pytest.approx(
+        rows["predicted"] / rows["measured"] - 1, abs=2e-5
+    )
     mean = 100 * rows["error"].abs().groupby([rows["family"], rows["source"]]).mean()
     shown = scoreboard().set_index(["family", "source", "used"])["mean"].xs("blind", level="used")
     shown = shown[~shown.index.get_level_values("source").str.contains("MoE|B300|fp4")]

@@ -15,7 +15,9 @@ def test_no_split_is_faster_than_byteps(n, data):
     k = data.draw(st.integers(0, n))
     found = byteps_time(n, k, 1.0, 1.0)
     cpu = n if k else 0
-    least = linprog([1, 0, 0], A_ub=[[-1, cpu, 0], [-1, 0, n - 2]], b_ub=[0, -1], A_eq=[[0, k, n]], b_eq=[1])
+    least = linprog(
+        [1, 0, 0], A_ub=[[-1, cpu, 0], [-1, 0, n - 2]], b_ub=[0, -1], A_eq=[[0, k, n]], b_eq=[1]
+    )
     assert found.time == pytest.approx(least.fun, rel=1e-9)
     assert k * found.server_bytes + n * found.worker_bytes == pytest.approx(1, rel=1e-12)
 
@@ -40,7 +42,11 @@ def test_one_level_is_the_ring_and_two_are_the_hierarchical_all_reduce():
 
 
 @given(
-    st.lists(st.tuples(st.integers(2, 9), st.floats(0, 1e-4), st.floats(1e9, 1e12)), min_size=1, max_size=4)
+    st.lists(
+        st.tuples(st.integers(2, 9), st.floats(0, 1e-4), st.floats(1e9, 1e12)),
+        min_size=1,
+        max_size=4,
+    )
 )
 def test_no_order_of_levels_or_of_their_prime_factors_is_better(levels):
     found = best_blueconnect_order(1e8, levels)
@@ -51,12 +57,15 @@ def test_no_order_of_levels_or_of_their_prime_factors_is_better(levels):
         assert best == pytest.approx(every, rel=1e-12)
 
 
-@pytest.mark.parametrize(("call", "named"), [
-    (lambda: byteps_time(4, 5, 1.0, 1.0), "cpu_machines"),
-    (lambda: server_time(4, 2, 1.0, 1.0, replicas=3), "replicas"),
-    (lambda: blueconnect_time(1.0, []), "levels"),
-    (lambda: best_blueconnect_order(1.0, [(2, 0.0, 1.0)] * 65), "levels"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: byteps_time(4, 5, 1.0, 1.0), "cpu_machines"),
+        (lambda: server_time(4, 2, 1.0, 1.0, replicas=3), "replicas"),
+        (lambda: blueconnect_time(1.0, []), "levels"),
+        (lambda: best_blueconnect_order(1.0, [(2, 0.0, 1.0)] * 65), "levels"),
+    ],
+)
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()

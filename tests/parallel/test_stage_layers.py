@@ -34,18 +34,33 @@ def steps(draw, names=SCHEDULES):
     """A model and a strategy of equal stages, with the layers of a chunk and the batch."""
     name = draw(st.sampled_from(names))
     p = draw(st.sampled_from([2, 4, 6] if name == "chimera" else [1, 2, 3, 4, 8]))
-    v = 2 if name in V_SHAPED else draw(st.integers(1, 3)) if name == "interleaved_1f1b" and p > 1 else 1
+    v = (
+        2
+        if name in V_SHAPED
+        else draw(st.integers(1, 3))
+        if name == "interleaved_1f1b" and p > 1
+        else 1
+    )
     layers, hidden = draw(st.integers(1, 3)), 1024 * draw(st.integers(1, 4))
     mixture = {"experts": 4, "active_experts": 2, "expert_ffn": 512} if draw(st.booleans()) else {}
     model = Transformer(
-        layers=p * v * layers, hidden=hidden, heads=8, vocabulary=draw(st.sampled_from([32000, 250880])),
-        sequence=2048, **mixture,
-    )  # fmt: skip
+        layers=p * v * layers,
+        hidden=hidden,
+        heads=8,
+        vocabulary=draw(st.sampled_from([32000, 250880])),
+        sequence=2048,
+        **mixture,
+    )
     split = Strategy(
-        tensor=draw(st.sampled_from([1, 2, 8])), pipeline=p, data=draw(st.sampled_from([1, 2])),
-        context=draw(st.sampled_from([1, 2])), virtual_stages=v, schedule=name,
-        recompute=draw(st.sampled_from(RECOMPUTE)), zero_stage=draw(st.integers(0, 1)),
-    )  # fmt: skip
+        tensor=draw(st.sampled_from([1, 2, 8])),
+        pipeline=p,
+        data=draw(st.sampled_from([1, 2])),
+        context=draw(st.sampled_from([1, 2])),
+        virtual_stages=v,
+        schedule=name,
+        recompute=draw(st.sampled_from(RECOMPUTE)),
+        zero_stage=draw(st.integers(0, 1)),
+    )
     return model, split, layers, split.data * p * draw(st.integers(1, 5))
 
 
@@ -53,7 +68,9 @@ def both(model, split, layers, batch, machine=None, **options):
     """The closed form and the simulation of equal stages."""
     said = [layers] * (split.pipeline * split.virtual_stages)
     machine = machine or on(split.gpus)
-    return [step_time(model, split, machine, batch, stage_layers=s, **options) for s in (None, said)]
+    return [
+        step_time(model, split, machine, batch, stage_layers=s, **options) for s in (None, said)
+    ]
 
 
 @given(steps(FLUSHED))
@@ -93,7 +110,9 @@ def test_the_slowest_stage_sets_the_pace_without_a_flush(case):
 @pytest.mark.parametrize("name", [n for n in SCHEDULES if n not in ("v_half", "v_min")])
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("p", [2, 4, 6])
-def test_every_closed_form_holds_without_output_layer_and_transfers(name, recompute, p, monkeypatch):
+def test_every_closed_form_holds_without_output_layer_and_transfers(
+    name, recompute, p, monkeypatch
+):
     """That of zb_v wants w <= f <= b, which only full recomputation gives."""
     v, m = (2 if name in V_SHAPED else 1), 4 * p
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name, recompute=recompute)
@@ -117,34 +136,44 @@ def test_work_is_that_of_the_closed_form_where_the_bubble_is_not(case):
     ends = 0.5 if case[1].schedule == "chimera" else 1  # both ends have half of the output layer
     assert simulated.head == pytest.approx(ends * closed.head, rel=1e-9)
     for part in (*INSIDE, "pipeline", "data", "optimizer", "overhead"):
-        assert getattr(simulated, part) == pytest.approx(getattr(closed, part), rel=1e-9, abs=1e-15), part
+        assert getattr(simulated, part) == pytest.approx(
+            getattr(closed, part), rel=1e-9, abs=1e-15
+        ), part
     assert abs(simulated.total / closed.total - 1) < 0.5
 
 
 def alone(model, split, layers):
     """Seconds of a micro-batch on a stage of its own without output layer, and those of the output layer."""
     small = replace(model, layers=layers)
-    time = step_time(small, replace(split, pipeline=1, schedule="1f1b"), on(split.tensor), split.micro_batch)
+    time = step_time(
+        small, replace(split, pipeline=1, schedule="1f1b"), on(split.tensor), split.micro_batch
+    )
     return sum(getattr(time, part) for part in INSIDE), time.head
 
 
 @given(
-    st.lists(st.integers(1, 5), min_size=2, max_size=6), st.integers(1, 12),
-    st.sampled_from([32000, 250880]), st.sampled_from(RECOMPUTE),
-)  # fmt: skip
+    st.lists(st.integers(1, 5), min_size=2, max_size=6),
+    st.integers(1, 12),
+    st.sampled_from([32000, 250880]),
+    st.sampled_from(RECOMPUTE),
+)
 @settings(deadline=None, max_examples=60)
 def test_unequal_stages_take_what_flow_shops_take(layers, m, vocabulary, recompute):
     """Stages priced one by one. GPipe is two flow shops; in 1F1B every stage waits for those before it."""
     model, p = replace(GPT, layers=sum(layers), vocabulary=vocabulary), len(layers)
     split = Strategy(tensor=2, pipeline=p, schedule="gpipe", recompute=recompute)
     found = step_time(model, split, on(2 * p), m, stage_layers=layers)
-    seconds, heads = (np.array(x) for x in zip(*[alone(model, split, n) for n in layers], strict=True))
+    seconds, heads = (
+        np.array(x) for x in zip(*[alone(model, split, n) for n in layers], strict=True)
+    )
     seconds = seconds + np.eye(p)[-1] * heads
     slow = int(np.argmax(seconds))
     inside = sum(getattr(found, part) for part in INSIDE) + found.head
     assert inside == pytest.approx(m * seconds[slow], rel=1e-9)
     transfers = found.pipeline / m
-    least = (m * (seconds + transfers) + np.cumsum(seconds + transfers) - (seconds + transfers)).max()
+    least = (
+        m * (seconds + transfers) + np.cumsum(seconds + transfers) - (seconds + transfers)
+    ).max()
     flow = step_timeline(model, split, on(2 * p), m, stage_layers=layers)
     first = flow.duration[(flow.kind == "forward") & (flow.item == 0)]
     back = flow.duration[(flow.kind == "backward") & (flow.item == 0)]
@@ -182,7 +211,9 @@ def test_the_optimiser_takes_as_long_as_on_the_stage_with_most_weights(layers):
     """Seconds of a layer and of the embedding, from equal stages of one and of two layers."""
     p = len(layers)
     found, one, two = (
-        step_time(replace(GPT, layers=sum(said)), Strategy(pipeline=p), on(p), 8, stage_layers=said).optimizer
+        step_time(
+            replace(GPT, layers=sum(said)), Strategy(pipeline=p), on(p), 8, stage_layers=said
+        ).optimizer
         for said in (layers, [1] * p, [2] * p)
     )
     layer, table = two - one, 2 * one - two
@@ -209,7 +240,9 @@ def test_slots_of_embedding_and_output_layer_are_a_split_of_their_own(p, batch):
     model = replace(GPT, layers=3 * p - 2, vocabulary=250880)
     split, said = Strategy(pipeline=p), [2, *[3] * (p - 2), 2]
     assert dealt_layers(model, split).tolist() == said
-    usual, simulated = (step_timeline(model, split, on(p), batch, stage_layers=s) for s in (None, said))
+    usual, simulated = (
+        step_timeline(model, split, on(p), batch, stage_layers=s) for s in (None, said)
+    )
     assert usual.start.tolist() == simulated.start.tolist()
     closed, found = (step_time(model, split, on(p), batch, stage_layers=s) for s in (None, said))
     layer, head = alone(model, split, 1)
@@ -257,7 +290,10 @@ def test_a_bad_split_is_refused(said, error, text):
 def test_layers_that_do_not_divide_are_dealt_out_the_first_stages_having_more():
     split = Strategy(pipeline=5)
     assert dealt_layers(GPT, split).tolist() == [5, 5, 5, 5, 4]
-    said, unsaid = (step_time(GPT, split, on(5), 10, stage_layers=x) for x in ([5, 5, 5, 5, 4], None))
-    assert unsaid.total == pytest.approx(said.total, rel=0.02)  # the closed form lets every stage have five
+    said, unsaid = (
+        step_time(GPT, split, on(5), 10, stage_layers=x) for x in ([5, 5, 5, 5, 4], None)
+    )
+    # the closed form lets every stage have five
+    assert unsaid.total == pytest.approx(said.total, rel=0.02)
     with pytest.raises(ValueError, match="tensor must divide the heads"):
         step_time(GPT, replace(split, tensor=3), on(15), 10, stage_layers=[5, 5, 5, 5, 4])

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory, simulate_schedule, step_time
+from relparallel.parallel import (
+    Strategy,
+    StrategyGrid,
+    evaluate,
+    memory,
+    simulate_schedule,
+    step_time,
+)
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
 from relparallel.parallel.stage_times import dealt_layers, kept_layers
@@ -15,12 +22,23 @@ from relparallel.parallel.strategy import ENDS, RECOMPUTE
 from relparallel.workload import Transformer, transformer
 
 GPT = Transformer(layers=24, hidden=1024, heads=16, vocabulary=51200, sequence=512)
-PARTS = ("parameters", "gradients", "optimizer", "activations", "buffers", "setup", "host", "transfer")
+PARTS = (
+    "parameters",
+    "gradients",
+    "optimizer",
+    "activations",
+    "buffers",
+    "setup",
+    "host",
+    "transfer",
+)
 
 
 def sizes(name):
     """Stages and chunks per stage that a schedule takes."""
-    chunks = st.just(2) if name in V_SHAPED else st.integers(1, 3 if name == "interleaved_1f1b" else 1)
+    chunks = (
+        st.just(2) if name in V_SHAPED else st.integers(1, 3 if name == "interleaved_1f1b" else 1)
+    )
     return st.tuples(st.sampled_from([2, 4, 6]), chunks)
 
 
@@ -29,9 +47,13 @@ def cases(draw):
     name = draw(st.sampled_from(SCHEDULES))
     p, v = draw(sizes(name))
     split = Strategy(
-        pipeline=p, virtual_stages=v, schedule=name, data=2, zero_stage=draw(st.integers(0, 1)),
+        pipeline=p,
+        virtual_stages=v,
+        schedule=name,
+        data=2,
+        zero_stage=draw(st.integers(0, 1)),
         recompute=draw(st.sampled_from(RECOMPUTE)),
-    )  # fmt: skip
+    )
     return (
         split,
         p * draw(st.integers(1, 6)),
@@ -44,7 +66,9 @@ def cases(draw):
 def test_equal_layers_take_what_they_take_where_they_are_dealt_out(case, layers, offload):
     split, m, said = case
     model, said = replace(GPT, layers=layers * len(said)), [layers] * len(said)
-    dealt, given_ = (memory(model, split, 2 * m, offload=offload, stage_layers=s) for s in (None, said))
+    dealt, given_ = (
+        memory(model, split, 2 * m, offload=offload, stage_layers=s) for s in (None, said)
+    )
     for part in PARTS:
         assert getattr(given_, part).tolist() == getattr(dealt, part).tolist(), part
 
@@ -91,7 +115,9 @@ def test_every_stage_takes_what_it_takes_among_equal_ones(case):
     for i, layers in enumerate(said):
         equal = memory(replace(GPT, layers=layers * len(said)), split, 2 * m)
         for part in PARTS:
-            assert getattr(found, part)[i] == pytest.approx(getattr(equal, part)[i], rel=1e-12), part
+            assert getattr(found, part)[i] == pytest.approx(getattr(equal, part)[i], rel=1e-12), (
+                part
+            )
 
 
 @given(cases())
@@ -104,22 +130,32 @@ def test_all_stages_hold_the_layers_of_the_model_and_the_activations_of_their_ch
     copies = {"pipedream": 0, "pipedream_2bw": 0, "chimera": 2}.get(split.schedule, 1)
     table = (1 if split.schedule in V_SHAPED else 2) * model.vocabulary * model.hidden
     outside = table + model.sequence * model.hidden + 2 * model.hidden
-    layer = (model.parameters - model.vocabulary * model.hidden - (model.sequence + 2) * model.hidden) / sum(
-        said
-    )
+    layer = (
+        model.parameters - model.vocabulary * model.hidden - (model.sequence + 2) * model.hidden
+    ) / sum(said)
     if copies:
-        assert found.parameters.sum() == pytest.approx(2 * copies * (sum(said) * layer + outside), rel=1e-12)
+        assert found.parameters.sum() == pytest.approx(
+            2 * copies * (sum(said) * layer + outside), rel=1e-12
+        )
     doubled = memory(
-        replace(GPT, layers=2 * sum(said)), replace(split, zero_stage=0), 2 * m, dropout=False,
+        replace(GPT, layers=2 * sum(said)),
+        replace(split, zero_stage=0),
+        2 * m,
+        dropout=False,
         stage_layers=[2 * n for n in said],
-    )  # fmt: skip
-    one, two = (memory(replace(GPT, layers=n), Strategy(recompute=split.recompute), 1, dropout=False)
-                for n in (1, 2))  # fmt: skip
+    )
+    one, two = (
+        memory(replace(GPT, layers=n), Strategy(recompute=split.recompute), 1, dropout=False)
+        for n in (1, 2)
+    )
     kept = (doubled.activations - found.activations) / (two.activations - one.activations)
     slack = 1e-9 * max(said)
     assert np.all(kept >= kept_layers(split, m, np.array(said)) - slack)
-    if split.recompute != "full" or split.schedule not in SPLIT:  # else what is computed again waits too
-        assert np.all(kept <= micro_batches_in_flight(split.schedule, p, m, v) * v * max(said) + slack)
+    # else what is computed again waits too
+    if split.recompute != "full" or split.schedule not in SPLIT:
+        assert np.all(
+            kept <= micro_batches_in_flight(split.schedule, p, m, v) * v * max(said) + slack
+        )
 
 
 @pytest.mark.parametrize(
@@ -148,9 +184,12 @@ ENDS_AT = {"auto": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
 
 
 @given(
-    st.sampled_from(["embedding", "loss", "both"]), st.sampled_from([2, 4, 8]), st.integers(1, 3),
-    st.integers(2, 4), st.sampled_from(RECOMPUTE),
-)  # fmt: skip
+    st.sampled_from(["embedding", "loss", "both"]),
+    st.sampled_from([2, 4, 8]),
+    st.integers(1, 3),
+    st.integers(2, 4),
+    st.sampled_from(RECOMPUTE),
+)
 @settings(deadline=None, max_examples=60)
 def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
     """Every chunk has as many places; the first gives one to the embedding, the last one to the loss."""
@@ -158,9 +197,12 @@ def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
     said = [layers - first, *[layers] * (p * v - 2), layers - last]
     model = replace(GPT, layers=sum(said))
     split = Strategy(
-        pipeline=p, virtual_stages=v, schedule="interleaved_1f1b" if v > 1 else "1f1b", recompute=recompute,
+        pipeline=p,
+        virtual_stages=v,
+        schedule="interleaved_1f1b" if v > 1 else "1f1b",
+        recompute=recompute,
         ends_as_layers=ends,
-    )  # fmt: skip
+    )
     assert dealt_layers(model, split).tolist() == said
     dealt, given_ = (memory(model, split, 4 * p, stage_layers=s) for s in (None, said))
     same = PARTS if v == 1 else [part for part in PARTS if part != "activations"]
@@ -172,21 +214,32 @@ def test_llama3_has_128_places_for_126_layers_and_its_ends():
     """Meta's layout, 16 stages of 8 chunks (Llama 3, section 3.3.2); the same where nothing is said."""
     model, machine = transformer("llama3-405b"), cluster("h100-80gb-dgx", gpus=16384)
     split = Strategy(
-        tensor=8, pipeline=16, data=128, virtual_stages=8, schedule="interleaved_1f1b", zero_stage=1,
-        sequence_parallel=True, ends_as_layers="both",
-    )  # fmt: skip
+        tensor=8,
+        pipeline=16,
+        data=128,
+        virtual_stages=8,
+        schedule="interleaved_1f1b",
+        zero_stage=1,
+        sequence_parallel=True,
+        ends_as_layers="both",
+    )
     time, usual = (
-        step_time(model, replace(split, ends_as_layers=ends), machine, 2048) for ends in ("both", "auto")
+        step_time(model, replace(split, ends_as_layers=ends), machine, 2048)
+        for ends in ("both", "auto")
     )
     assert replace(time, notes=()) == replace(usual, notes=())
     assert time.compute == pytest.approx(
-        step_time(replace(model, layers=128), replace(split, ends_as_layers="auto"), machine, 2048).compute
+        step_time(
+            replace(model, layers=128), replace(split, ends_as_layers="auto"), machine, 2048
+        ).compute
     )
     held = memory(model, split, 2048)
     weights = 2 * model.layer_weights / model.layers / 8  # bytes of a layer on a rank, but norms
     assert held.parameters[1] / (8 * weights) == pytest.approx(1, rel=1e-4)
     for ends in ("embedding", "loss"):
-        with pytest.raises(ValueError, match=r"pipeline \* virtual_stages must be at most the layers"):
+        with pytest.raises(
+            ValueError, match=r"pipeline \* virtual_stages must be at most the layers"
+        ):
             step_time(model, replace(split, ends_as_layers=ends), machine, 2048)
         with pytest.raises(ValueError, match="at most the layers and what counts as one"):
             memory(model, replace(split, ends_as_layers=ends), 2048)
@@ -204,9 +257,15 @@ def test_a_grid_prices_what_counts_as_a_layer(ends):
     """15 layers in 16 chunks: with either end, the loss where nothing is said; both are one too many."""
     model = replace(GPT, layers=15)
     grid = StrategyGrid.all(
-        gpus=8, model=model, global_batch=32, pipeline=8, virtual_stages=2, schedule="interleaved_1f1b",
-        zero_stage=0, ends_as_layers=ends,
-    )  # fmt: skip
+        gpus=8,
+        model=model,
+        global_batch=32,
+        pipeline=8,
+        virtual_stages=2,
+        schedule="interleaved_1f1b",
+        zero_stage=0,
+        ends_as_layers=ends,
+    )
     found = evaluate(model, grid, cluster("a100-80gb-selene", gpus=8), 32, complete=True)
     assert found.feasible.any() == (ends != "both")
     for row in np.flatnonzero(found.feasible)[:20].tolist():

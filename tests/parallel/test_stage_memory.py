@@ -10,7 +10,13 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from relparallel.book.s34.activations import stage_activation_bytes
-from relparallel.parallel import Precision, Strategy, activation_bytes_per_layer, memory, model_state_bytes
+from relparallel.parallel import (
+    Precision,
+    Strategy,
+    activation_bytes_per_layer,
+    memory,
+    model_state_bytes,
+)
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FLIGHT_RULES
 from relparallel.parallel._records import choice_record, model_record
@@ -63,7 +69,8 @@ def layer_kept(
     kv = max(m.key_value_heads, t) * d
     split = [2 * m.heads * d, 2 * kv, 2 * kv, 2 * m.heads * d]
     if b < 2:
-        split.append(b * m.heads * d)  # the projection's own copy of what attention keeps in half precision
+        # the projection's own copy of what attention keeps in half precision
+        split.append(b * m.heads * d)
     if m.experts == 1:
         whole.append(b * h)
         split += [2 * m.ffn_hidden] * (1 + m.gated) + [b * m.ffn_hidden]
@@ -78,14 +85,20 @@ def layer_kept(
     return sum(whole), sum(split) / t, 0.0 if flash else float(scores.sum()) / t
 
 
-def slowly(m: Transformer, s: Strategy, batch: int, k: Precision, flash: bool, dropout: bool) -> np.ndarray:
+def slowly(
+    m: Transformer, s: Strategy, batch: int, k: Precision, flash: bool, dropout: bool
+) -> np.ndarray:
     """Parameters, gradients, optimizer state and activations of every stage."""
     common, experts = (sum(tensors) for tensors in layer_tensors(m, s.tensor, s.expert))
     whole, split, core = layer_kept(m, s, k, flash, dropout)
     tokens = s.micro_batch * m.sequence / s.context
     thin = s.tensor if s.sequence_parallel else 1
     everything = tokens * (whole / thin + split + core)
-    kept = {"none": everything, "selective": everything - tokens * core, "full": tokens * 2 * m.hidden / thin}
+    kept = {
+        "none": everything,
+        "selective": everything - tokens * core,
+        "full": tokens * 2 * m.hidden / thin,
+    }
     micro = s.micro_batches(batch)
     flight = micro_batches_in_flight(s.schedule, s.pipeline, micro, s.virtual_stages)
     rows = []
@@ -103,7 +116,12 @@ def slowly(m: Transformer, s: Strategy, batch: int, k: Precision, flash: bool, d
         acts += (everything - kept[s.recompute]) * (layers > 0)
         interleaved = s.virtual_stages > 1
         if first and dropout:
-            acts += (min(micro, 2 * s.pipeline) if interleaved else flight[i]) * tokens / thin * m.hidden
+            acts += (
+                (min(micro, 2 * s.pipeline) if interleaved else flight[i])
+                * tokens
+                / thin
+                * m.hidden
+            )
         if last:
             times = flight[i] if s.schedule == "gpipe" else 1
             acts += times * tokens * (4 * m.hidden / thin + k.logit_bytes * m.vocabulary / s.tensor)
@@ -122,41 +140,64 @@ def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, int]:
     p, v = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (3, 2)]))
     balanced = draw(st.booleans()) and p > 1
     model = Transformer(
-        layers=p * v * draw(st.integers(2, 3)) - 2 * balanced, hidden=heads * 2, heads=heads, kv_heads=kv,
-        head_size=draw(st.sampled_from([None, 4])), vocabulary=draw(st.integers(4, 400)),
-        sequence=8 * draw(st.integers(1, 4)), ffn=draw(st.sampled_from([None, 16])), experts=experts,
+        layers=p * v * draw(st.integers(2, 3)) - 2 * balanced,
+        hidden=heads * 2,
+        heads=heads,
+        kv_heads=kv,
+        head_size=draw(st.sampled_from([None, 4])),
+        vocabulary=draw(st.integers(4, 400)),
+        sequence=8 * draw(st.integers(1, 4)),
+        ffn=draw(st.sampled_from([None, 16])),
+        experts=experts,
         active_experts=draw(st.integers(1, min(experts, 2))),
         shared_experts=(experts > 1) * draw(st.integers(0, 1)),
-        expert_ffn=8 if experts > 1 else None, **{n: draw(st.booleans()) for n in FLAGS},
-    )  # fmt: skip
+        expert_ffn=8 if experts > 1 else None,
+        **{n: draw(st.booleans()) for n in FLAGS},
+    )
     data = draw(st.sampled_from([1, 2, 8]))
     strategy = Strategy(
-        tensor=t, pipeline=p, virtual_stages=v, data=data, context=draw(st.sampled_from([1, 2])),
-        shard=draw(st.sampled_from([None, 1])), expert=draw(st.sampled_from([1, min(data, experts)])),
-        micro_batch=draw(st.integers(1, 3)), recompute=draw(st.sampled_from(RECOMPUTE)),
-        sequence_parallel=t > 1 and draw(st.booleans()), zero_stage=draw(st.integers(0, 3)),
+        tensor=t,
+        pipeline=p,
+        virtual_stages=v,
+        data=data,
+        context=draw(st.sampled_from([1, 2])),
+        shard=draw(st.sampled_from([None, 1])),
+        expert=draw(st.sampled_from([1, min(data, experts)])),
+        micro_batch=draw(st.integers(1, 3)),
+        recompute=draw(st.sampled_from(RECOMPUTE)),
+        sequence_parallel=t > 1 and draw(st.booleans()),
+        zero_stage=draw(st.integers(0, 3)),
         schedule="interleaved_1f1b" if v > 1 else draw(st.sampled_from(SCHEDULES[:3])),
-    )  # fmt: skip
+    )
     return model, strategy, data * strategy.micro_batch * p * draw(st.integers(1, 4))
 
 
 FLAGS = ("gated", "tied", "learned_positions", "biases")
 
 
-@given(case=cases(), flash=st.booleans(), dropout=st.booleans(), name=st.sampled_from(sorted(PRECISIONS)),
-       product=st.sampled_from(sorted(PRODUCTS)))  # fmt: skip
+@given(
+    case=cases(),
+    flash=st.booleans(),
+    dropout=st.booleans(),
+    name=st.sampled_from(sorted(PRECISIONS)),
+    product=st.sampled_from(sorted(PRODUCTS)),
+)
 @settings(deadline=None, max_examples=300)
 def test_every_stage_equals_the_count_tensor_by_tensor(case, flash, dropout, name, product):
     model, strategy, batch = case
     assume(not (PRECISIONS[name].sharded_storage and strategy.zero_stage == 2))
     chunks = strategy.pipeline * strategy.virtual_stages  # unequal ones: test_uneven_pipelines.py
     assume(
-        strategy.schedule != "interleaved_1f1b" or chunks == strategy.pipeline or model.layers % chunks == 0
+        strategy.schedule != "interleaved_1f1b"
+        or chunks == strategy.pipeline
+        or model.layers % chunks == 0
     )
     kept = replace(PRECISIONS[name], product_bytes=PRODUCTS[product])
     need = memory(model, strategy, batch, precision=kept, flash_attention=flash, dropout=dropout)
     expected = slowly(model, strategy, batch, kept, flash, dropout)
-    for part, column in zip(("parameters", "gradients", "optimizer", "activations"), expected, strict=True):
+    for part, column in zip(
+        ("parameters", "gradients", "optimizer", "activations"), expected, strict=True
+    ):
         assert getattr(need, part) == pytest.approx(column, rel=1e-12), part
 
 
@@ -177,14 +218,23 @@ def test_four_stages_are_enough_for_every_schedule(name):
         p = 2 * int(rng.integers(1, 9))
         layers = v * int(rng.choice([p, 3 * p, 2 * p - 2, 2 * p + 1]))
         model = Transformer(
-            layers=layers, hidden=64, heads=4, vocabulary=int(rng.integers(1, 9999)), sequence=32,
-            experts=int(rng.choice([1, 4])), dense_layers=int(rng.integers(0, layers)),
-        )  # fmt: skip
+            layers=layers,
+            hidden=64,
+            heads=4,
+            vocabulary=int(rng.integers(1, 9999)),
+            sequence=32,
+            experts=int(rng.choice([1, 4])),
+            dense_layers=int(rng.integers(0, layers)),
+        )
         micro = int(rng.integers(1, 40))
         strategy = Strategy(
-            pipeline=p, data=2, recompute=str(rng.choice(RECOMPUTE)), zero_stage=1, schedule=name,
+            pipeline=p,
+            data=2,
+            recompute=str(rng.choice(RECOMPUTE)),
+            zero_stage=1,
+            schedule=name,
             virtual_stages=v,
-        )  # fmt: skip
+        )
         need = memory(model, strategy, 2 * micro, software="megatron-2022", precision="mixed")
         rows = model_record(model), choice_record(strategy, 2 * micro), np.zeros(1, dtype=np.int64)
         assert peak_memory(*rows, storage_record(PRECISIONS["mixed"])) == pytest.approx(
@@ -201,17 +251,23 @@ def test_all_stages_together_hold_the_model_and_a_copy_of_a_tied_embedding(case)
     held = memory(
         model, Strategy(**fields(strategy) | {"zero_stage": 0}), batch, precision=one
     ).parameters.sum()
-    copied = model.layers * 2 * (1 + model.biases) * model.hidden + (1 + model.biases) * model.hidden
+    copied = (
+        model.layers * 2 * (1 + model.biases) * model.hidden + (1 + model.biases) * model.hidden
+    )
     copied += model.learned_positions * model.sequence * model.hidden
     copied += model.biases * model.layers * model.hidden  # of the projection behind the attention
     blocks = model.experts // strategy.expert + model.shared_experts if model.experts > 1 else 1
     copied += model.biases * model.layers * model.hidden * blocks
     copied += model.layers * model.hidden * model.experts * (model.experts > 1)  # the router
-    elsewhere = model.mixture_layers * model.experts * (model.expert_weights + model.biases * bias(model))
+    elsewhere = (
+        model.mixture_layers * model.experts * (model.expert_weights + model.biases * bias(model))
+    )
     elsewhere *= 1 - 1 / strategy.expert
     second = model.vocabulary * model.hidden if model.tied and strategy.pipeline > 1 else 0
     t = strategy.tensor
-    assert t * held - (t - 1) * copied == pytest.approx(model.parameters + second - elsewhere, rel=1e-12)
+    assert t * held - (t - 1) * copied == pytest.approx(
+        model.parameters + second - elsewhere, rel=1e-12
+    )
 
 
 def bias(model: Transformer) -> int:
@@ -236,17 +292,23 @@ def test_memory_grows_with_the_micro_batch_and_shrinks_with_sharding_and_recompu
         states.append(need.parameters + need.gradients + need.optimizer)
     assert np.all(np.diff(states, axis=0) <= 1e-9)
     for smaller, larger in ((1, None), (1, strategy.data)):
-        few, many = (memory(model, Strategy(**kept | {"shard": n}), batch) for n in (smaller, larger))
+        few, many = (
+            memory(model, Strategy(**kept | {"shard": n}), batch) for n in (smaller, larger)
+        )
         for part in ("parameters", "gradients", "optimizer"):
             assert np.all(getattr(many, part) <= getattr(few, part) * (1 + 1e-12))
-    acts = [memory(model, Strategy(**kept | {"recompute": r}), batch).activations for r in RECOMPUTE]
+    acts = [
+        memory(model, Strategy(**kept | {"recompute": r}), batch).activations for r in RECOMPUTE
+    ]
     assert np.all(np.diff(acts, axis=0) <= 1e-6)
 
 
 def test_a_gpt_layer_keeps_what_the_published_table_says():
     for recompute in RECOMPUTE:
         for split in (False, True):
-            s = Strategy(tensor=8, pipeline=8, recompute=recompute, sequence_parallel=split, micro_batch=2)
+            s = Strategy(
+                tensor=8, pipeline=8, recompute=recompute, sequence_parallel=split, micro_batch=2
+            )
             need = memory(GPT3, s, 64, software="megatron-2022").activations[1]
             size = {"tensor": 8, "sequence_parallel": split}
             layer, full = (
@@ -284,10 +346,13 @@ def test_the_first_and_the_last_stage_of_gpt3():
 def test_hybrid_and_full_sharding():
     model, kept = GPT3, {"data": 64, "recompute": "full", "micro_batch": 1}
     whole, hybrid = (
-        memory(model, Strategy(**kept, zero_stage=3, shard=n), 64, precision="fsdp") for n in (64, 8)
+        memory(model, Strategy(**kept, zero_stage=3, shard=n), 64, precision="fsdp")
+        for n in (64, 8)
     )
     assert hybrid.parameters == pytest.approx(8 * whole.parameters)
-    assert whole.parameters + whole.gradients + whole.optimizer == pytest.approx(16 * model.parameters / 64)
+    assert whole.parameters + whole.gradients + whole.optimizer == pytest.approx(
+        16 * model.parameters / 64
+    )
     half = memory(model, Strategy(**kept, zero_stage=2), 64, precision="fsdp")
     assert half.parameters == whole.parameters
     assert half.buffers - whole.buffers > 2 * model.parameters * 0.9  # all parameters are gathered
@@ -306,7 +371,8 @@ def test_offloading_moves_bytes_and_counts_the_way():
     whole = memory(GPT3, replace(split, micro_batch=1), 16)
     one = (whole.activations - kept.activations) / (GPT3.layers - 2)  # two layers' stay
     assert kept.host == pytest.approx(one * (GPT3.layers - 2), rel=1e-12)
-    assert kept.transfer == pytest.approx(2 * 4 * GPT3.layers * one, rel=1e-12)  # of 4 micro-batches
+    # of 4 micro-batches
+    assert kept.transfer == pytest.approx(2 * 4 * GPT3.layers * one, rel=1e-12)
     assert kept.parameters == whole.parameters
     both = memory(GPT3, split, 16, offload="parameters")
     assert both.host == here.optimizer + here.parameters

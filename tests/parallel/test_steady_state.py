@@ -14,9 +14,15 @@ seconds = st.floats(0.25, 4)
 
 
 @given(
-    name=st.sampled_from([n for n in SCHEDULES if n not in ("v_half", "v_min")]), p=st.integers(1, 5),
-    rounds=st.integers(1, 4), extra=st.integers(0, 6), v=st.integers(1, 3), f=seconds, b=seconds, w=seconds,
-)  # fmt: skip
+    name=st.sampled_from([n for n in SCHEDULES if n not in ("v_half", "v_min")]),
+    p=st.integers(1, 5),
+    rounds=st.integers(1, 4),
+    extra=st.integers(0, 6),
+    v=st.integers(1, 3),
+    f=seconds,
+    b=seconds,
+    w=seconds,
+)
 @settings(max_examples=250, deadline=None)
 def test_the_form_is_the_simulated_period(name, p, rounds, extra, v, f, b, w):
     m = p * rounds
@@ -31,7 +37,9 @@ def test_the_form_is_the_simulated_period(name, p, rounds, extra, v, f, b, w):
     times = {"forward": f, "backward": b + w, "backward_weight": w}
     count = 4 + (8 * p if name in ASYNCHRONOUS else 0)
     period = iteration_period(simulate_schedule(name, p, m, v, **times, iterations=count), m)
-    assert period == pytest.approx((1 + bubble_fraction(name, p, m, v, **times)) * m * (f + b + w), rel=1e-9)
+    assert period == pytest.approx(
+        (1 + bubble_fraction(name, p, m, v, **times)) * m * (f + b + w), rel=1e-9
+    )
 
 
 def test_iterations_that_flush_take_as_long_together_as_alone():
@@ -48,7 +56,8 @@ def test_without_a_barrier_zero_bubble_hides_its_filling():
 @pytest.mark.parametrize(("name", "v", "extra"), [("v_half", 2, 1.5), ("v_min", 2, 2.0)])
 def test_v_half_and_v_min_pay_a_half_and_two_thirds_per_stage(name, v, extra):
     idle = [
-        iteration_period(simulate_schedule(name, p, 6 * p, v, iterations=3), 6 * p) - 18 * p for p in (6, 12)
+        iteration_period(simulate_schedule(name, p, 6 * p, v, iterations=3), 6 * p) - 18 * p
+        for p in (6, 12)
     ]
     assert (idle[1] - idle[0]) / 6 == extra
 
@@ -59,7 +68,10 @@ def test_v_half_and_v_min_pay_a_half_and_two_thirds_per_stage(name, v, extra):
         ({"name": "v_min", "virtual_stages": 2}, "name must have a closed form"),
         ({"name": "zb_2p", "micro_batches": 6}, "micro_batches must be at least 7"),
         ({"name": "chimera", "micro_batches": 10}, "micro_batches must be a multiple of 4"),
-        ({"name": "zb_v", "virtual_stages": 2, "backward": 4.0}, "backward_weight must be at most forward"),
+        (
+            {"name": "zb_v", "virtual_stages": 2, "backward": 4.0},
+            "backward_weight must be at most forward",
+        ),
         ({"name": "interleaved_1f1b", "virtual_stages": 2, "micro_batches": 9}, "micro_batches"),
     ],
 )
@@ -95,9 +107,11 @@ def replay(timeline, per_update, stage):
 
 
 @given(
-    name=st.sampled_from(["1f1b", "gpipe", *ASYNCHRONOUS]), p=st.integers(1, 5), per=st.integers(1, 7),
+    name=st.sampled_from(["1f1b", "gpipe", *ASYNCHRONOUS]),
+    p=st.integers(1, 5),
+    per=st.integers(1, 7),
     seed=st.integers(0, 99),
-)  # fmt: skip
+)
 @settings(max_examples=80, deadline=None)
 def test_versions_and_delays_are_those_of_a_replay(name, p, per, seed):
     f, b = np.random.default_rng(seed).integers(1, 5, (2, p))
@@ -111,8 +125,14 @@ def test_versions_and_delays_are_those_of_a_replay(name, p, per, seed):
 @pytest.mark.parametrize("p", [1, 2, 5, 8])
 def test_versions_and_delays_have_their_papers_forms(p):
     stage = np.arange(p)
-    assert weight_versions(simulate_schedule("pipedream", p, 4 * p), 1).tolist() == (p - stage).tolist()
-    assert weight_delay(simulate_schedule("pipemare", p, 4 * p), 1).tolist() == (2 * (p - stage) - 1).tolist()
+    assert (
+        weight_versions(simulate_schedule("pipedream", p, 4 * p), 1).tolist()
+        == (p - stage).tolist()
+    )
+    assert (
+        weight_delay(simulate_schedule("pipemare", p, 4 * p), 1).tolist()
+        == (2 * (p - stage) - 1).tolist()
+    )
     two = weight_versions(simulate_schedule("pipedream_2bw", p, p, iterations=4), p)
     assert two.tolist() == [2] * (p - 1) + [1]
     for name in ("1f1b", "gpipe", "chimera"):

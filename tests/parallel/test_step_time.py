@@ -43,12 +43,22 @@ def on(gpus, name="a100-80gb-selene"):
 def test_one_gpu_costs_its_matrix_products_at_the_calibrated_rate():
     """By hand: with perfect tiles, no traffic and no latency a step is its operations over the rate."""
     model = Transformer(layers=8, hidden=12288, heads=96, vocabulary=49152, sequence=2048)
-    free = without(depth=1e-9, traffic=1e-12, host=1e-9, micro=1e-12, step=1e-12, batched=0.869, gemm=0.8)
+    free = without(
+        depth=1e-9, traffic=1e-12, host=1e-9, micro=1e-12, step=1e-12, batched=0.869, gemm=0.8
+    )
     found = step_time(model, Strategy(micro_batch=9), on(1), 9, calibrated=free)
     weights = 6 * 9 * model.sequence * (model.layer_weights + model.hidden * model.vocabulary)
     scores = 12 * 9 * model.layers * model.sequence**2 * model.hidden
-    assert found.tensor == found.data == found.pipeline == found.pipeline_bubble == found.recompute == 0
-    # 9 x 2048 rows are 72 tiles of 256: 108 processors finish 96 x 72 = 64 x 108 tiles in whole waves
+    assert (
+        found.tensor
+        == found.data
+        == found.pipeline
+        == found.pipeline_bubble
+        == found.recompute
+        == 0
+    )
+    # 9 x 2048 rows are 72 tiles of 256: 108 processors finish 96 x 72 = 64 x 108 tiles in whole
+    # waves
     ideal = weights / (0.8 * 312 * TFLOP) + scores / (0.869 * 312 * TFLOP)
     assert found.total == pytest.approx(ideal, rel=0.02)
 
@@ -61,13 +71,24 @@ def test_the_parts_sum_to_the_total():
 
 @pytest.mark.parametrize(
     ("name", "p", "v"),
-    [("1f1b", 2, 1), ("1f1b", 4, 1), ("interleaved_1f1b", 4, 2), ("interleaved_1f1b", 8, 3), ("gpipe", 4, 1),
-     ("pipedream", 4, 1), ("zb_h1", 4, 1), ("zb_2p", 4, 1), ("chimera", 4, 1)],
-)  # fmt: skip
+    [
+        ("1f1b", 2, 1),
+        ("1f1b", 4, 1),
+        ("interleaved_1f1b", 4, 2),
+        ("interleaved_1f1b", 8, 3),
+        ("gpipe", 4, 1),
+        ("pipedream", 4, 1),
+        ("zb_h1", 4, 1),
+        ("zb_2p", 4, 1),
+        ("chimera", 4, 1),
+    ],
+)
 def test_the_bubble_is_that_of_the_closed_form(name, p, v):
     """Without output layer, transfers and latencies all stages are equal, and the closed form is exact."""
     model = Transformer(layers=24, hidden=4096, heads=32, vocabulary=1, sequence=2048)
-    free = without(micro=1e-12, step=1e-12, hop=1e-12, round=1e-12, link_share=1.0, network_share=1.0)
+    free = without(
+        micro=1e-12, step=1e-12, hop=1e-12, round=1e-12, link_share=1.0, network_share=1.0
+    )
     machine = replace(on(p), network_bandwidth=1e18)
     machine = replace(machine, accelerator=replace(machine.accelerator, node_link=1e18))
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name)
@@ -117,7 +138,9 @@ def test_gradients_of_a_ring_take_the_bytes_over_the_share_of_the_network():
 def test_a_faster_network_is_never_slower(t, p, d):
     slow, fast = (
         step_time(GPT, Strategy(tensor=t, pipeline=p, data=d), machine, 16 * d)
-        for machine in (on(8 * t * p * d // 8, name) for name in ("a100-80gb-jean-zay", "a100-80gb-selene"))
+        for machine in (
+            on(8 * t * p * d // 8, name) for name in ("a100-80gb-jean-zay", "a100-80gb-selene")
+        )
         if t * p * d < 8 or t * p * d % 8 == 0
     )
     assert fast.total <= slow.total
@@ -144,7 +167,8 @@ def test_a_network_is_as_good_as_the_links_that_groups_meet_on():
     assert step_time(GPT, split, machine, 64, network=rails).data > 0
     wide, narrow = (leaf_spine(leaves=8, spines=spines, hosts_per_leaf=8) for spines in (8, 4))
     fast, slow = (
-        step_time(GPT, split, machine, 64, network=net, software="megatron-2022") for net in (wide, narrow)
+        step_time(GPT, split, machine, 64, network=net, software="megatron-2022")
+        for net in (wide, narrow)
     )
     assert slow.data == pytest.approx(2 * fast.data, rel=0.01)
     assert slow.compute == fast.compute
@@ -154,7 +178,8 @@ def test_a_lost_cable_slows_exactly_the_collectives_that_cross_it():
     net = leaf_spine(leaves=8, spines=8, hosts_per_leaf=8)
     split = Strategy(tensor=8, data=8)
     alive = np.ones(net.num_nodes + len(net.edges), dtype=bool)
-    alive[net.num_nodes + int(np.flatnonzero((net.edges >= 64).all(axis=1))[0])] = False  # leaf to spine
+    # leaf to spine
+    alive[net.num_nodes + int(np.flatnonzero((net.edges >= 64).all(axis=1))[0])] = False
     whole, lost = (step_time(GPT, split, on(64), 64, network=net, alive=a) for a in (None, alive))
     assert lost.data > whole.data
     assert lost.tensor == whole.tensor
@@ -172,7 +197,9 @@ def test_work_scales_with_the_batch():
 def test_sharded_parameters_hide_behind_compute_only_while_the_network_keeps_up():
     split = Strategy(data=64, zero_stage=3, micro_batch=2)
     fast = step_time(GPT, split, on(64), 128, software="llm-foundry-2023")
-    slow = step_time(GPT, split, replace(on(64), network_bandwidth=1e9), 128, software="llm-foundry-2023")
+    slow = step_time(
+        GPT, split, replace(on(64), network_bandwidth=1e9), 128, software="llm-foundry-2023"
+    )
     assert fast.data < 0.25 * fast.total
     assert slow.data > 0.9 * slow.total
 
@@ -189,10 +216,16 @@ def test_experts_cost_their_active_part_and_two_exchanges():
 def test_fp8_halves_what_it_can():
     model = replace(GPT, hidden=8192, heads=64)
     half, quarter = (
-        step_time(model, Strategy(tensor=8, sequence_parallel=True), on(8, "h100-80gb-dgx"), 8,
-                  software="megatron-bridge-2025", precision=precision)
+        step_time(
+            model,
+            Strategy(tensor=8, sequence_parallel=True),
+            on(8, "h100-80gb-dgx"),
+            8,
+            software="megatron-bridge-2025",
+            precision=precision,
+        )
         for precision in ("bf16", "fp8")
-    )  # fmt: skip
+    )
     assert 0.55 < quarter.compute / half.compute < 0.9
 
 
@@ -203,9 +236,13 @@ def test_most_published_runs_lie_in_their_interval():
         if run.model.layers % chunks and (run.model.layers + 2) % chunks:
             continue  # stages of unequal length, as DeepSpeed deals them out
         found = step_time(
-            run.model, run.strategy, run.cluster, run.global_batch, software=run.software,
+            run.model,
+            run.strategy,
+            run.cluster,
+            run.global_batch,
+            software=run.software,
             precision=run.precision,
-        )  # fmt: skip
+        )
         low, high = found.interval(0.9)
         inside.append(low <= run.time <= high)
     assert np.mean(inside) >= 0.9
@@ -253,23 +290,34 @@ def test_a_step_takes_as_long_without_compilation():
         "from relparallel.parallel import Strategy, step_time",
         "from relparallel.workload import Transformer",
         "model = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)",
-        "strategy, machine = Strategy(tensor=4, pipeline=4, data=2), cluster('a100-80gb-selene', 32)",
+        "strategy, machine = Strategy(tensor=4, pipeline=4, data=2), cluster('a100-80gb-selene', "
+        "32)",
         "found = step_time(model, strategy, machine, 64)",
         "print(repr(float(found.total)))",
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     plain = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", "\n".join(lines)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = step_time(GPT, Strategy(tensor=4, pipeline=4, data=2), on(32), 64)
     assert float(plain.stdout) == pytest.approx(found.total, rel=1e-12)
 
 
 CHEAP_TO_DEAR = (
-    {"sequence_parallel": True}, {"zero_stage": 1}, {"recompute": "selective"}, {"micro_batch": 2},
-    {"recompute": "full"}, {"zero_stage": 2}, {"zero_stage": 3}, {"tensor": 4, "data": 4},
+    {"sequence_parallel": True},
+    {"zero_stage": 1},
+    {"recompute": "selective"},
+    {"micro_batch": 2},
+    {"recompute": "full"},
+    {"zero_stage": 2},
+    {"zero_stage": 3},
+    {"tensor": 4, "data": 4},
     {"pipeline": 2, "data": 4},
-)  # fmt: skip
+)
 
 
 def test_what_does_not_fit_says_by_how_much_where_and_the_first_change_that_does():
@@ -286,7 +334,9 @@ def test_what_does_not_fit_says_by_how_much_where_and_the_first_change_that_does
             over, (stage, said) = time.memory.needed - time.memory.available, time.notes[-2:]
             assert f"stage {time.memory.stage} needs" in stage
             assert stage.endswith(f"{math.ceil(over)} bytes too many")
-            fitting = [c for c in CHEAP_TO_DEAR if step_time(model, replace(split, **c), machine, 64).fits]
+            fitting = [
+                c for c in CHEAP_TO_DEAR if step_time(model, replace(split, **c), machine, 64).fits
+            ]
             words = [", ".join(f"{n} {v!r}" for n, v in c.items()) for c in fitting]
             if words:
                 assert said.startswith(f"it fits with {words[0]}: ")
@@ -298,7 +348,9 @@ def test_what_does_not_fit_says_by_how_much_where_and_the_first_change_that_does
 
 
 def test_activations_that_leave_the_gpu_cost_what_the_passes_do_not_hide():
-    split = Strategy(tensor=4, pipeline=4, data=2, zero_stage=1, sequence_parallel=True, micro_batch=4)
+    split = Strategy(
+        tensor=4, pipeline=4, data=2, zero_stage=1, sequence_parallel=True, micro_batch=4
+    )
     machine = on(32)
     device = machine.accelerator
 
@@ -307,7 +359,8 @@ def test_activations_that_leave_the_gpu_cost_what_the_passes_do_not_hide():
 
     here = step_time(GPT, split, machine, 64)
     fast, slow, slower = (
-        step_time(GPT, split, with_link(rate), 64, offload="activations") for rate in (1e18, 1e9, 0.5e9)
+        step_time(GPT, split, with_link(rate), 64, offload="activations")
+        for rate in (1e18, 1e9, 0.5e9)
     )
     assert fast.total == pytest.approx(here.total, rel=1e-6)
     moved = memory(GPT, split, 64, offload="activations").transfer.max()  # both ways

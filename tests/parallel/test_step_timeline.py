@@ -34,7 +34,9 @@ def test_the_simulation_takes_as_long_as_the_closed_form(model, changed, batch):
     split = Strategy(**changed)
     machine = cluster("a100-80gb-selene", gpus=split.gpus)
     simulated = step_timeline(model, split, machine, batch)
-    assert simulated.makespan == pytest.approx(passes(step_time(model, split, machine, batch)), rel=0.03)
+    assert simulated.makespan == pytest.approx(
+        passes(step_time(model, split, machine, batch)), rel=0.03
+    )
 
 
 def test_the_last_stage_is_the_busy_one():

@@ -71,7 +71,16 @@ def test_micro_batches_split_the_batch_evenly_or_not_at_all():
         interleaved.micro_batches(24)
 
 
-INTEGERS = ["tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch", "virtual_stages"]
+INTEGERS = [
+    "tensor",
+    "pipeline",
+    "data",
+    "context",
+    "expert",
+    "shard",
+    "micro_batch",
+    "virtual_stages",
+]
 
 
 @pytest.mark.parametrize("field", INTEGERS)
@@ -84,10 +93,15 @@ def test_degrees_that_are_no_positive_integers_are_refused(field, bad):
 @pytest.mark.parametrize(
     ("field", "bad"),
     [
-        ("zero_stage", 4), ("zero_stage", None), ("recompute", "some"), ("recompute", None),
-        ("schedule", "2f2b"), ("sequence_parallel", 1), ("sequence_parallel", None),
+        ("zero_stage", 4),
+        ("zero_stage", None),
+        ("recompute", "some"),
+        ("recompute", None),
+        ("schedule", "2f2b"),
+        ("sequence_parallel", 1),
+        ("sequence_parallel", None),
     ],
-)  # fmt: skip
+)
 def test_unknown_choices_are_refused(field, bad):
     with pytest.raises((TypeError, ValueError), match=field):
         Strategy(**{field: bad})
@@ -98,10 +112,14 @@ def test_every_gpu_runs_one_rank_and_every_family_of_groups_covers_all_gpus(stra
     placement = Placement(strategy=strategy, order=order)
     gpus = np.arange(strategy.gpus)
     families = {
-        "tensor_groups": strategy.tensor, "context_groups": strategy.context, "data_groups": strategy.data,
-        "pipeline_groups": strategy.pipeline, "stages": strategy.gpus // strategy.pipeline,
-        "replicas": strategy.model_parallel, "shard_groups": strategy.data,
-    }  # fmt: skip
+        "tensor_groups": strategy.tensor,
+        "context_groups": strategy.context,
+        "data_groups": strategy.data,
+        "pipeline_groups": strategy.pipeline,
+        "stages": strategy.gpus // strategy.pipeline,
+        "replicas": strategy.model_parallel,
+        "shard_groups": strategy.data,
+    }
     assert np.array_equal(np.sort(placement.gpu), gpus)
     for name, members in families.items():
         groups = getattr(placement, name)
@@ -115,7 +133,9 @@ def test_groups_join_ranks_that_differ_in_one_coordinate(strategy, order):
     shape = (strategy.pipeline, strategy.data, strategy.context, strategy.tensor)
     coordinates = np.empty((strategy.gpus, 4), dtype=int)
     coordinates[placement.gpu] = np.stack(np.unravel_index(np.arange(strategy.gpus), shape), axis=1)
-    for axis, name in enumerate(("pipeline_groups", "data_groups", "context_groups", "tensor_groups")):
+    for axis, name in enumerate(
+        ("pipeline_groups", "data_groups", "context_groups", "tensor_groups")
+    ):
         for group in getattr(placement, name):
             others = np.delete(coordinates[group], axis, axis=1)
             assert np.array_equal(coordinates[group][:, axis], np.arange(shape[axis]))

@@ -38,7 +38,9 @@ def longest_paths(work):
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(work["resource"])))
     edges = list(zip(work["before"], work["after"], lags(work), strict=True))
-    order = sorted(range(len(work["resource"])), key=lambda i: (work["resource"][i], work["priority"][i], i))
+    order = sorted(
+        range(len(work["resource"])), key=lambda i: (work["resource"][i], work["priority"][i], i)
+    )
     same = [(a, b, 0) for a, b in pairwise(order) if work["resource"][a] == work["resource"][b]]
     for a, b, lag in edges + same:
         weight = work["duration"][a] + lag
@@ -48,7 +50,9 @@ def longest_paths(work):
     start = dict.fromkeys(graph, 0.0)
     for node in nx.topological_sort(graph):
         for follower in graph.successors(node):
-            start[follower] = max(start[follower], start[node] + graph.edges[node, follower]["weight"])
+            start[follower] = max(
+                start[follower], start[node] + graph.edges[node, follower]["weight"]
+            )
     return [start[i] for i in range(len(start))]
 
 
@@ -66,12 +70,15 @@ def list_schedule(work):
                 if any(start[i] is not None and start[i] + work["duration"][i] > now for i in mine):
                     continue
                 able = [
-                    i for i in mine
-                    if start[i] is None and all(
+                    i
+                    for i in mine
+                    if start[i] is None
+                    and all(
                         start[a] is not None and start[a] + work["duration"][a] + lag <= now
-                        for a, b, lag in edges if b == i
+                        for a, b, lag in edges
+                        if b == i
                     )
-                ]  # fmt: skip
+                ]
                 if able:
                     start[min(able, key=lambda i: (work["priority"][i], i))] = now
                     changed = True
@@ -115,7 +122,13 @@ def test_resources_run_one_task_at_a_time_and_dependencies_hold(work, in_order):
 
 def test_the_more_urgent_task_goes_first_and_in_order_waits_for_it():
     # Task 1 is urgent but waits for task 2 on the other resource.
-    work = {"resource": [0, 0, 1], "duration": [5, 1, 2], "priority": [1, 0, 0], "before": [2], "after": [1]}
+    work = {
+        "resource": [0, 0, 1],
+        "duration": [5, 1, 2],
+        "priority": [1, 0, 0],
+        "before": [2],
+        "after": [1],
+    }
     assert simulate_timeline(**work).tolist() == [0, 5, 0]
     assert simulate_timeline(**work, in_order=True).tolist() == [3, 2, 0]
 
@@ -127,10 +140,15 @@ def test_a_cycle_is_refused():
 
 def timeline(**changes):
     tasks = {
-        "resources": 2, "resource": np.array([0, 0, 1]), "start": np.array([0.0, 2.0, 2.0]),
-        "duration": np.array([2.0, 4.0, 2.0]), "holding": np.array([1.0, -1.0, 0.5]),
-        "kind": np.array(["a", "b", "a"]), "item": np.arange(3), "part": np.zeros(3, int),
-    }  # fmt: skip
+        "resources": 2,
+        "resource": np.array([0, 0, 1]),
+        "start": np.array([0.0, 2.0, 2.0]),
+        "duration": np.array([2.0, 4.0, 2.0]),
+        "holding": np.array([1.0, -1.0, 0.5]),
+        "kind": np.array(["a", "b", "a"]),
+        "item": np.arange(3),
+        "part": np.zeros(3, int),
+    }
     return Timeline(**tasks | changes)
 
 
@@ -156,7 +174,14 @@ def test_the_table_lists_tasks_by_resource_and_start():
     assert table["finish"].tolist() == [4.0, 6.0, 4.0]
 
 
-WORK = {"resource": [0, 1], "duration": 1.0, "priority": [0, 0], "before": [0], "after": [1], "lag": 0.0}
+WORK = {
+    "resource": [0, 1],
+    "duration": 1.0,
+    "priority": [0, 0],
+    "before": [0],
+    "after": [1],
+    "lag": 0.0,
+}
 
 
 @pytest.mark.parametrize("name", [*WORK, "in_order"])

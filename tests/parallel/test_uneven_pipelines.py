@@ -34,7 +34,8 @@ def test_any_number_of_layers_goes_on_any_number_of_stages(layers, stages):
     assert kept(model, split)
     text = in_chunks(chunks)
     said, unsaid = (
-        step_time(model, split, cluster("h100-80gb-dgx", 16), 32, stage_layers=one) for one in (text, None)
+        step_time(model, split, cluster("h100-80gb-dgx", 16), 32, stage_layers=one)
+        for one in (text, None)
     )
     assert unsaid.total == pytest.approx(said.total, rel=0.035)
     assert unsaid.total >= said.total * (1 - 2e-3)
@@ -43,15 +44,20 @@ def test_any_number_of_layers_goes_on_any_number_of_stages(layers, stages):
 
 
 @given(
-    st.sampled_from(COUNTS), st.sampled_from([2, 4, 8, 16]), st.integers(2, 8), st.sampled_from([1, 2, 8]),
+    st.sampled_from(COUNTS),
+    st.sampled_from([2, 4, 8, 16]),
+    st.integers(2, 8),
+    st.sampled_from([1, 2, 8]),
     st.sampled_from(["none", "full"]),
-)  # fmt: skip
+)
 def test_interleaved_chunks_that_a_search_asks_about_take_what_the_simulator_says(
     layers, p, v, rounds, again
 ):
     """The closed form is at most 3 % above it and 1 % below; the memory of the fullest stage never below."""
     model = replace(MODEL, layers=layers)
-    split = Strategy(tensor=4, pipeline=p, virtual_stages=v, schedule="interleaved_1f1b", recompute=again)
+    split = Strategy(
+        tensor=4, pipeline=p, virtual_stages=v, schedule="interleaved_1f1b", recompute=again
+    )
     if not kept(model, split):
         with pytest.raises(ValueError, match="interleaved chunks but the last of each stage equal"):
             memory(model, split, rounds * p)
@@ -70,9 +76,18 @@ def test_a_search_finds_the_chunks_of_61_layers():
     model, machine = transformer("deepseek-v3"), cluster("h100-80gb-dgx", gpus=2048)
     for stages in (4, 8, 16):
         grid = StrategyGrid.all(
-            gpus=2048, model=model, global_batch=8192, pipeline=stages, tensor=1, context=1, micro_batch=1,
-            zero_stage=1, expert=64, recompute="full", schedule=("1f1b", "interleaved_1f1b"),
-        )  # fmt: skip
+            gpus=2048,
+            model=model,
+            global_batch=8192,
+            pipeline=stages,
+            tensor=1,
+            context=1,
+            micro_batch=1,
+            zero_stage=1,
+            expert=64,
+            recompute="full",
+            schedule=("1f1b", "interleaved_1f1b"),
+        )
         found = evaluate(model, grid, machine, 8192, complete=True)
         chunks = {grid[row].virtual_stages for row in np.flatnonzero(found.feasible).tolist()}
         assert {1, 2} <= chunks
@@ -80,7 +95,8 @@ def test_a_search_finds_the_chunks_of_61_layers():
             assert step_time(model, grid[row], machine, 8192).total == found.time[row]
 
 
-# Published layouts, each in one line: model, strategy, layers of the chunks, and whether they are ours.
+# Published layouts, each in one line: model, strategy, layers of the chunks, and whether they are
+# ours.
 LAYOUTS = {
     "Llama 3 (2024), section 3.3.2": ("llama3-405b", "TP8 PP16 DP128 VPP8 SP", "0+1x126+0", True),
     "BLOOM (Le Scao 2022), section 3.3": ("bloom-176b", "TP4 PP12 DP8 full", "5+6x10+5", True),
@@ -101,7 +117,12 @@ def test_a_published_layout_is_one_line(source):
     name, label, chunks, ours = LAYOUTS[source]
     model, split = transformer(name), read_strategy(label)
     assert (in_chunks(dealt_layers(model, split)) == chunks) == ours
-    machine, batch = cluster("h100-80gb-dgx", gpus=-(-split.gpus // 8) * 8), 16 * split.data * split.pipeline
-    said, dealt = (step_time(model, split, machine, batch, stage_layers=one) for one in (chunks, None))
+    machine, batch = (
+        cluster("h100-80gb-dgx", gpus=-(-split.gpus // 8) * 8),
+        16 * split.data * split.pipeline,
+    )
+    said, dealt = (
+        step_time(model, split, machine, batch, stage_layers=one) for one in (chunks, None)
+    )
     assert said.total == pytest.approx(dealt.total, rel=0.03)
     assert memory(model, split, batch, stage_layers=chunks).total.size == split.pipeline

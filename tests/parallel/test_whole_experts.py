@@ -15,13 +15,29 @@ from relparallel.parallel.stage_times import dealt_layers
 from relparallel.workload import Transformer, transformer
 
 MIXED = Transformer(
-    layers=8, hidden=1024, heads=16, vocabulary=32000, sequence=1024, experts=32, active_experts=4,
-    expert_ffn=512, gated=True, tied=False, learned_positions=False, biases=False,
-)  # fmt: skip
+    layers=8,
+    hidden=1024,
+    heads=16,
+    vocabulary=32000,
+    sequence=1024,
+    experts=32,
+    active_experts=4,
+    expert_ffn=512,
+    gated=True,
+    tied=False,
+    learned_positions=False,
+    biases=False,
+)
 DEEPSEEK = Strategy(
-    tensor=2, pipeline=8, data=16, expert=32, experts_over_tensor=True, sequence_parallel=True, zero_stage=1,
+    tensor=2,
+    pipeline=8,
+    data=16,
+    expert=32,
+    experts_over_tensor=True,
+    sequence_parallel=True,
+    zero_stage=1,
     recompute="full",
-)  # fmt: skip
+)
 
 
 def test_deepseek_v3_on_256_gpus():
@@ -32,13 +48,16 @@ def test_deepseek_v3_on_256_gpus():
     with pytest.raises(ValueError, match="experts_over_tensor needs sequence_parallel"):
         replace(DEEPSEEK, sequence_parallel=False)
     time, held = step_time(model, DEEPSEEK, machine, 2048), memory(model, DEEPSEEK, 2048)
-    assert dealt_layers(model, DEEPSEEK).tolist() == [7, 8, 8, 8, 8, 8, 8, 6]  # ends count as one each
+    # ends count as one each
+    assert dealt_layers(model, DEEPSEEK).tolist() == [7, 8, 8, 8, 8, 8, 8, 6]
     assert (held.parameters > 0).all()
-    experts = model.mixture_layers * model.experts * model.expert_weights  # once in each stage's 32 ranks
+    # once in each stage's 32 ranks
+    experts = model.mixture_layers * model.experts * model.expert_weights
     rest = 2 * (model.parameters - experts) / 2  # bytes of the others, on two tensor ranks
     assert held.parameters.sum() == pytest.approx(rest + 2 * experts / 32, rel=0.01)
     slots = step_time(replace(model, layers=64), DEEPSEEK, machine, 2048)
-    assert time.compute < slots.compute * 1.02  # the fullest stage has 8 layers in both, 58/61 with experts
+    # the fullest stage has 8 layers in both, 58/61 with experts
+    assert time.compute < slots.compute * 1.02
     assert 0.02 < time.mfu < 0.6
 
 
@@ -47,7 +66,12 @@ def test_as_many_ranks_per_expert_hold_as_many_bytes(recompute):
     """One expert on each of two ranks, or half of both: the same bytes, ZeRO's share of them too."""
     for zero in (0, 1, 2, 3):
         split = Strategy(
-            tensor=2, data=16, expert=16, sequence_parallel=True, zero_stage=zero, recompute=recompute
+            tensor=2,
+            data=16,
+            expert=16,
+            sequence_parallel=True,
+            zero_stage=zero,
+            recompute=recompute,
         )
         whole = replace(split, expert=32, experts_over_tensor=True)
         one, other = (memory(MIXED, s, 64) for s in (split, whole))
@@ -57,8 +81,12 @@ def test_as_many_ranks_per_expert_hold_as_many_bytes(recompute):
             MIXED, replace(whole, expert=16), 64
         )  # twice the experts, and two ranks that share them
         experts = MIXED.mixture_layers * MIXED.experts * MIXED.expert_weights / 32
-        assert half.gradients - other.gradients == pytest.approx((2 * experts if zero < 2 else 0), rel=1e-9)
-        assert half.optimizer - other.optimizer == pytest.approx((12 * experts if zero < 1 else 0), abs=1e-3)
+        assert half.gradients - other.gradients == pytest.approx(
+            (2 * experts if zero < 2 else 0), rel=1e-9
+        )
+        assert half.optimizer - other.optimizer == pytest.approx(
+            (12 * experts if zero < 1 else 0), abs=1e-3
+        )
 
 
 def test_collectives_of_whole_experts():
@@ -74,8 +102,10 @@ def test_collectives_of_whole_experts():
         sums = [c for c in sent if c.kind == "all_reduce"]
         assert [c.ranks for c in sums] == [16, 32 // expert][: 1 + (expert < 32)]
         assert [c.payload for c in sums[1:]] == [experts] * (expert < 32)
-        tensor = [sum(c.bytes_sent for c in x if c.degree == "tensor") for x in
-                  (sent, strategy_collectives(MIXED, split, 64))]  # fmt: skip
+        tensor = [
+            sum(c.bytes_sent for c in x if c.degree == "tensor")
+            for x in (sent, strategy_collectives(MIXED, split, 64))
+        ]
         assert tensor[0] == tensor[1] / 2  # of two collectives in a pass, the attention's stays
 
 
@@ -90,17 +120,24 @@ def test_groups_of_whole_experts_take_the_tensor_ranks_first():
 
 
 @given(
-    st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2]), st.sampled_from([1, 4]), st.integers(0, 3),
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 4]),
+    st.integers(0, 3),
     st.sampled_from([1, 2, 4]),
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=40)
 def test_whole_experts_compute_as_much_and_wait_for_less(tensor, context, data, zero, expert):
     """Wider products are never slower; with one tensor rank nothing changes; a grid says the same."""
     expert = expert if data * context % expert == 0 else 1
     split = Strategy(
-        tensor=tensor, context=context, data=data, expert=expert, zero_stage=zero,
+        tensor=tensor,
+        context=context,
+        data=data,
+        expert=expert,
+        zero_stage=zero,
         sequence_parallel=tensor > 1,
-    )  # fmt: skip
+    )
     whole, machine = replace(split, experts_over_tensor=True), cluster("h100-80gb-dgx", gpus=64)
     one, other = (step_time(MIXED, s, machine, 64) for s in (split, whole))
     if tensor == 1:
@@ -120,9 +157,11 @@ def grid_names():
 
 def test_experts_on_several_nodes_receive_each_token_by_its_senders_share_of_the_network():
     """Every rank sends (k - 1)/k of its tokens out of its node; knowing nodes, once to each of the k."""
-    model, place, strategy = transformer("mixtral-8x7b"), cluster("h100-80gb-dgx", 64), Strategy(
-        data=16, tensor=4, sequence_parallel=True, expert=8, zero_stage=1
-    )  # fmt: skip
+    model, place, strategy = (
+        transformer("mixtral-8x7b"),
+        cluster("h100-80gb-dgx", 64),
+        Strategy(data=16, tensor=4, sequence_parallel=True, expert=8, zero_stage=1),
+    )
     known = calibration("h100-80gb")
     sent = (
         2 * model.sequence * model.hidden * model.active_experts

@@ -33,7 +33,9 @@ def test_an_own_accelerator_is_a_block_of_the_file_and_a_plan_says_what_it_borro
     other.write_text(json.dumps(yaml.safe_load(OWN)))
     assert read_cluster(other) == (mine,)
     plan = rp.plan("gpt3-6.7b", path, global_batch=512, limits={"tensor": 8, "pipeline": 1})
-    assert any("no run on this h100 was measured: parameters of the h100" in note for note in plan.notes)
+    assert any(
+        "no run on this h100 was measured: parameters of the h100" in note for note in plan.notes
+    )
 
 
 def test_trays_of_a_rack_stand_in_the_file(tmp_path):
@@ -50,25 +52,44 @@ def test_trays_of_a_rack_stand_in_the_file(tmp_path):
         read_cluster(path)
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [
-    ("gpus: 64", "gpus: 512.7", "cluster 1: gpus: expected a whole number, got 512.7"),
-    ("gpus: 64", "gpus: true", "cluster 1: gpus: expected a number, got True"),
-    ("gpus: 64", "gpus: 64\n  gpus_per_node: true", "gpus_per_node: expected a number, got True"),
-    ("gpus: 64", "gpus: 64\n  gpus_per_node: 0", "gpus must fill nodes of 0, got 64"),
-    ("gpus: 64", "gpus: 64\n  gpus: 128", "'gpus' stands twice"),
-    ("    node_link: 450e9\n", "", "accelerator: 'node_link' is missing"),
-    ("node_link", "nvlink", "accelerator: fields must be among name, peak, .* got 'nvlink'"),
-    ("bf16: 989e12", "bf16: 989", "peak must be at least 1e6, in FLOP/s .989 TFLOP/s is 989e12., got 989"),
-    ("memory: 85899345920", "memory: 80", "memory must be at least 1e6, in bytes, bytes/s, got 80"),
-    ("bf16: 794.5e12", "bf16: 995e12", "matmul must not exceed peak"),
-    ("{bf16: 794.5e12}", "{fp8: 794.5e12}", "matmul must give a rate of bf16"),
-    ("{bf16: 794.5e12}", "794.5e12", "matmul: expected rates by number format"),
-    ("3200", "fast", "network_gbit: could not convert"),
-    ("3200", ".nan", "network_bandwidth must be a number"),
-    ("3200", "32000", "network_bandwidth must be at most"),
-    ("name: lab", "name: lab\n  colour: red", "cluster 1: fields must be among .* got 'colour'"),
-    ("name: lab", "name: *lab", "no JSON or YAML"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("gpus: 64", "gpus: 512.7", "cluster 1: gpus: expected a whole number, got 512.7"),
+        ("gpus: 64", "gpus: true", "cluster 1: gpus: expected a number, got True"),
+        (
+            "gpus: 64",
+            "gpus: 64\n  gpus_per_node: true",
+            "gpus_per_node: expected a number, got True",
+        ),
+        ("gpus: 64", "gpus: 64\n  gpus_per_node: 0", "gpus must fill nodes of 0, got 64"),
+        ("gpus: 64", "gpus: 64\n  gpus: 128", "'gpus' stands twice"),
+        ("    node_link: 450e9\n", "", "accelerator: 'node_link' is missing"),
+        ("node_link", "nvlink", "accelerator: fields must be among name, peak, .* got 'nvlink'"),
+        (
+            "bf16: 989e12",
+            "bf16: 989",
+            "peak must be at least 1e6, in FLOP/s .989 TFLOP/s is 989e12., got 989",
+        ),
+        (
+            "memory: 85899345920",
+            "memory: 80",
+            "memory must be at least 1e6, in bytes, bytes/s, got 80",
+        ),
+        ("bf16: 794.5e12", "bf16: 995e12", "matmul must not exceed peak"),
+        ("{bf16: 794.5e12}", "{fp8: 794.5e12}", "matmul must give a rate of bf16"),
+        ("{bf16: 794.5e12}", "794.5e12", "matmul: expected rates by number format"),
+        ("3200", "fast", "network_gbit: could not convert"),
+        ("3200", ".nan", "network_bandwidth must be a number"),
+        ("3200", "32000", "network_bandwidth must be at most"),
+        (
+            "name: lab",
+            "name: lab\n  colour: red",
+            "cluster 1: fields must be among .* got 'colour'",
+        ),
+        ("name: lab", "name: *lab", "no JSON or YAML"),
+    ],
+)
 def test_a_bad_block_of_a_cluster_says_what_is_wrong(tmp_path, old, new, said):
     path = tmp_path / "lab.yaml"
     assert old in OWN
@@ -78,12 +99,24 @@ def test_a_bad_block_of_a_cluster_says_what_is_wrong(tmp_path, old, new, said):
     assert str(path) in str(refused.value)
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ('{"accelerator": "h100-80gb", "gpus": 64, "gpus": 8, "network_gbit": 3200}', "'gpus' stands twice"),
-    ('{"accelerator": "h100-80gb", "gpus": 64.5, "network_gbit": 3200}', "expected a whole number, got 64.5"),
-    ('{"accelerator": "h100-80gb", "gpus": 64, "network_gbit": NaN}', "NaN is no number"),
-    ('{"accelerator": null, "gpus": 64, "network_gbit": 3200}', "accelerator: expected a text, got None"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"accelerator": "h100-80gb", "gpus": 64, "gpus": 8, "network_gbit": 3200}',
+            "'gpus' stands twice",
+        ),
+        (
+            '{"accelerator": "h100-80gb", "gpus": 64.5, "network_gbit": 3200}',
+            "expected a whole number, got 64.5",
+        ),
+        ('{"accelerator": "h100-80gb", "gpus": 64, "network_gbit": NaN}', "NaN is no number"),
+        (
+            '{"accelerator": null, "gpus": 64, "network_gbit": 3200}',
+            "accelerator: expected a text, got None",
+        ),
+    ],
+)
 def test_a_bad_json_cluster_says_what_is_wrong(tmp_path, text, said):
     path = tmp_path / "lab.json"
     path.write_text(text)
@@ -93,10 +126,11 @@ def test_a_bad_json_cluster_says_what_is_wrong(tmp_path, text, said):
 
 def test_a_csv_with_a_field_twice_or_a_cell_too_many_is_refused(tmp_path):
     path = tmp_path / "lab.csv"
-    for text, said in (("gpus,gpus,accelerator,network_gbit\n8,16,h100-80gb,1\n", "'gpus' twice in"),
-                       ("gpus,accelerator,network_gbit\n8,h100-80gb,1,5\n", "in every row, got 4 .*line 2"),
-                       ("gpus;accelerator;network_gbit\n8;h100-80gb;1\n", "delimiter must be what separates")
-                       ):  # fmt: skip
+    for text, said in (
+        ("gpus,gpus,accelerator,network_gbit\n8,16,h100-80gb,1\n", "'gpus' twice in"),
+        ("gpus,accelerator,network_gbit\n8,h100-80gb,1,5\n", "in every row, got 4 .*line 2"),
+        ("gpus;accelerator;network_gbit\n8;h100-80gb;1\n", "delimiter must be what separates"),
+    ):
         path.write_text(text)
         with pytest.raises(ValueError, match=said):
             read_cluster(path)

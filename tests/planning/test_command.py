@@ -15,10 +15,16 @@ from relparallel.units import DAY, HOUR
 from relparallel.workload import read_config
 
 MODEL = {
-    "model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22,
-    "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000,
-    "max_position_embeddings": 2048, "tie_word_embeddings": False,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+}
 MACHINE = "name,accelerator,gpus,network_gbit\nmine,h100-80gb,32,3200\n"
 WATCHED = 4 * 40 * DAY  # node-seconds of four nodes in forty days
 
@@ -48,14 +54,17 @@ def refused(line: str, capsys) -> str:
 
 
 def with_rates(*classes: ComponentClass) -> list[dict]:
-    return plan("tiny.json", "mine.csv", global_batch=256, rates=classes).to_frame().to_dict("records")
+    return (
+        plan("tiny.json", "mine.csv", global_batch=256, rates=classes).to_frame().to_dict("records")
+    )
 
 
 def same(rows: list[dict], other: list[dict]) -> None:
     """The same strategies, goodput and checkpoints."""
     assert [row["strategy"] for row in rows] == [row["strategy"] for row in other]
     for name in ("relative goodput", "checkpoint every [min]", "1e9 tokens a day"):
-        never = [float("inf") if row[name] is None else row[name] for row in rows]  # JSON has no infinity
+        # JSON has no infinity
+        never = [float("inf") if row[name] is None else row[name] for row in rows]
         assert never == pytest.approx([row[name] or float("inf") for row in other], rel=1e-9)
 
 
@@ -64,16 +73,27 @@ LOG = "node,start,end,cause,who\nn1,0,2,fabric,x\nn2,100,101,gpu,y\nn1,100.5,104
 
 def test_levels_clock_and_ignored_columns_of_a_log_reach_the_numbers(files, capsys):
     Path("log.csv").write_text(LOG)
-    line = "plan tiny.json mine.csv --batch 256 --failures log.csv --watched 4 --clock h --ignore who"
+    line = (
+        "plan tiny.json mine.csv --batch 256 --failures log.csv --watched 4 --clock h --ignore who"
+    )
     said, rows = asked(f"{line} --levels fabric=rack disk=node gpu=node", capsys)
     assert "fabric is a failure of the rack" in said
     assert "disk is a failure of the node" in said
     assert "1 failures have no end" in said
-    rates = {"fabric": ("rack", 1, 2 * HOUR), "gpu": ("node", 2, 2.5 * HOUR), "disk": ("node", 1, None)}
-    same(rows, with_rates(*(
-        ComponentClass(name=name, level=level, rate=many / WATCHED, repair=repair)
-        for name, (level, many, repair) in rates.items()
-    )))  # fmt: skip
+    rates = {
+        "fabric": ("rack", 1, 2 * HOUR),
+        "gpu": ("node", 2, 2.5 * HOUR),
+        "disk": ("node", 1, None),
+    }
+    same(
+        rows,
+        with_rates(
+            *(
+                ComponentClass(name=name, level=level, rate=many / WATCHED, repair=repair)
+                for name, (level, many, repair) in rates.items()
+            )
+        ),
+    )
     usual, other = asked(line, capsys)  # by the words in the names: fabric stops the whole job
     assert "fabric is a failure of the job" in usual
     assert "gpu is a failure of the gpu" in usual
@@ -91,7 +111,12 @@ def test_a_log_of_slurm_is_read_by_its_dialect(files, capsys):
     line = "plan tiny.json mine.csv --batch 256 --failures sacct.txt --watched 4"
     said, rows = asked(f"{line} --dialect slurm --levels NODE_FAIL=node", capsys)
     assert "no failures of nodes: 1 FAILED" in said
-    same(rows, with_rates(ComponentClass(name="NODE_FAIL", level="node", rate=2 / WATCHED, repair=3 * HOUR)))
+    same(
+        rows,
+        with_rates(
+            ComponentClass(name="NODE_FAIL", level="node", rate=2 / WATCHED, repair=3 * HOUR)
+        ),
+    )
     _, rows = asked(f"{line} --dialect slurm --states FAILED --jobs eval --repair 3600", capsys)
     failed = ComponentClass(name="FAILED", level="node", rate=1 / (4 * HOUR), repair=HOUR)
     same(rows, with_rates(failed))
@@ -103,11 +128,19 @@ def test_a_log_of_slurm_is_read_by_its_dialect(files, capsys):
 def test_failures_of_one_node_that_overlap_are_refused_or_merged(files, capsys):
     Path("log.csv").write_text("node,start,end,cause\nn1,0,2,disk\nn1,1,5,disk\nn2,960,961,disk\n")
     line = "plan tiny.json mine.csv --batch 256 --failures log.csv --watched 4 --clock h"
-    assert "lie inside an earlier repair of the same node, got 3600 s in row 2" in refused(line, capsys)
+    assert "lie inside an earlier repair of the same node, got 3600 s in row 2" in refused(
+        line, capsys
+    )
     said, rows = asked(f"{line} --overlaps merge", capsys)
     assert "1 rows are merged into an earlier repair" in said
-    same(rows, with_rates(ComponentClass(name="disk", level="node", rate=2 / (4 * 961 * HOUR - 4 * HOUR),
-                                         repair=3 * HOUR)))  # fmt: skip
+    same(
+        rows,
+        with_rates(
+            ComponentClass(
+                name="disk", level="node", rate=2 / (4 * 961 * HOUR - 4 * HOUR), repair=3 * HOUR
+            )
+        ),
+    )
 
 
 @pytest.mark.parametrize("option", ["software nemo-2024", "precision fp8", "sequence 1024"])
@@ -131,7 +164,11 @@ def test_leaves_of_a_topology_file_stop_their_nodes(files, capsys):
     wired = network_of_gpus(read("topology.conf"), machine)
     for row in rows:
         step = step_time(
-            read_config("tiny.json").model, read_strategy(row["strategy"]), machine, 256, network=wired
+            read_config("tiny.json").model,
+            read_strategy(row["strategy"]),
+            machine,
+            256,
+            network=wired,
         )
         assert row["step [s]"] == pytest.approx(step.total, rel=1e-9)
     Path("topology.conf").write_text("SwitchName=a Nodes=n[1-3]\n")
@@ -157,12 +194,15 @@ def test_measured_speeds_are_the_only_rows(files, capsys):
     assert [row["step [s]"] for row in rows[:3]] == pytest.approx(times, rel=1e-12)
 
 
-@pytest.mark.parametrize(("more", "told"), [
-    ("--dialect slurm", "--dialect tell of a log: name it with --failures"),
-    ("--watched 4 --clock h", "--watched, --clock tell of a log"),
-    ("--ignore who", "ignore must be left out unless model is a config.json, got ['who']"),
-    ("--failures log.csv", "--watched must say how many nodes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("--dialect slurm", "--dialect tell of a log: name it with --failures"),
+        ("--watched 4 --clock h", "--watched, --clock tell of a log"),
+        ("--ignore who", "ignore must be left out unless model is a config.json, got ['who']"),
+        ("--failures log.csv", "--watched must say how many nodes"),
+    ],
+)
 def test_options_without_their_file_are_refused(files, capsys, more, told):
     assert told in refused(f"plan gpt3-6.7b mine.csv {more}", capsys)
 
@@ -176,6 +216,15 @@ def test_a_strategy_asked_about_may_leave_the_replicas_to_the_cluster(files, cap
 
 
 def test_experts_of_a_strategy_asked_about_are_dealt_over_the_replicas_of_the_cluster(capsys):
-    line = ["plan", "mixtral-8x7b", "h100-80gb-dgx", "--gpus", "64", "--strategies", "1", "--why-not"]
+    line = [
+        "plan",
+        "mixtral-8x7b",
+        "h100-80gb-dgx",
+        "--gpus",
+        "64",
+        "--strategies",
+        "1",
+        "--why-not",
+    ]
     assert main([*line, "TP2 EP8"]) == 0
     assert "TP2 PP1 DP32 EP8: " in capsys.readouterr().out

@@ -44,19 +44,28 @@ def test_leaves_of_a_scheduler_stop_their_own_nodes(tmp_path, text):
     path.write_text(text)
     t = network_of(path, HALL)
     notes = t.graph_attributes["notes"]
-    assert "of the switches that nodes hang at, 1 stop 4 nodes, 1 stop 3 nodes, 1 stop 1 nodes" in notes
+    assert (
+        "of the switches that nodes hang at, 1 stop 4 nodes, 1 stop 3 nodes, 1 stop 1 nodes"
+        in notes
+    )
     assert any("nothing joins 3 switches" in note for note in notes) == ("top" not in text)
     assert "nodes_per_switch" not in t.graph_attributes
     split = Strategy(tensor=8, data=8)
-    assert seconds(path, HALL, split).total == pytest.approx(seconds(None, HALL, split).total, rel=1e-9)
+    assert seconds(path, HALL, split).total == pytest.approx(
+        seconds(None, HALL, split).total, rel=1e-9
+    )
     model = rp.failure_model(t, split, cluster=HALL)
-    stops = Counter({len(c.gpus): c.parts for c in model.classes if c.name == "leaf" and c.effect == "stop"})
+    stops = Counter(
+        {len(c.gpus): c.parts for c in model.classes if c.name == "leaf" and c.effect == "stop"}
+    )
     assert stops == {32: 1, 24: 1, 8: 1}
 
 
 def test_equal_leaves_are_told_and_a_job_takes_the_first_nodes(tmp_path):
     path = tmp_path / "topology.conf"
-    path.write_text("SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-8]\nSwitchName=c Nodes=n[9-12]\n")
+    path.write_text(
+        "SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-8]\nSwitchName=c Nodes=n[9-12]\n"
+    )
     t = network_of(path, HALL)
     assert t.graph_attributes["nodes_per_switch"] == 4
     assert "the job is on the first 8 of 12 nodes of the network" in t.graph_attributes["notes"]
@@ -80,12 +89,22 @@ def test_a_network_of_gpus_is_taken_as_it_is(tmp_path):
     assert network_of(path, HALL).num_hosts == 64
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ("rail_only", "network must be a file of a network, or one of 'two-level', .* got 'rail_only'; did you"),
-    ("nothere.conf", "network must be a file of a network, .* got 'nothere.conf'"),
-    (leaf_spine(leaves=2, spines=1, hosts_per_leaf=2), "network must have a host for each of 64 GPUs, or"),
-    (rp.topology.torus((3, 3, 3)), "network must have a host for each of 64 GPUs, or"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            "rail_only",
+            "network must be a file of a network, or one of 'two-level', .* got 'rail_only'; did "
+            "you",
+        ),
+        ("nothere.conf", "network must be a file of a network, .* got 'nothere.conf'"),
+        (
+            leaf_spine(leaves=2, spines=1, hosts_per_leaf=2),
+            "network must have a host for each of 64 GPUs, or",
+        ),
+        (rp.topology.torus((3, 3, 3)), "network must have a host for each of 64 GPUs, or"),
+    ],
+)
 def test_a_network_that_does_not_fit_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         network_of(given, HALL)

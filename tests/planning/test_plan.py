@@ -92,7 +92,12 @@ def test_what_a_strategy_loses_is_its_own_joint_optimum_below_the_best(found):
 
 def test_two_clusters_stand_in_one_table_and_the_cheaper_one_is_the_best():
     both = rp.plan(
-        "llama3-8b", ["a100-80gb-selene", "h100-80gb-dgx"], gpus=64, global_batch=512, strategies=2, price=1.0
+        "llama3-8b",
+        ["a100-80gb-selene", "h100-80gb-dgx"],
+        gpus=64,
+        global_batch=512,
+        strategies=2,
+        price=1.0,
     )
     table = both.to_frame()
     assert table["cluster"].tolist() == ["a100-80gb-selene"] * 2 + ["h100-80gb-dgx"] * 2
@@ -110,14 +115,18 @@ def test_two_clusters_stand_in_one_table_and_the_cheaper_one_is_the_best():
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_a_fabric_by_name_fails_too(fabric):
-    wired = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, network=fabric, spares=0)
+    wired = rp.plan(
+        "gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, network=fabric, spares=0
+    )
     assert wired.best.network.num_hosts == 64
     assert 0.5 < wired.best.share < 1
 
 
 def test_the_trace_covers_the_step(found, tmp_path):
     found.save_trace(tmp_path / "step.json")
-    events = [e for e in json.loads((tmp_path / "step.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    events = [
+        e for e in json.loads((tmp_path / "step.json").read_text())["traceEvents"] if e["ph"] == "X"
+    ]
     end = max(event["ts"] + event["dur"] for event in events) / 1e6
     assert 0.5 * found.best.step.total < end <= found.best.step.total * (1 + 1e-6)
     passes = {"forward": 0, "backward": 0}
@@ -137,12 +146,18 @@ def test_the_table_is_saved_as_its_ending_says(found, tmp_path):
         found.save(tmp_path / "plan.doc")
 
 
-@pytest.mark.parametrize(("ending", "text"), [
-    ("csv", "\ufeffname, accelerator, gpus, network_gbit\r\nh100, h100-80gb, 64, 3200\r\n"),
-    ("csv", "name,accelerator,gpus,network_gbit\nmine,h100-80gb,64,3200\n"),
-    ("json", '[{"name": "mine", "accelerator": "h100-80gb", "gpus": 64, "network_gbit": 3200}]'),
-    ("yaml", "name: mine\naccelerator: h100-80gb\ngpus: 64\nnetwork_gbit: 3200\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("csv", "\ufeffname, accelerator, gpus, network_gbit\r\nh100, h100-80gb, 64, 3200\r\n"),
+        ("csv", "name,accelerator,gpus,network_gbit\nmine,h100-80gb,64,3200\n"),
+        (
+            "json",
+            '[{"name": "mine", "accelerator": "h100-80gb", "gpus": 64, "network_gbit": 3200}]',
+        ),
+        ("yaml", "name: mine\naccelerator: h100-80gb\ngpus: 64\nnetwork_gbit: 3200\n"),
+    ],
+)
 def test_a_cluster_from_a_file_is_the_cluster_by_name(tmp_path, ending, text):
     path = tmp_path / f"mine.{ending}"
     path.write_text(text)
@@ -152,15 +167,18 @@ def test_a_cluster_from_a_file_is_the_cluster_by_name(tmp_path, ending, text):
     assert mine.accelerator == named.accelerator
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("accelerator,gpus\nh100-80gb,64\n", "'network_gbit' is missing"),
-    ("accelerator,gpus,network_gbit\nh100,64,1\n", "name must be one of"),
-    ("accelerator,gpus,network_gbit,colour\nh100-80gb,64,1,red\n", "got 'colour'"),
-    ("accelerator,gpus,network_gbit\nh100-80gb,63,1\n", "gpus must fill nodes of 8, got 63"),
-    ("", "must hold at least one row"),
-    ("accelerator,gpus,network_gbit\n", "must hold clusters"),
-    ("accelerator,gpus,network_gbit,name\nh100-80gb,,1,\n", "'gpus' is missing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("accelerator,gpus\nh100-80gb,64\n", "'network_gbit' is missing"),
+        ("accelerator,gpus,network_gbit\nh100,64,1\n", "name must be one of"),
+        ("accelerator,gpus,network_gbit,colour\nh100-80gb,64,1,red\n", "got 'colour'"),
+        ("accelerator,gpus,network_gbit\nh100-80gb,63,1\n", "gpus must fill nodes of 8, got 63"),
+        ("", "must hold at least one row"),
+        ("accelerator,gpus,network_gbit\n", "must hold clusters"),
+        ("accelerator,gpus,network_gbit,name\nh100-80gb,,1,\n", "'gpus' is missing"),
+    ],
+)
 def test_a_bad_file_of_clusters_says_what_is_wrong(tmp_path, text, said):
     path = tmp_path / "mine.csv"
     path.write_text(text)
@@ -178,7 +196,9 @@ def test_an_own_failure_log_takes_the_place_of_the_table(tmp_path):
     rows = [f"n{k},2026-01-{k + 1:02}T00:00,2026-01-{k + 1:02}T02:00,gpu" for k in range(20)]
     path.write_text("\n".join(["node,start,end,cause", *rows]))
     log = rp.training.read_failure_log(path, population=64, clock="iso")
-    model = rp.failure_model(rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=log)
+    model = rp.failure_model(
+        rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=log
+    )
     assert model.mtbf == pytest.approx(19 * DAY / 20)
     (entry,) = model.classes
     assert entry.repair == pytest.approx(7200.0)
@@ -190,7 +210,9 @@ def test_a_plan_says_how_the_causes_of_a_log_are_read(tmp_path):
     """Failures of the job lose its state: a plan for them saves, and says of what level each cause is."""
     path = tmp_path / "log.csv"
     causes = ("gpu", "software", "power")
-    rows = [f"n{k},2026-01-{k + 1:02}T00:00,2026-01-{k + 1:02}T02:00,{causes[k % 3]}" for k in range(20)]
+    rows = [
+        f"n{k},2026-01-{k + 1:02}T00:00,2026-01-{k + 1:02}T02:00,{causes[k % 3]}" for k in range(20)
+    ]
     path.write_text("\n".join(["node,start,end,cause", *rows]))
     log = rp.training.read_failure_log(path, population=64, clock="iso")
     plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, rates=log)
@@ -199,7 +221,9 @@ def test_a_plan_says_how_the_causes_of_a_log_are_read(tmp_path):
     named = rp.training.read_failure_log(
         path, population=64, clock="iso", levels=dict.fromkeys(causes, "node")
     )
-    model = rp.failure_model(rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=named)
+    model = rp.failure_model(
+        rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=named
+    )
     assert [entry.level for entry in model.classes] == ["node"] * 3
 
 
@@ -231,9 +255,13 @@ def test_the_step_time_of_the_published_run_of_llama_3_lies_in_the_interval_of_i
 
 def test_a_plan_of_61_layers_names_the_chunks():
     plan = rp.plan(
-        "deepseek-v3", "h100-80gb-dgx", gpus=2048, global_batch=8192, strategies=3,
+        "deepseek-v3",
+        "h100-80gb-dgx",
+        gpus=2048,
+        global_batch=8192,
+        strategies=3,
         limits={"pipeline": (4, 8, 16), "tensor": 1, "context": 1, "expert": 64, "micro_batch": 1},
-    )  # fmt: skip
+    )
     for row in plan.to_frame().to_dict("records"):
         chunks = [one.split("x") for one in row["layers of chunks"].split("+")]
         assert sum(int(one[0]) * (int(one[1]) if one[1:] else 1) for one in chunks) == 61
@@ -244,9 +272,13 @@ def test_a_plan_of_61_layers_names_the_chunks():
 
 def test_more_stages_than_half_the_layers_are_explained():
     crowded = rp.plan(
-        "deepseek-v3", "h100-80gb-dgx", gpus=2048, global_batch=8192, strategies=1,
+        "deepseek-v3",
+        "h100-80gb-dgx",
+        gpus=2048,
+        global_batch=8192,
+        strategies=1,
         limits={"pipeline": 32, "tensor": 1, "context": 1, "expert": 64, "micro_batch": 1},
-    )  # fmt: skip
+    )
     assert any("32 stages for 61 layers are the best" in note for note in crowded.notes)
 
 
@@ -259,6 +291,10 @@ def test_measured_strategies_are_asked_about_by_label():
 
 def test_a_scheduler_s_topology_says_what_each_leaf_stops(tmp_path):
     path = tmp_path / "topology.conf"
-    path.write_text("SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-8]\nSwitchName=s Switches=a,b\n")
-    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, network=path, spares=0)
+    path.write_text(
+        "SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-8]\nSwitchName=s Switches=a,b\n"
+    )
+    plan = rp.plan(
+        "gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, network=path, spares=0
+    )
     assert any("nodes hang at" in note for note in plan.notes)

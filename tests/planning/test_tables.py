@@ -19,7 +19,9 @@ FIELDS = ("tensor", "pipeline", "context", "data")
 
 @pytest.fixture(scope="module")
 def found():
-    return rp.plan("llama3-70b", "h100-80gb-dgx", gpus=512, global_batch=512, strategies=12, price=4.0)
+    return rp.plan(
+        "llama3-70b", "h100-80gb-dgx", gpus=512, global_batch=512, strategies=12, price=4.0
+    )
 
 
 def test_rows_are_so_many_distinct_strategies_the_best_first(found):
@@ -34,7 +36,8 @@ def test_no_strategy_that_was_asked_by_hand_is_better_than_a_row_of_its_degrees(
     """What `why_not` finds at 3 % is in the table, with its best variant and its best recovery."""
     table = found.to_frame()
     degrees = {
-        tuple(getattr(rp.parallel.read_strategy(name), f) for f in FIELDS) for name in table["strategy"]
+        tuple(getattr(rp.parallel.read_strategy(name), f) for f in FIELDS)
+        for name in table["strategy"]
     }
     for asked in ("TP4 PP4 DP32 VPP5 ZeRO-1 SP", "TP4 PP4 CP2 DP16 VPP5 ZeRO-1 SP"):
         assert tuple(getattr(rp.parallel.read_strategy(asked), f) for f in FIELDS) in degrees
@@ -43,7 +46,8 @@ def test_no_strategy_that_was_asked_by_hand_is_better_than_a_row_of_its_degrees(
 
 
 def test_each_row_has_its_best_recovery(found):
-    assert set(found.to_frame()["recovery"]) == {"elastic"}  # some were shown with "restart", at -16 %
+    # some were shown with "restart", at -16 %
+    assert set(found.to_frame()["recovery"]) == {"elastic"}
 
 
 def test_a_price_for_each_cluster_decides_the_winner():
@@ -89,7 +93,9 @@ def test_wide_stands_on_one_line_each(found):
 
 def test_numbers_have_their_bounds_beside_them(found):
     row, first = compared(found.to_frame()).iloc[:, 0], found.to_frame().iloc[0]
-    assert row["step [s]"] == "{:.4g} ({:.4g} to {:.4g})".format(*first[["step [s]", "step from", "step to"]])
+    assert row["step [s]"] == "{:.4g} ({:.4g} to {:.4g})".format(
+        *first[["step [s]", "step from", "step to"]]
+    )
     assert row["memory [GB]"] == f"{first['memory [GB]']:.4g} of {first['of [GB]']:.4g}"
 
 
@@ -100,7 +106,11 @@ def widths(latex):
 def test_columns_of_latex_have_room_and_fit_the_page(found):
     """Twenty columns had one of width -0.53, and those of a joint plan came to 1.27 lines."""
     frames = (found.to_frame(), found.best.to_frame())
-    tables = [found.to_latex(), *(latex_table(one.to_html()) for one in frames), found.best.to_latex()]
+    tables = [
+        found.to_latex(),
+        *(latex_table(one.to_html()) for one in frames),
+        found.best.to_latex(),
+    ]
     for latex in tables:
         assert min(widths(latex)) > 0.005
         assert sum(widths(latex)) + 0.012 * len(widths(latex)) < 1.01
@@ -148,8 +158,14 @@ def test_a_refusal_of_the_search_is_a_sentence():
 
 
 def config(folder, **more):
-    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 128256,
-             "intermediate_size": 14336, "num_key_value_heads": 8}  # fmt: skip
+    sizes = {
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "vocab_size": 128256,
+        "intermediate_size": 14336,
+        "num_key_value_heads": 8,
+    }
     path = folder / "config.json"
     path.write_text(json.dumps({"model_type": "llama", **sizes, **more}))
     return path
@@ -179,7 +195,10 @@ def test_fields_of_a_file_that_change_nothing_may_be_named(tmp_path):
     path = config(tmp_path, max_position_embeddings=4096, frobnicate=3)
     with pytest.raises(ValueError, match="frobnicate"):
         rp.plan(path, "h100-80gb-dgx", gpus=64)
-    assert rp.plan(path, "h100-80gb-dgx", gpus=64, ignore=["frobnicate"], strategies=1).model.layers == 32
+    assert (
+        rp.plan(path, "h100-80gb-dgx", gpus=64, ignore=["frobnicate"], strategies=1).model.layers
+        == 32
+    )
     with pytest.raises(ValueError, match=r"ignore must be left out .* got \['x'\]"):
         rp.plan("llama3-8b", "h100-80gb-dgx", gpus=64, ignore=["x"])
 
@@ -187,7 +206,9 @@ def test_fields_of_a_file_that_change_nothing_may_be_named(tmp_path):
 def test_measured_speeds_take_the_place_of_predictions(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text('strategy,tokens/s\n"TP8 PP4 DP2",64100\n"TP8, DP8",6.4e4\nTP4 PP4 DP4,3e4\n')
-    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=64, measured=path, strategies=50)
+    plan = rp.plan(
+        "gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=64, measured=path, strategies=50
+    )
     table = plan.to_frame().set_index("strategy")
     assert set(table.index) >= {"TP8 PP4 DP2", "TP8 PP1 DP8", "TP4 PP4 DP4"}
     one = table.loc["TP8 PP4 DP2"]
@@ -208,9 +229,9 @@ def test_measured_speeds_take_the_place_of_predictions(tmp_path):
         ("strategy,tokens/s\nTP8 DP8,1\nXP3,2\n", r"row 3: .*XP3"),
         ("strategy,tokens/s\nTP8 DP8,fast\n", "row 2: .*fast"),
         ("strategy,tokens/s\nTP8 DP8,nan\n", "row 2: .*nan"),
-        ("strategy,tokens/s\nTP8 DP8,1\n\"TP8, DP8\",2\n", "row 3: .*twice"),
+        ('strategy,tokens/s\nTP8 DP8,1\n"TP8, DP8",2\n', "row 3: .*twice"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_table_of_speeds_says_where(tmp_path, text, told):
     path = tmp_path / "runs.csv"
     path.write_text(text)
@@ -229,7 +250,9 @@ def test_a_bad_table_of_speeds_says_where(tmp_path, text, told):
         (["--watched", "3"], "name it with --failures"),
     ],
 )
-def test_what_comes_after_the_search_is_checked_before_it(monkeypatch, tmp_path, capsys, option, told):
+def test_what_comes_after_the_search_is_checked_before_it(
+    monkeypatch, tmp_path, capsys, option, told
+):
     monkeypatch.setattr(plans, "joint", lambda *_: pytest.fail("the search has begun"))
     monkeypatch.chdir(tmp_path)
     assert main(["plan", "gpt3-6.7b", "a100-80gb-selene", "--gpus", "64", *option]) == 2
@@ -258,24 +281,42 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
 
     log = {}
     monkeypatch.setattr(rp.planning, "plan", plan)
-    monkeypatch.setattr(rp.training, "read_failure_log", lambda path, **options: log.update(options) or "log")
+    monkeypatch.setattr(
+        rp.training, "read_failure_log", lambda path, **options: log.update(options) or "log"
+    )
     line = (
         "plan config.json a b --gpus 8 16 --batch 4 --sequence 2048 --price 4 5.5 --strategies 3 "
         "--network n.conf --software s --precision fp8 --measured m.csv --failures f --watched 9 "
-        "--dialect csv --clock h --overlaps merge --levels software=job power=rack --ignore x y --wide "
+        "--dialect csv --clock h --overlaps merge --levels software=job power=rack --ignore x y "
+        "--wide "
         "--delimiter ; --repair 60"
     )
     assert main(line.split()) == 0
     assert {k: str(v) if k == "measured" else v for k, v in seen.items()} == {
-        "model": "config.json", "clusters": ["a", "b"], "gpus": [8, 16], "global_batch": 4, "sequence": 2048,
-        "price": [4.0, 5.5], "strategies": 3, "network": "n.conf", "software": "s", "precision": "fp8",
-        "measured": "m.csv", "ignore": ["x", "y"], "rates": "log",
-    }  # fmt: skip
+        "model": "config.json",
+        "clusters": ["a", "b"],
+        "gpus": [8, 16],
+        "global_batch": 4,
+        "sequence": 2048,
+        "price": [4.0, 5.5],
+        "strategies": 3,
+        "network": "n.conf",
+        "software": "s",
+        "precision": "fp8",
+        "measured": "m.csv",
+        "ignore": ["x", "y"],
+        "rates": "log",
+    }
     assert log == {
-        "population": 9, "dialect": "csv", "clock": "h", "overlaps": "merge", "ignore": ["x", "y"],
-        "delimiter": ";", "repair": 60.0,
+        "population": 9,
+        "dialect": "csv",
+        "clock": "h",
+        "overlaps": "merge",
+        "ignore": ["x", "y"],
+        "delimiter": ";",
+        "repair": 60.0,
         "levels": {"software": "job", "power": "rack"},
-    }  # fmt: skip
+    }
 
 
 def test_labels_of_rows_can_be_asked_back(found):

@@ -70,7 +70,9 @@ def condition(network, terminals, links, nodes, part):
     key = "link_down" if isinstance(part, tuple) else "node_down"
     down = {"link_down": links, "node_down": nodes}
     up, failed = (
-        evaluate(network, terminals, method="exact", **down | {key: down[key] | {part: state}}).unreliability
+        evaluate(
+            network, terminals, method="exact", **down | {key: down[key] | {part: state}}
+        ).unreliability
         for state in (Fraction(0), Fraction(1))
     )
     return float(failed - up)

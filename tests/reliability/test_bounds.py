@@ -26,13 +26,22 @@ def random_networks(count, seed):
     rng = np.random.default_rng(seed)
     for _ in range(count):
         n = int(rng.integers(2, 12))
-        graph = nx.gnm_random_graph(n, int(rng.integers(n - 1, 3 * n)), seed=int(rng.integers(2**31)))
+        graph = nx.gnm_random_graph(
+            n, int(rng.integers(n - 1, 3 * n)), seed=int(rng.integers(2**31))
+        )
         m = graph.number_of_edges()
         equal = rng.random() < 0.5
-        terminals = "all" if rng.random() < 0.3 else rng.choice(n, int(rng.integers(2, n + 1)), replace=False)
+        terminals = (
+            "all"
+            if rng.random() < 0.3
+            else rng.choice(n, int(rng.integers(2, n + 1)), replace=False)
+        )
         down = np.full(m, 10 ** rng.uniform(-4, -0.1)) if equal else 10 ** rng.uniform(-6, -0.1, m)
         node = np.where(rng.random(n) < 0.5 * rng.integers(2), 10 ** rng.uniform(-6, -0.3, n), 0.0)
-        budget = {"max_states": int(rng.integers(1, 200)), "max_steps": int(10 ** rng.uniform(0, 6))}
+        budget = {
+            "max_states": int(rng.integers(1, 200)),
+            "max_steps": int(10 ** rng.uniform(0, 6)),
+        }
         yield graph, terminals, {"link_down": down, "node_down": node}, budget
 
 
@@ -59,7 +68,9 @@ def test_more_states_and_more_steps_make_them_tight(graph, terminals, down):
     exact = evaluate(graph, terminals, link_down=down).unreliability
     gaps = []
     for states in (2**4, 2**8, 2**16):
-        found = bounds(graph, terminals, link_down=down, method="anytime", max_states=states, rtol=1e-9)
+        found = bounds(
+            graph, terminals, link_down=down, method="anytime", max_states=states, rtol=1e-9
+        )
         assert found.lower <= exact <= found.upper
         gaps.append(found.upper - found.lower)
     assert gaps == sorted(gaps, reverse=True)
@@ -92,15 +103,24 @@ def middling_networks(count, seed, down):
     for i in range(count):
         kinds = (
             lambda: nx.grid_2d_graph(int(rng.integers(3, 8)), int(rng.integers(3, 9))),
-            lambda: nx.random_regular_graph(3, 2 * int(rng.integers(4, 18)), seed=int(rng.integers(2**31))),
-            lambda: nx.gnm_random_graph(16, int(rng.integers(20, 30)), seed=int(rng.integers(2**31))),
+            lambda: nx.random_regular_graph(
+                3, 2 * int(rng.integers(4, 18)), seed=int(rng.integers(2**31))
+            ),
+            lambda: nx.gnm_random_graph(
+                16, int(rng.integers(20, 30)), seed=int(rng.integers(2**31))
+            ),
             lambda: nx.grid_graph((int(rng.integers(3, 5)), 4), periodic=True),
         )
         graph = nx.convert_node_labels_to_integers(kinds[i % 4]())
         n, m = len(graph), graph.number_of_edges()
         some = rng.choice(n, int(rng.integers(2, 9)), replace=False)
         link = down * 2.0 ** rng.uniform(-1, 0.9, m)
-        yield graph, "all" if i % 3 == 0 else some, link, np.where(rng.random(n) < 0.2 * (i % 2), down, 0.0)
+        yield (
+            graph,
+            "all" if i % 3 == 0 else some,
+            link,
+            np.where(rng.random(n) < 0.2 * (i % 2), down, 0.0),
+        )
 
 
 @pytest.mark.parametrize("down", CHANCES)
@@ -159,7 +179,8 @@ def test_a_long_network_of_any_size_is_exact():
         evaluate(nx.circular_ladder_graph(rungs), "all", link_up=1 - 1e-9).unreliability
         for rungs in (100, 20_000)
     )
-    assert many == pytest.approx(few * 200 * 200, rel=0.02)  # two links of a rail, and then the rungs
+    # two links of a rail, and then the rungs
+    assert many == pytest.approx(few * 200 * 200, rel=0.02)
 
 
 def test_many_wide_blocks_share_the_time_to_look_for_orders():
@@ -178,7 +199,9 @@ def test_many_wide_blocks_share_the_time_to_look_for_orders():
 def test_bounds_from_cuts_need_no_more_than_the_work_allowed():
     problem = read_problem(nx.grid_2d_graph(30, 30), [(0, 0), (29, 29)], 0.9, 1.0)
     for steps in (10**4, 10**6):
-        assert near_minimum_cuts(problem, 1e-3, steps).steps <= 1.25 * steps + 12 * len(problem.edges)
+        assert near_minimum_cuts(problem, 1e-3, steps).steps <= 1.25 * steps + 12 * len(
+            problem.edges
+        )
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -52,7 +52,10 @@ def test_some_parts_that_never_fail():
     node = np.array([1.0, 1.0, 0.99, 0.999])[fabric.tier]
     found, expected = both(fabric, np.flatnonzero(fabric.is_kind("edge")), 1.0, node)
     assert found[1] == pytest.approx(expected[1], rel=1e-9, abs=0)
-    assert np.count_nonzero(found[1]) == fabric.is_kind("core").sum() + fabric.is_kind("aggregation").sum()
+    assert (
+        np.count_nonzero(found[1])
+        == fabric.is_kind("core").sum() + fabric.is_kind("aggregation").sum()
+    )
 
 
 def test_a_fabric_that_is_too_wide_for_the_sweep_has_its_importances():
@@ -94,7 +97,9 @@ def test_conditioning_on_one_part_of_each_class(up):
                 without.unreliability - perfect.unreliability, rel=1e-9, abs=0
             )
         else:
-            assert slopes[row] == pytest.approx(perfect.reliability - without.reliability, rel=1e-9, abs=0)
+            assert slopes[row] == pytest.approx(
+                perfect.reliability - without.reliability, rel=1e-9, abs=0
+            )
 
 
 @pytest.mark.parametrize("hosts", [(0, 4), (0, 1, 4), (0, 4, 8), (0, 2, 4), (0, 1, 2, 3, 12)])
@@ -182,11 +187,15 @@ def test_every_part_of_a_fabric_with_a_closed_form(network, perfect, asked, down
 
 
 @pytest.mark.parametrize("terminals", ["all", (0, 1), (0, 1, 7)])
-@pytest.mark.parametrize("graph", [nx.complete_graph(8), nx.complete_bipartite_graph(5, 3)], ids=str)
+@pytest.mark.parametrize(
+    "graph", [nx.complete_graph(8), nx.complete_bipartite_graph(5, 3)], ids=str
+)
 @pytest.mark.parametrize("down", [0.2, 1e-6])
 def test_every_part_of_complete_graphs(graph, terminals, down):
     """Links between terminals, between others, and between both matter differently."""
-    nodes = np.where(np.isin(range(8), range(8) if terminals == "all" else terminals), 0.9, 1 - down)
+    nodes = np.where(
+        np.isin(range(8), range(8) if terminals == "all" else terminals), 0.9, 1 - down
+    )
     found, swept = both(graph, terminals, 1 - down, nodes)
     np.testing.assert_allclose(found[1], swept[1], rtol=1e-9, atol=1e-22 * swept[0])
 
@@ -194,7 +203,9 @@ def test_every_part_of_complete_graphs(graph, terminals, down):
 @pytest.mark.parametrize("asked", [(0, 3), (0, 1, 5), "all"], ids=str)
 @pytest.mark.parametrize("down", [Fraction(1, 8), Fraction(1, 2**20)])
 @pytest.mark.parametrize("name", ["leaf-spine", "switches of a fat-tree", "partitions of pods"])
-def test_one_part_of_every_class_against_conditioning_in_fractions(name, down, asked, by_conditioning):
+def test_one_part_of_every_class_against_conditioning_in_fractions(
+    name, down, asked, by_conditioning
+):
     network, perfect = NETWORKS[name]
     kinds = network.tier[network.edges].max(axis=1)
     links = {
@@ -223,7 +234,11 @@ def test_one_part_of_every_class_against_conditioning_in_fractions(name, down, a
 
 def test_importance_of_large_fabrics_is_the_derivative_of_the_form():
     """Far too wide for the programme: the sum over all switches, by a central difference."""
-    for network, asked in ((leaf_spine(30, 16, 1), (0, 29)), (fat_tree(24), "all"), (fat_tree(16), (0, 900))):
+    for network, asked in (
+        (leaf_spine(30, 16, 1), (0, 29)),
+        (fat_tree(24), "all"),
+        (fat_tree(16), (0, 900)),
+    ):
         switch, step = network.tier >= 2, 1e-5
         if network.tier.max() == 2:
             switch = network.tier >= 1

@@ -76,7 +76,9 @@ def test_certain_failures_pass_through_the_tape():
         link = problem.link.copy()
         link[list(broken)] = 0.0, 1.0
         assert structure.evaluate(link, problem.node).reliability == pytest.approx(works, rel=1e-15)
-        assert structure.evaluate(link, problem.node).unreliability == pytest.approx(1 - works, rel=1e-15)
+        assert structure.evaluate(link, problem.node).unreliability == pytest.approx(
+            1 - works, rel=1e-15
+        )
 
 
 def test_terminals_in_two_parts_are_never_connected():
@@ -123,7 +125,9 @@ def test_visits_are_limited_in_all_programmes_together():
     visited = structure.evaluate(link, node).states
     assert structure.evaluate(link, node, max_visits=visited).states == visited
     for visits in (visited - 1, 100, 1):
-        with pytest.raises(compiled_sweep.NotExactError, match=f"at most {visits} states in all layers"):
+        with pytest.raises(
+            compiled_sweep.NotExactError, match=f"at most {visits} states in all layers"
+        ):
             structure.evaluate(link, node, max_visits=visits)
 
 

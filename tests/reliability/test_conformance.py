@@ -22,7 +22,9 @@ FACTS = facts("network-reliability")
 ROWS = {
     name: fact
     for name, fact in FACTS.items()
-    if fact.role == "check" and "graph" in fact.inputs and {"link_up", "link_down"} & set(fact.inputs)
+    if fact.role == "check"
+    and "graph" in fact.inputs
+    and {"link_up", "link_down"} & set(fact.inputs)
 }
 
 
@@ -163,12 +165,16 @@ def test_every_route_gives_the_published_value(name):
 def test_polynomials_are_the_reliability_in_fractions(name):
     """Counts of subsets, and the programme over a common denominator."""
     given, third = FACTS[name].inputs, Fraction(1, 3)
-    network, terminals = question(*(given.get(part) for part in ("graph", "terminals", "source", "target")))
+    network, terminals = question(
+        *(given.get(part) for part in ("graph", "terminals", "source", "target"))
+    )
     if terminals == "switches":
         network, terminals = network.to_networkx().subgraph(network.switches.tolist()), "nodes"
     m = len(FACTS[name].value) - 1
     found = evaluate(network, terminals, third).reliability
-    assert found == sum(n * third**j * (1 - third) ** (m - j) for j, n in enumerate(FACTS[name].value))
+    assert found == sum(
+        n * third**j * (1 - third) ** (m - j) for j, n in enumerate(FACTS[name].value)
+    )
 
 
 @pytest.mark.parametrize("name", rows("NR-ftsw-*"))
@@ -180,13 +186,17 @@ def test_switch_failures_by_the_partitions_of_the_pods(name):
     assert found.lower == found.upper == pytest.approx(fact.value, rel=tolerance, abs=0)
 
 
-@pytest.mark.parametrize("name", [row for row in rows("NR-ftpair-*") if FACTS[row].inputs["k"] <= 16])
+@pytest.mark.parametrize(
+    "name", [row for row in rows("NR-ftpair-*") if FACTS[row].inputs["k"] <= 16]
+)
 def test_pairs_by_the_programmes(name):
     """Up-down routing by its programme, any path by the exact one."""
     given = dict(FACTS[name].inputs)
     fabric = topology.fat_tree(given.pop("k"))
     core, edge = fabric.is_kind("core"), np.flatnonzero(fabric.is_kind("edge"))
-    node = np.where(core, given["core_up"], np.where(fabric.tier == 2, given["aggregation_up"], 1.0))
+    node = np.where(
+        core, given["core_up"], np.where(fabric.tier == 2, given["aggregation_up"], 1.0)
+    )
     upper = core[fabric.edges].any(axis=1)
     link = np.where(upper, given["core_link_up"], given["edge_link_up"])
     pair = (int(edge[0]), int(edge[-1]))

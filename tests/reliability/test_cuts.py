@@ -30,7 +30,9 @@ def separates(problem, failed):
         for e, (u, v) in enumerate(problem.edges.tolist())
         if e not in failed and u in graph and v in graph
     )
-    return not set(problem.terminals.tolist()) <= nx.node_connected_component(graph, problem.terminals[0])
+    return not set(problem.terminals.tolist()) <= nx.node_connected_component(
+        graph, problem.terminals[0]
+    )
 
 
 def minimal_cuts(problem):
@@ -110,7 +112,8 @@ def test_the_torus_3x3x3_by_all_its_splits():
     splits = cut_sizes(adjacency.indptr, adjacency.indices, most)
     family = find_cuts(read_problem(torus((3, 3, 3)), "nodes", 1.0, 1.0, 0.5), 0.0, limit=most)
     cuts = np.bincount(family.sizes[family.sizes <= most], minlength=most + 1)
-    # a node, and a node or a link that shares no link with it, are splits of 12 and 16 that are not minimal
+    # a node, and a node or a link that shares no link with it, are splits of 12 and 16 that are not
+    # minimal
     far = {v: set(graph) - {v} - set(graph[v]) for v in graph}
     splits[12] -= sum(map(len, far.values())) // 2
     splits[16] -= sum(1 for v in graph for a, b in graph.edges if a in far[v] and b in far[v])
@@ -125,14 +128,21 @@ def test_the_torus_4x4x4_up_to_sixteen_links():
     graph = nx.hypercube_graph(6)
     triples = sum(degree * (degree - 1) // 2 for _, degree in graph.degree)
     squares = 64 * 15 // 4
-    assert {i: int(c) for i, c in enumerate(sizes) if c} == {6: 64, 10: 192, 14: triples, 16: squares}
+    assert {i: int(c) for i, c in enumerate(sizes) if c} == {
+        6: 64,
+        10: 192,
+        14: triples,
+        16: squares,
+    }
 
 
 def test_near_minimum_cuts_of_the_large_networks():
     family = find_cuts(read_problem(torus((8, 8, 8)), "nodes", 1.0, 1.0, 1e-3), 0.0, limit=10)
     assert np.bincount(family.sizes[family.sizes <= 10]).tolist() == [0] * 6 + [512, 0, 0, 0, 1536]
     family = find_cuts(read_problem(fat_tree(16), "switches", 1.0, 1.0, 1e-3), 0.0, limit=16)
-    assert np.bincount(family.sizes[family.sizes <= 16]).tolist() == [0] * 8 + [128] + [0] * 7 + [192]
+    assert np.bincount(family.sizes[family.sizes <= 16]).tolist() == [0] * 8 + [128] + [0] * 7 + [
+        192
+    ]
 
 
 def test_a_stopped_search_still_bounds_everything():
@@ -141,7 +151,9 @@ def test_a_stopped_search_still_bounds_everything():
     for steps in (1, 100, 3000, 20_000):
         family = find_cuts(problem, 1e-12, max_steps=steps)
         assert (
-            union_bracket(problem, family)[1] + family.rest >= exact if len(family) else family.rest >= exact
+            union_bracket(problem, family)[1] + family.rest >= exact
+            if len(family)
+            else family.rest >= exact
         )
 
 
@@ -183,7 +195,10 @@ def test_terminals_apart_are_an_empty_cut(terminals):
 
 
 def test_large_groups_of_cuts_are_bounded_by_the_pairs_that_share_a_part(monkeypatch):
-    for graph, down, floor in ((nx.grid_2d_graph(12, 12), 0.05, 1e-6), (nx.petersen_graph(), 0.2, 0.0)):
+    for graph, down, floor in (
+        (nx.grid_2d_graph(12, 12), 0.05, 1e-6),
+        (nx.petersen_graph(), 0.2, 0.0),
+    ):
         problem = read_problem(graph, "all", 1.0, 0.99, down)
         family, chances = find_cuts(problem, floor), cut_bounds.part_chances(problem)
         order = np.argsort(-family.chances, kind="stable")

@@ -96,7 +96,12 @@ def test_rare_failures_do_not_cost_accuracy(method):
 
 def test_a_tolerance_is_reached():
     found = rp.reliability.estimate(
-        nx.petersen_graph(), "all", 0.99, method="permutation", rng=np.random.default_rng(3), rtol=0.02
+        nx.petersen_graph(),
+        "all",
+        0.99,
+        method="permutation",
+        rng=np.random.default_rng(3),
+        rtol=0.02,
     )
     assert 0.005 < found.relative_error < 0.02
 
@@ -116,9 +121,14 @@ def test_auto_picks_one_that_needs_little_work():
 def test_executors_do_not_change_the_answer():
     def run(executor):
         return rp.reliability.estimate(
-            nx.petersen_graph(), "all", 0.9, method="permutation", samples=10_000, executor=executor,
+            nx.petersen_graph(),
+            "all",
+            0.9,
+            method="permutation",
+            samples=10_000,
+            executor=executor,
             rng=np.random.default_rng(5),
-        )  # fmt: skip
+        )
 
     with ThreadPoolExecutor(2) as threads:
         assert run(threads) == run(None)
@@ -128,7 +138,9 @@ def test_certain_answers_need_no_samples():
     split = nx.Graph([(0, 1), (2, 3)])
     path = nx.path_graph(5)
     for graph, truth in ((split, 1.0), (path, 1 - 0.9**4)):
-        found = rp.reliability.estimate(graph, "all", 0.9, method="recursive", rng=np.random.default_rng(6))
+        found = rp.reliability.estimate(
+            graph, "all", 0.9, method="recursive", rng=np.random.default_rng(6)
+        )
         assert (found.samples, found.lower, found.upper) == (0, found.value, found.value)
         assert found.value == pytest.approx(truth, rel=1e-14)
 
@@ -137,7 +149,9 @@ def test_what_is_too_much_work_is_refused():
     large = rp.topology.torus((8, 8, 8))
     for method in ("recursive", "zero_variance", "splitting"):
         with pytest.raises(ValueError, match=f"max_work must be .* or more for method='{method}'"):
-            rp.reliability.estimate(large, link_down=1e-3, method=method, rng=np.random.default_rng(7))
+            rp.reliability.estimate(
+                large, link_down=1e-3, method=method, rng=np.random.default_rng(7)
+            )
 
 
 def test_terminals_that_relay_nothing_are_left_to_crude_sampling():
@@ -157,7 +171,9 @@ def test_what_is_set_apart_is_exact():
     assert (apart.network.terminal.sum(), len(apart.network.ends)) == (8, 32)
 
 
-@pytest.mark.parametrize("rates", [[3.0], [5.0, 2.0], [30.0, 20.0, 10.0, 4.0], [900.0, 500.0, 40.0]])
+@pytest.mark.parametrize(
+    "rates", [[3.0], [5.0, 2.0], [30.0, 20.0, 10.0, 4.0], [900.0, 500.0, 40.0]]
+)
 def test_the_tail_agrees_with_partial_fractions(rates):
     from fractions import Fraction
     from math import prod
@@ -165,7 +181,9 @@ def test_the_tail_agrees_with_partial_fractions(rates):
     mp = pytest.importorskip("mpmath")
     with mp.workdps(60):
         exact_rates = [mp.mpf(Fraction(x).numerator) for x in rates]
-        truth = sum(mp.exp(-a) * prod(b / (b - a) for b in exact_rates if b != a) for a in exact_rates)
+        truth = sum(
+            mp.exp(-a) * prod(b / (b - a) for b in exact_rates if b != a) for a in exact_rates
+        )
         found, _ = hypoexponential_tail(np.array(rates), np.empty(len(rates)))
         assert found == pytest.approx(float(truth), rel=1e-12)
 
@@ -187,7 +205,10 @@ def test_skewness_is_corrected_for():
     for _ in range(4000):
         x = rng.gamma(0.25, size=40)
         power = [((x - x.mean()) ** k).sum() for k in (2, 3)]
-        ways = {"Hall": Moments(40, x.mean(), *power, 1), "Student": Moments(40, x.mean(), power[0], 0.0, 1)}
+        ways = {
+            "Hall": Moments(40, x.mean(), *power, 1),
+            "Student": Moments(40, x.mean(), power[0], 0.0, 1),
+        }
         for way, moments in ways.items():
             _, lower, upper, _ = mean_interval(moments, 0.95)
             misses[way][0] += upper < law.mean()
@@ -201,7 +222,10 @@ def test_equal_samples_do_not_pass_for_certainty():
     assert (mean, allowance) == (1e-9, pytest.approx(1e-11, rel=0.01))
     assert lower < mean < upper
     assert share_interval(Moments(100, 0.0, 0.0, 0.0, 1), 0.95)[2] == pytest.approx(1 - 0.025**0.01)
-    assert mean_interval(Moments(100, 0.0, 0.0, 0.0, 1), 0.95)[1:3] == (0, pytest.approx(1 - 0.05**0.01))
+    assert mean_interval(Moments(100, 0.0, 0.0, 0.0, 1), 0.95)[1:3] == (
+        0,
+        pytest.approx(1 - 0.05**0.01),
+    )
 
 
 def test_the_table_ranks_methods():
@@ -226,7 +250,13 @@ def test_conditional_permutations_on_hundreds_of_reliable_parts():
     fabric = rp.topology.fat_tree(8)
     edge = np.flatnonzero(fabric.is_kind("edge"))
     found = rp.reliability.evaluate(
-        fabric, edge[[0, -1]], 0.999, 0.999, method="permutation", samples=100, rng=np.random.default_rng(1)
+        fabric,
+        edge[[0, -1]],
+        0.999,
+        0.999,
+        method="permutation",
+        samples=100,
+        rng=np.random.default_rng(1),
     )
     assert found.unreliability == pytest.approx(1 - 0.999**2, rel=1e-3)  # the two ends themselves
 

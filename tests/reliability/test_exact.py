@@ -38,7 +38,8 @@ def networks(draw, nodes=5, cables=7, hosts=True):
     for _ in range(int(rng.integers(0, cables - len(pairs) + 1))):
         pairs.append(tuple(sorted(rng.choice(n, size=2, replace=False).tolist())))
     chances = {
-        pair: rng.choice([0.0, 1.0, *np.arange(1, 16) / 16], p=[0.02, 0.08, *[0.06] * 15]) for pair in pairs
+        pair: rng.choice([0.0, 1.0, *np.arange(1, 16) / 16], p=[0.02, 0.08, *[0.06] * 15])
+        for pair in pairs
     }
     ups = {v: float(rng.choice([1.0, 0.75, 0.875], p=[0.5, 0.25, 0.25])) for v in range(n)}
     terminals = tuple(sorted(rng.permutation(n)[: rng.integers(1, n + 1)].tolist()))
@@ -58,7 +59,11 @@ def multigraph(links, ups, transit):
 def test_the_dodecahedron_stays_whole():
     result = rp.reliability.evaluate(nx.dodecahedral_graph(), terminals="all", link_up=0.99)
     assert f"{result.unreliability:.12e}" == "2.030103316940e-05"
-    assert (result.lower, result.upper, result.exact) == (result.unreliability, result.unreliability, True)
+    assert (result.lower, result.upper, result.exact) == (
+        result.unreliability,
+        result.unreliability,
+        True,
+    )
     assert (result.method, result.routing) == ("exact", "any")
 
 
@@ -88,9 +93,14 @@ def test_links_nodes_cables_and_hosts_agree_with_enumeration(network, by_enumera
         assert_equal(evaluate(graph, terminals, **chances), exact)
         assert_equal(evaluate(graph, terminals, **chances, reductions=False), exact)
     sampled = evaluate(
-        graph, terminals, **chances, method="monte_carlo", samples=2000, confidence=1 - 1e-9,
+        graph,
+        terminals,
+        **chances,
+        method="monte_carlo",
+        samples=2000,
+        confidence=1 - 1e-9,
         rng=np.random.default_rng(1),
-    )  # fmt: skip
+    )
     assert sampled.lower - 1e-15 <= 1 - exact <= sampled.upper + 1e-15
 
 
@@ -101,7 +111,9 @@ def test_longer_sweeps_agree_with_factoring(network, by_factoring):
     graph = multigraph(links, dict.fromkeys(range(9), 1.0), set(range(9)))
     exact = by_factoring(links, terminals)
     assert_equal(evaluate(graph, terminals, link_up="up" if links else 1.0), exact)
-    assert_equal(evaluate(graph, terminals, link_up="up" if links else 1.0, reductions=False), exact)
+    assert_equal(
+        evaluate(graph, terminals, link_up="up" if links else 1.0, reductions=False), exact
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,8 +168,11 @@ def test_unreliability_keeps_its_digits_at_minus_21():
 @pytest.mark.parametrize("reductions", [True, False])
 def test_unreliability_keeps_its_digits_at_minus_300(reductions):
     q = 1e-75
-    all_four = evaluate(nx.complete_bipartite_graph(2, 4), (0, 1), link_down=q, reductions=reductions)
-    assert all_four.unreliability == pytest.approx(16e-300, rel=1e-14)  # each of four paths has two links
+    all_four = evaluate(
+        nx.complete_bipartite_graph(2, 4), (0, 1), link_down=q, reductions=reductions
+    )
+    # each of four paths has two links
+    assert all_four.unreliability == pytest.approx(16e-300, rel=1e-14)
 
 
 def test_the_reliability_polynomial_of_petersen_in_fractions():
@@ -172,7 +187,9 @@ def test_terminals_fail_in_series_with_the_rest():
     graph = nx.petersen_graph()
     perfect = evaluate(graph, (0, 2, 7), link_up=0.9).reliability
     up = {0: 0.99, 2: 0.98, 7: 0.5}
-    assert evaluate(graph, (0, 2, 7), 0.9, up).reliability == pytest.approx(perfect * prod(up.values()))
+    assert evaluate(graph, (0, 2, 7), 0.9, up).reliability == pytest.approx(
+        perfect * prod(up.values())
+    )
     assert evaluate(graph, (0, 2, 7), 0.9, {0: 0.0}).unreliability == 1.0
     assert evaluate(graph, (3,), 0.9, 0.75).unreliability == 0.25
 
@@ -194,10 +211,15 @@ def test_hosts_of_a_fat_tree_relay_nothing_and_servers_of_bcube_do():
     assert evaluate(dual, ("a", "b"), 0.9).reliability == pytest.approx(0.81)
     assert relaying.reliability > 0.9
     host = evaluate(clos, (0, 4), 0.9)
-    others = evaluate(clos, (0, 4), 0.9, dict.fromkeys(range(1, 4), 0.1) | dict.fromkeys(range(5, 16), 0.1))
+    others = evaluate(
+        clos, (0, 4), 0.9, dict.fromkeys(range(1, 4), 0.1) | dict.fromkeys(range(5, 16), 0.1)
+    )
     assert host == others  # other hosts are dead ends
     servers = bcube(2, 1)
-    assert evaluate(servers, (0, 3), 0.9).reliability > evaluate(servers, (0, 3), 0.9, {1: 0.0}).reliability
+    assert (
+        evaluate(servers, (0, 3), 0.9).reliability
+        > evaluate(servers, (0, 3), 0.9, {1: 0.0}).reliability
+    )
 
 
 def test_three_dual_homed_hosts_need_a_pairwise_answer(by_enumeration):
@@ -212,7 +234,12 @@ def test_three_dual_homed_hosts_need_a_pairwise_answer(by_enumeration):
     assert bounded.method == "bounds"
     assert bounded.lower <= 1 - exact <= bounded.upper
     sampled = evaluate(
-        graph, ("A", "B", "C"), chance, samples=200_000, confidence=0.9999, rng=np.random.default_rng(5)
+        graph,
+        ("A", "B", "C"),
+        chance,
+        samples=200_000,
+        confidence=0.9999,
+        rng=np.random.default_rng(5),
     )
     assert sampled.method == "crude"
     assert sampled.lower <= 1 - exact <= sampled.upper
@@ -232,7 +259,10 @@ def test_every_spelling_of_the_chances(spelling):
     nx.set_edge_attributes(graph, named, "up")
     nx.set_node_attributes(graph, dict.fromkeys(graph, 1.0) | nodes, "alive")
     topology = as_topology(graph)
-    rows = {tuple(sorted((topology.index_of(u), topology.index_of(v)))): p for (u, v), p in named.items()}
+    rows = {
+        tuple(sorted((topology.index_of(u), topology.index_of(v)))): p
+        for (u, v), p in named.items()
+    }
     given = {
         "array": (graph, np.array(chances), [0.5, 0.75, 1, 1]),
         "list": (graph, chances, [0.5, 0.75, 1, 1]),
@@ -358,7 +388,9 @@ def test_a_wide_network_is_sampled_where_an_estimator_is_named():
 def test_bad_input_is_refused_by_name(arguments, name):
     with pytest.raises((ValueError, TypeError), match=rf"{name} must .*got|{name} must"):
         evaluate(
-            **{"graph": nx.path_graph(4)} | ({} if "link_down" in arguments else {"link_up": 0.9}) | arguments
+            **{"graph": nx.path_graph(4)}
+            | ({} if "link_down" in arguments else {"link_up": 0.9})
+            | arguments
         )
 
 
@@ -371,7 +403,9 @@ def test_all_topology_zoo_graphs():
     assert max(map(len, graphs.values())) == 754  # Kdl
     evaluate(nx.cycle_graph(4), link_up=0.99)
     start = time.process_time()
-    results = {name: evaluate(graph, link_up=0.99, method="exact") for name, graph in graphs.items()}
+    results = {
+        name: evaluate(graph, link_up=0.99, method="exact") for name, graph in graphs.items()
+    }
     assert time.process_time() - start < 1.5
     computed = {"NR-zoo-" + name: result.reliability for name, result in results.items()}
     published = rp.published.facts("network-reliability")

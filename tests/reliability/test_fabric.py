@@ -59,13 +59,17 @@ def test_what_is_read():
     rows = [found.core, found.needed, *found.pods[0].values()]
     assert sorted(np.concatenate(rows)) == [*range(len(problem.edges) + len(problem.node))]
     assert sizes(fabric_of(three_tier(cores=3, pods=4, access_per_pod=5, hosts_per_access=2))) == (
-        1, 3, 2, [(4, 5, 0)]
-    )  # fmt: skip
+        1,
+        3,
+        2,
+        [(4, 5, 0)],
+    )
     network = leaf_spine(6, 3, 2)
     problem = read_problem(network, [0, 1, 4], 0.9, 0.8)
     found = match_small_fabric(network, problem)
     assert sizes(found) == (1, 3, 1, [(4, 0, 1), (2, 1, 0)])
-    assert found.outside(problem)[0] == pytest.approx((0.8 * 0.9) ** 3)  # leaves belong to the fabric
+    # leaves belong to the fabric
+    assert found.outside(problem)[0] == pytest.approx((0.8 * 0.9) ** 3)
 
 
 def test_pods_of_other_probabilities_are_another_kind():

@@ -24,7 +24,10 @@ def chances(fabric, core=1.0, aggregation=1.0, edge=1.0, core_link=1.0, edge_lin
     node_up = np.ones(fabric.num_nodes)
     for kind, up in tiers.items():
         node_up[fabric.is_kind(kind)] = up
-    return {"link_up": np.where(upper, core_link, np.where(lower, 1.0, edge_link)), "node_up": node_up}
+    return {
+        "link_up": np.where(upper, core_link, np.where(lower, 1.0, edge_link)),
+        "node_up": node_up,
+    }
 
 
 def part_of(fabric, pods, core=True):
@@ -79,7 +82,11 @@ import sys
 assert not {"numba", "networkx", "pandas", "scipy"} & set(sys.modules)
 """
     seconds = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, check=True, text=True
+            ).stdout
+        )
         for _ in range(2)
     ]
     assert min(seconds) < 0.5
@@ -98,7 +105,9 @@ def test_every_form_of_the_48_ary_fat_tree_takes_less_than_a_tenth_of_a_second()
 
 
 @pytest.mark.parametrize("k", [2, 4, 6])
-@pytest.mark.parametrize(("core", "aggregation"), [(0.9, 0.85), (0.3, 0.999), (1.0, 0.5), (0.99, 1.0)])
+@pytest.mark.parametrize(
+    ("core", "aggregation"), [(0.9, 0.85), (0.3, 0.999), (1.0, 0.5), (0.99, 1.0)]
+)
 def test_pods_agree_with_the_exact_programme(k, core, aggregation):
     fabric = fat_tree(k)
     one_per_pod = np.flatnonzero(fabric.is_kind("edge"))[:: k // 2]
@@ -113,7 +122,9 @@ def test_pods_agree_with_the_exact_programme(k, core, aggregation):
 def test_pods_agree_with_gilberts_recursion_in_fractions(aggregation, core):
     k, h, a, c = 8, 4, Fraction(aggregation), Fraction(core)
     alive = 1 - (1 - c) ** h
-    exact = sum(comb(h, j) * alive**j * (1 - alive) ** (h - j) * gilbert(k, j, 1 - a) for j in range(h + 1))
+    exact = sum(
+        comb(h, j) * alive**j * (1 - alive) ** (h - j) * gilbert(k, j, 1 - a) for j in range(h + 1)
+    )
     closed = fat_tree_pods_connected(k, core, aggregation)
     assert closed.unreliability == pytest.approx(float(exact), rel=1e-13)
     assert closed.reliability == pytest.approx(float(1 - exact), rel=1e-13)
@@ -123,9 +134,11 @@ def test_one_perfect_group_is_enough_and_no_core_is_never():
     assert fat_tree_pods_connected(16, 1.0, 1.0).unreliability == 0
     assert fat_tree_pods_connected(16, 0.0, 1.0).reliability == 0
     assert fat_tree_pods_connected(16, 1.0, 0.0).reliability == 0
-    assert fat_tree_pods_connected(2, 0.5, 0.5).reliability == pytest.approx(0.125)  # a path of three
+    # a path of three
+    assert fat_tree_pods_connected(2, 0.5, 0.5).reliability == pytest.approx(0.125)
     rare = fat_tree_pods_connected(16, 1.0, 1 - 2**-40)
-    assert rare.unreliability == pytest.approx(16 * 2.0 ** (-40 * 8), rel=1e-9)  # one pod loses all groups
+    # one pod loses all groups
+    assert rare.unreliability == pytest.approx(16 * 2.0 ** (-40 * 8), rel=1e-9)
 
 
 @given(CHANCES, CHANCES)
@@ -141,14 +154,20 @@ def test_an_edge_pair_has_only_its_own_two_pods(k, ups):
     fabric = fat_tree(k)
     core, aggregation, edge, core_link, edge_link = ups
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
-    kinds = {"core": core, "aggregation": aggregation, "core_link": core_link, "edge_link": edge_link}
+    kinds = {
+        "core": core,
+        "aggregation": aggregation,
+        "core_link": core_link,
+        "edge_link": edge_link,
+    }
     graph = as_attributes(fabric, part_of(fabric, [0, 1]), **kinds)
     others = [v for v in graph if fabric.is_kind("edge")[v] and v not in (first, first + k // 2)]
     graph.remove_nodes_from(others)  # a path through another edge switch would go up again
     for v in (first, first + k // 2):
         graph.nodes[v]["up"] = edge
     pair = fat_tree_pair(k, core, aggregation, edge, core_link, edge_link)
-    # In two pods every path that visits no other edge switch of its pods crosses between groups nowhere.
+    # In two pods every path that visits no other edge switch of its pods crosses between groups
+    # nowhere.
     exact = evaluate(graph, (first, first + k // 2), "up", "up")
     assert pair.unreliability == pytest.approx(exact.unreliability, rel=1e-12)
     assert pair.reliability == pytest.approx(exact.reliability, rel=1e-12)
@@ -178,7 +197,9 @@ def test_hosts_and_their_edge_switches_stand_in_series():
 def test_a_pair_of_the_32_ary_fat_tree_in_fractions():
     c, a, link = Fraction(0.999), Fraction(0.999), Fraction(0.9999)
     exact = (1 - (a * link) ** 2 * (1 - (1 - c * link**2) ** 16)) ** 16
-    pair = fat_tree_pair(k=32, core_up=0.999, aggregation_up=0.999, core_link_up=0.9999, edge_link_up=0.9999)
+    pair = fat_tree_pair(
+        k=32, core_up=0.999, aggregation_up=0.999, core_link_up=0.9999, edge_link_up=0.9999
+    )
     assert pair.unreliability == pytest.approx(float(exact), rel=1e-13)
     assert pair.unreliability == pytest.approx(2.98063411705136e-43, rel=2e-12)
 

@@ -13,7 +13,13 @@ from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
 from relparallel.topology import fat_tree
 
-CHANCES = [(0.9, 0.85, 0.8), (1.0, 1.0, 0.8), (0.3, 0.4, 0.6), (0.999, 0.99, 0.9999), (0.02, 0.9, 0.05)]
+CHANCES = [
+    (0.9, 0.85, 0.8),
+    (1.0, 1.0, 0.8),
+    (0.3, 0.4, 0.6),
+    (0.999, 0.99, 0.9999),
+    (0.02, 0.9, 0.05),
+]
 
 
 @pytest.mark.parametrize("chances", CHANCES)
@@ -60,7 +66,9 @@ def test_two_groups_of_four_pods_by_all_states():
                 if cut[i] == cut[j]:
                     label = [label[i] if z == label[j] else z for z in label]
         together += p * q * (len(set(label)) == 1)
-    assert fat_tree_pods_connected(4, 1.0, 0.7, 0.6).reliability == pytest.approx(together, rel=1e-12)
+    assert fat_tree_pods_connected(4, 1.0, 0.7, 0.6).reliability == pytest.approx(
+        together, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("k", [6, 10, 16])
@@ -170,7 +178,9 @@ def test_more_pods_need_more():
     assert risk[-1] < 8 * risk[1]
 
 
-@pytest.mark.parametrize("bad", [{"k": 66}, {"k": 5}, {"core_link_up": 1.5}, {"pods": 0}, {"pods": 9}])
+@pytest.mark.parametrize(
+    "bad", [{"k": 66}, {"k": 5}, {"core_link_up": 1.5}, {"pods": 0}, {"pods": 9}]
+)
 def test_bad_input_is_refused_by_name(bad):
     with pytest.raises((TypeError, ValueError), match=f"{next(iter(bad))} must"):
         fat_tree_pods_connected(**{"k": 8, "core_link_up": 0.9, **bad})

@@ -75,7 +75,9 @@ def test_large_fat_trees_agree_with_the_forms_by_name():
     assert found.method == "closed_form"
     named = fat_tree_pods_connected(16, 0.999, 0.999, 0.999)
     assert found.unreliability == pytest.approx(named.unreliability, rel=1e-12)
-    pair = evaluate(network, (0, 1023), 0.999, np.where(network.tier >= 1, 0.99, 1.0), routing="updown")
+    pair = evaluate(
+        network, (0, 1023), 0.999, np.where(network.tier >= 1, 0.99, 1.0), routing="updown"
+    )
     both = fat_tree_pair(16, 0.99, 0.99, 0.99, 0.999, 0.999, host_up=0.999)
     assert pair.unreliability == pytest.approx(both.unreliability, rel=1e-12)
 
@@ -95,10 +97,14 @@ def test_what_has_no_form_says_why(network, arguments, words):
         evaluate(network, method="closed_form", **arguments)
 
 
-@pytest.mark.parametrize(("node", "tier"), [(0, 1), (0, 2), (0, 5), (2, 0), (2, 2), (2, 3), (4, 1), (4, 3)])
+@pytest.mark.parametrize(
+    ("node", "tier"), [(0, 1), (0, 2), (0, 5), (2, 0), (2, 2), (2, 3), (4, 1), (4, 3)]
+)
 def test_up_down_forms_see_tiers_that_do_not_fit_the_wiring(node, tier):
     graph = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1).to_networkx()
     graph.nodes[node]["tier"] = tier
     asked = Topology.from_networkx(graph), (0, 1), 0.9, 0.95
     exact = evaluate(*asked, method="exact", routing="updown")
-    assert evaluate(*asked, routing="updown").unreliability == pytest.approx(exact.unreliability, rel=1e-13)
+    assert evaluate(*asked, routing="updown").unreliability == pytest.approx(
+        exact.unreliability, rel=1e-13
+    )

@@ -12,7 +12,9 @@ from relparallel.reliability.sensitivity.reverse_pass import there_and_back
 def programme_of(edges, terminals, link_up, node_up):
     node_up = np.asarray(node_up, dtype=float)
     terminal = np.isin(np.arange(len(node_up)), terminals)
-    link, node = (np.column_stack([up, 1 - up]) for up in (np.asarray(link_up, dtype=float), node_up))
+    link, node = (
+        np.column_stack([up, 1 - up]) for up in (np.asarray(link_up, dtype=float), node_up)
+    )
     return compile_sweep(np.array(edges), link, node, terminal)
 
 

@@ -87,9 +87,14 @@ def test_topology_zoo_against_conditioning(node_down):
         pytest.skip("RELPARALLEL_DATA names no folder with data/topology-zoo")
     archive = Path(os.environ["RELPARALLEL_DATA"]) / "data/topology-zoo/topology-zoo.tar.xz"
     with tarfile.open(archive) as files:
-        members = [m for m in files.getmembers() if Path(m.name).stem in ZOO and m.name.endswith(".graphml")]
+        members = [
+            m
+            for m in files.getmembers()
+            if Path(m.name).stem in ZOO and m.name.endswith(".graphml")
+        ]
         graphs = [
-            nx.read_graphml(BytesIO(files.extractfile(m).read()), force_multigraph=True) for m in members
+            nx.read_graphml(BytesIO(files.extractfile(m).read()), force_multigraph=True)
+            for m in members
         ]
     assert len(graphs) == len(ZOO)
     for graph in graphs:
@@ -163,7 +168,10 @@ def test_structural_importance_counts_deciding_states(by_enumeration):
     for name, structural in zip(found.names, found.structural, strict=True):
         given_up, given_down = (
             by_enumeration(
-                [(u, v, chance if {u, v} == set(name) else half) for u, v in links], nodes, ("s", "t"), "sabt"
+                [(u, v, chance if {u, v} == set(name) else half) for u, v in links],
+                nodes,
+                ("s", "t"),
+                "sabt",
             )
             for chance in (1, 0)
         )
@@ -202,7 +210,9 @@ def test_a_nearly_single_point_of_failure_keeps_its_digits():
         graph, ("s", "t"), link_down={("s", "a"): 1e-3, ("a", "b"): 1e-9, ("a", "c"): 1e-9}
     ).importance()
     first = found.names.index(("s", "a"))
-    assert found.risk_reduction[first] == pytest.approx((1e-3 + (1 - 1e-3) * 1e-18) / 1e-18, rel=1e-13)
+    assert found.risk_reduction[first] == pytest.approx(
+        (1e-3 + (1 - 1e-3) * 1e-18) / 1e-18, rel=1e-13
+    )
 
 
 def test_the_table_is_sorted_and_names_parts():
@@ -224,7 +234,9 @@ def test_parts_that_tie_stand_in_their_own_order():
     for by in ("birnbaum", "criticality", "risk_achievement", "structural"):
         table = found.to_frame(by=by)
         for kind in ("link", "node"):
-            ordered = [name for name, own in zip(found.names, found.kinds, strict=True) if own == kind]
+            ordered = [
+                name for name, own in zip(found.names, found.kinds, strict=True) if own == kind
+            ]
             assert table.loc[table["kind"] == kind, "part"].tolist() == ordered
     parts = [(i, i + 1) for i in range(5)]
     chain = evaluate(
@@ -243,7 +255,11 @@ def test_disconnected_terminals_depend_on_nothing():
 
 def test_only_exact_results_know_their_parts():
     result = evaluate(
-        nx.cycle_graph(4), link_up=0.9, method="monte_carlo", rng=np.random.default_rng(1), samples=100
+        nx.cycle_graph(4),
+        link_up=0.9,
+        method="monte_carlo",
+        rng=np.random.default_rng(1),
+        samples=100,
     )
     with pytest.raises(ValueError, match="method must be 'exact'"):
         result.importance()
@@ -252,7 +268,9 @@ def test_only_exact_results_know_their_parts():
 def test_memory_is_guarded():
     problem = read_problem(nx.grid_2d_graph(6, 6), "all", 0.9, 1.0)
     with pytest.raises(NotExactError, match="max_states=50"):
-        gradient(compiled(problem), problem.link, problem.node, np.ones(96, dtype=bool), max_states=50)
+        gradient(
+            compiled(problem), problem.link, problem.node, np.ones(96, dtype=bool), max_states=50
+        )
 
 
 def test_where_nothing_fails_no_part_is_important():
@@ -310,11 +328,14 @@ def test_labels_are_those_of_the_problem():
 @pytest.mark.parametrize("terminals", ["all", (0, 2), (0, 1, 3)])
 @pytest.mark.parametrize("dead", [(0, 1), (0, 1, 3), (0, 1, 2, 3)])
 def test_parts_that_are_always_down(terminals, dead):
-    # a node between two links that are both down: the rule of degree two divides by the chance of either
+    # a node between two links that are both down: the rule of degree two divides by the chance of
+    # either
     graph = nx.cycle_graph(4)
     graph.add_edge(1, 3)
     links = {pair: 0.0 if i in dead else 0.9 for i, pair in enumerate(graph.edges)}
-    problem = read_problem(graph, terminals, links, {2: 0.0} if 2 in dead and terminals != "all" else 0.9)
+    problem = read_problem(
+        graph, terminals, links, {2: 0.0} if 2 in dead and terminals != "all" else 0.9
+    )
     assert_agrees(problem)
     assert_agrees(problem, reductions=False)
 
@@ -328,7 +349,8 @@ def test_rounding_does_not_lift_a_probability_above_one():
 
 
 def test_digits_where_success_is_rare():
-    # node 1 never works: what is left is a path 2 - 3 - 0 whose first cable and end are nearly always down
+    # node 1 never works: what is left is a path 2 - 3 - 0 whose first cable and end are nearly
+    # always down
     graph = nx.Graph([(0, 3), (0, 1), (3, 1), (1, 2), (2, 3)])
     links = {(0, 1): 0.5, (2, 3): 1e-9}
     parts = evaluate(graph, (2, 3, 0), links, {1: 0.0, 2: 1e-9, 3: 0.9}, "exact").importance()

@@ -52,7 +52,8 @@ def climbing(k, edges, core, aggregation, core_link, edge_link):
             i, j = inside.index(pods[x]), inside.index(pods[y])
             up = arms[x] and arms[y] and aggs[i] and aggs[j]
             over = any(
-                cores[c] and wires[c * len(inside) + i] and wires[c * len(inside) + j] for c in range(h)
+                cores[c] and wires[c * len(inside) + i] and wires[c * len(inside) + j]
+                for c in range(h)
             )
             if up and (i == j or over):
                 joined.add((x, y))
@@ -82,7 +83,10 @@ def test_two_hosts_are_a_pair(k):
     half = k // 2
     for other, turn in ((1, "edge"), (half, "aggregation"), (half**2, "core")):
         ups = (0.95, 0.9, 0.99, 0.97, 0.93, 0.98)
-        job, pair = job_connected(k, (0, other), *ups, routing="updown"), fat_tree_pair(k, *ups, turn=turn)
+        job, pair = (
+            job_connected(k, (0, other), *ups, routing="updown"),
+            fat_tree_pair(k, *ups, turn=turn),
+        )
         assert job.unreliability == pytest.approx(pair.unreliability, rel=1e-12)
         assert job.reliability == pytest.approx(pair.reliability, rel=1e-12)
 
@@ -113,4 +117,6 @@ def test_large_jobs_are_bounded_by_their_pairs():
     inside, across = 0.01**8, (1 - 0.99**2) ** 8
     assert (found.method, found.routing) == ("bounds", "updown")
     assert found.lower == pytest.approx(across, rel=1e-9)
-    assert found.upper == pytest.approx(16 * 28 * inside + (128 * 127 // 2 - 16 * 28) * across, rel=1e-9)
+    assert found.upper == pytest.approx(
+        16 * 28 * inside + (128 * 127 // 2 - 16 * 28) * across, rel=1e-9
+    )

@@ -114,7 +114,9 @@ def test_the_fat_tree_whose_inner_switches_fail(down):
 
 def timed(problem):
     """Estimate, and CPU seconds of a warm kernel."""
-    karp_luby(read_problem(nx.petersen_graph(), "all", 1.0, 0.99, 0.1), rng=np.random.default_rng(0))
+    karp_luby(
+        read_problem(nx.petersen_graph(), "all", 1.0, 0.99, 0.1), rng=np.random.default_rng(0)
+    )
     begin = process_time()
     found = karp_luby(problem, rng=np.random.default_rng(1), rtol=1e-2)
     return found, process_time() - begin

@@ -27,7 +27,10 @@ def gilbert(rows, columns, q):
     @cache
     def apart(m, n, only_rows):
         return sum(
-            comb(m - 1, i - 1) * comb(n, j) * (1 - apart(i, j, False)) * q ** (i * (n - j) + j * (m - i))
+            comb(m - 1, i - 1)
+            * comb(n, j)
+            * (1 - apart(i, j, False))
+            * q ** (i * (n - j) + j * (m - i))
             for i in range(1, m + 1)
             for j in range(n + 1)
             if (i < m if only_rows else (i, j) != (m, n))
@@ -66,8 +69,12 @@ def test_a_pair_agrees_with_the_exact_programme_over_any_path(leaves, spines, up
 def test_two_leaves_have_only_paths_that_climb_once():
     for routing in ("any", "updown"):
         pair = leaf_spine_pair(2, 5, 0.9, 0.8, 0.7, 0.6, routing=routing)
-        assert pair.reliability == pytest.approx(0.6**2 * 0.7**2 * (1 - (1 - 0.9 * 0.8**2) ** 5), rel=1e-13)
-    some, climbing = (leaf_spine_pair(6, 5, 0.9, 0.8, routing=r).unreliability for r in ("any", "updown"))
+        assert pair.reliability == pytest.approx(
+            0.6**2 * 0.7**2 * (1 - (1 - 0.9 * 0.8**2) ** 5), rel=1e-13
+        )
+    some, climbing = (
+        leaf_spine_pair(6, 5, 0.9, 0.8, routing=r).unreliability for r in ("any", "updown")
+    )
     assert some < climbing == pytest.approx((1 - 0.9 * 0.8**2) ** 5, rel=1e-13)
 
 
@@ -91,7 +98,8 @@ def test_sixty_four_leaves_and_thirty_two_spines_in_less_than_a_second():
     assert process_time() - start < 1
     assert f"{closed.unreliability:.3e}" == "2.705e-85"
     spine = Fraction(0.999)
-    dead = spine * (1 - Fraction(0.999)) + (1 - spine)  # a leaf alone: every spine is down or out of reach
+    # a leaf alone: every spine is down or out of reach
+    dead = spine * (1 - Fraction(0.999)) + (1 - spine)
     assert closed.unreliability == pytest.approx(float(64 * dead**32), rel=1e-9)
 
 
@@ -99,7 +107,10 @@ def test_extremes():
     assert leaf_spine_leaves_connected(8, 4, 1.0, 1.0).unreliability == 0
     assert leaf_spine_leaves_connected(8, 4, 0.0, 1.0).reliability == 0
     assert leaf_spine_leaves_connected(8, 4, 1.0, 0.0).reliability == 0
-    assert leaf_spine_leaves_connected(8, 4, leaf_up=0.5, hosts_per_leaf=3, host_up=0.0).unreliability == 1
+    assert (
+        leaf_spine_leaves_connected(8, 4, leaf_up=0.5, hosts_per_leaf=3, host_up=0.0).unreliability
+        == 1
+    )
 
 
 @pytest.mark.parametrize(

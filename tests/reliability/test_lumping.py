@@ -28,7 +28,9 @@ def fat_tree_connected(
     """All hosts of a fat-tree, as its symmetry answers."""
     tree = fat_tree(k)
     node = np.array([host_up, edge_up, aggregation_up, core_up])[tree.tier]
-    link = np.array([1.0, host_link_up, edge_link_up, core_link_up])[tree.tier[tree.edges].max(axis=1)]
+    link = np.array([1.0, host_link_up, edge_link_up, core_link_up])[
+        tree.tier[tree.edges].max(axis=1)
+    ]
     return lumped(tree, read_problem(tree, "all", link, node))
 
 
@@ -39,7 +41,9 @@ CLASSES = ("aggregation", "core_link", "edge_link", "other_link", "edge")
 def fabric(planes, cores, aggregations, pods, core, aggregation, edge, core_link, edge_link):
     """Parts of a class are alike in all pods."""
     chances = [part(up) for up in (aggregation, core_link, edge_link, edge_link, edge)]
-    return Fabric(planes, cores, aggregations, part(core), tuple(Pods(*pod, *chances) for pod in pods))
+    return Fabric(
+        planes, cores, aggregations, part(core), tuple(Pods(*pod, *chances) for pod in pods)
+    )
 
 
 def unlumped(some, given="down"):
@@ -52,7 +56,9 @@ def unlumped(some, given="down"):
             seats = [("t", number, e) for e in range(pods.terminals)]
             idle = [("e", number, e) for e in range(pods.others)]
             middle = [
-                ("a", number, plane, s) for plane in range(some.planes) for s in range(some.aggregations)
+                ("a", number, plane, s)
+                for plane in range(some.planes)
+                for s in range(some.aggregations)
             ]
             graph.add_nodes_from(seats, p=CERTAIN[side])
             graph.add_nodes_from(idle, p=pods.edge[side])
@@ -64,7 +70,9 @@ def unlumped(some, given="down"):
                 graph.add_edges_from(((switch, edge) for edge in idle), p=pods.other_link[side])
             number += 1
     terminals = [v for v in graph if v[0] == "t"]
-    return evaluate(graph, terminals, method="exact", **{f"link_{given}": "p", f"node_{given}": "p"})
+    return evaluate(
+        graph, terminals, method="exact", **{f"link_{given}": "p", f"node_{given}": "p"}
+    )
 
 
 def assert_same(lumped, exact, rel=1e-13):
@@ -78,7 +86,9 @@ def fabrics(draw):
         st.sampled_from([(1, 1, 1), (1, 2, 2), (1, 3, 2), (2, 2, 1), (3, 1, 1)])
     )
     sizes = draw(
-        st.lists(st.tuples(st.just(1), st.integers(1, 2), st.integers(0, 1)), min_size=2, max_size=3)
+        st.lists(
+            st.tuples(st.just(1), st.integers(1, 2), st.integers(0, 1)), min_size=2, max_size=3
+        )
     )
     sizes += [(1, 0, 2)] * draw(st.integers(0, 1))
     pods = [Pods(*size, *(part(draw(CHANCES)) for _ in CLASSES)) for size in sizes]
@@ -105,7 +115,8 @@ def test_the_4_ary_fat_tree_with_all_parts_failing(ups):
 def test_the_6_ary_fat_tree_against_the_closed_form_of_switch_failures():
     found = fat_tree_connected(6, core_up=0.9, aggregation_up=0.85)
     assert_same(found, fat_tree_pods_connected(6, 0.9, 0.85))
-    assert found.unreliability == pytest.approx(2.0436756487e-02, rel=1e-10)  # enumeration of 2^21 states
+    # enumeration of 2^21 states
+    assert found.unreliability == pytest.approx(2.0436756487e-02, rel=1e-10)
 
 
 def test_the_cores_of_the_6_ary_fat_tree_with_four_pods():
@@ -167,7 +178,9 @@ def test_perfect_and_hopeless_parts():
 def test_hosts_and_edge_switches_multiply_outside():
     whole = fat_tree_connected(4, 0.9, 0.9, 0.97, 0.95, 0.95, 0.99, 0.98)
     inner = fat_tree_connected(4, 0.9, 0.9, 1.0, 0.95, 0.95)
-    assert whole.reliability == pytest.approx(inner.reliability * 0.97**8 * (0.99 * 0.98) ** 16, rel=1e-14)
+    assert whole.reliability == pytest.approx(
+        inner.reliability * 0.97**8 * (0.99 * 0.98) ** 16, rel=1e-14
+    )
 
 
 def test_more_parts_that_work_help():

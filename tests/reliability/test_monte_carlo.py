@@ -37,7 +37,9 @@ def test_hosts_of_two_switches_do_not_speak_for_each_other():
     graph = nx.Graph([(host, f"s{i}") for host, pair in pairs.items() for i in pair])
     for v in graph:
         graph.nodes[v].update(endpoint=v in "abc", transit=v not in "abc")
-    found = sample(Topology.from_networkx(graph, strict=False), 40_000, 6, link_down=0.1, confidence=0.999)
+    found = sample(
+        Topology.from_networkx(graph, strict=False), 40_000, 6, link_down=0.1, confidence=0.999
+    )
     assert found.lower < 1 - 0.9**6 < found.upper
 
 
@@ -67,10 +69,11 @@ def test_the_interval_holds_it_as_often_as_stated(confidence):
             graph, link_up=0.9, method="monte_carlo", samples=700, confidence=confidence, rng=rng
         )
         for _ in range(runs)
-    ]  # fmt: skip
+    ]
     held = np.mean([r.lower <= exact <= r.upper for r in results])
     spread = np.sqrt(confidence * (1 - confidence) / runs)
-    assert confidence - 3 * spread < held < confidence + 0.05 + 3 * spread  # never below, slightly above
+    # never below, slightly above
+    assert confidence - 3 * spread < held < confidence + 0.05 + 3 * spread
     mean = np.mean([r.unreliability for r in results])
     assert abs(mean - exact) < 4 * np.sqrt(exact * (1 - exact) / (700 * runs))
 

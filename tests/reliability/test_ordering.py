@@ -17,7 +17,9 @@ def arrays(graph):
 def programme(graph, order=None, up=0.9, backwards=False):
     """LinkSweep of an all-terminal problem with perfect vertices."""
     n, edges = arrays(graph)
-    edges = edges[link_order(vertex_order(edges, np.ones(n, bool), 1.0) if order is None else order, edges)]
+    edges = edges[
+        link_order(vertex_order(edges, np.ones(n, bool), 1.0) if order is None else order, edges)
+    ]
     edges = edges[::-1] if backwards else edges
     link, node = np.tile([up, 1 - up], (len(edges), 1)), np.tile([1.0, 0.0], (n, 1))
     return compile_sweep(edges, link, node, np.ones(n, dtype=bool))
@@ -37,7 +39,18 @@ def programme(graph, order=None, up=0.9, backwards=False):
         (nx.hypercube_graph(4), 8),
         (nx.grid_2d_graph(6, 6, periodic=True), 12),
     ],
-    ids=["path", "cycle", "tree", "grid", "strip", "complete", "leaf-spine", "dodecahedron", "Q4", "torus"],
+    ids=[
+        "path",
+        "cycle",
+        "tree",
+        "grid",
+        "strip",
+        "complete",
+        "leaf-spine",
+        "dodecahedron",
+        "Q4",
+        "torus",
+    ],
 )
 def test_the_frontier_is_as_narrow_as_known(graph, width):
     assert programme(graph).width <= width
@@ -70,7 +83,8 @@ def test_a_hopeless_graph_is_not_searched_for_long():
 @pytest.mark.parametrize(("n", "bell"), [(4, 15), (6, 203), (8, 4140), (9, 21147)])
 def test_the_largest_layer_of_a_complete_graph_is_a_bell_number(n, bell):
     graph = nx.complete_graph(n + 1)
-    every = programme(graph, np.arange(n + 1), backwards=True)  # the links of a vertex when it enters
+    # the links of a vertex when it enters
+    every = programme(graph, np.arange(n + 1), backwards=True)
     assert run_sweep(every, 10**6).peak == bell
     assert run_sweep(programme(graph), 10**6).peak < bell
 

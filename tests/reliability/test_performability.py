@@ -34,7 +34,9 @@ def enumerated(graph, link_down, node_down, value):
         chance *= np.prod([1 - node_down if up else node_down for up in state[len(edges) :]])
         left = graph.edge_subgraph([e for e, up in zip(edges, state, strict=False) if up]).copy()
         left.add_nodes_from(nodes)
-        left.remove_nodes_from([v for v, up in zip(nodes, state[len(edges) :], strict=True) if not up])
+        left.remove_nodes_from(
+            [v for v, up in zip(nodes, state[len(edges) :], strict=True) if not up]
+        )
         found = value(left)
         law[found] = law.get(found, 0.0) + chance
     return law
@@ -57,10 +59,16 @@ def test_joined_pairs_are_those_that_survive(network):
 def test_flow_against_all_states():
     graph = nx.Graph([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)])
     law = enumerated(graph, 0.2, 0.1, lambda left: flow(left, 1, [0], [3]))
-    found = performability(graph, "max_flow", link_down=0.2, node_down=0.1, sources=[0], targets=[3], gap=0)
+    found = performability(
+        graph, "max_flow", link_down=0.2, node_down=0.1, sources=[0], targets=[3], gap=0
+    )
     assert found.remainder == 0
-    assert dict(zip(found.delivered, found.probability, strict=True)) == pytest.approx(law, rel=1e-12)
-    assert found.lower == found.upper == pytest.approx(sum(x * p for x, p in law.items()), rel=1e-12)
+    assert dict(zip(found.delivered, found.probability, strict=True)) == pytest.approx(
+        law, rel=1e-12
+    )
+    assert (
+        found.lower == found.upper == pytest.approx(sum(x * p for x, p in law.items()), rel=1e-12)
+    )
 
 
 def test_pairs_against_all_states_and_the_exact_programme():
@@ -68,12 +76,16 @@ def test_pairs_against_all_states_and_the_exact_programme():
     mean = np.mean([evaluate(ring, (0, d), link_up=0.8).reliability for d in range(1, 5)])
     whole = performability(ring, link_up=0.8, gap=0)
     assert whole.value == pytest.approx(mean, rel=1e-12)
-    assert whole.at_least(1.0)[0] == pytest.approx(evaluate(ring, link_up=0.8).reliability, rel=1e-12)
+    assert whole.at_least(1.0)[0] == pytest.approx(
+        evaluate(ring, link_up=0.8).reliability, rel=1e-12
+    )
 
 
 def test_early_bounds_hold_the_value_and_shrink():
     mesh = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3))
-    whole = np.mean([evaluate(mesh, pair, link_up=0.9).reliability for pair in combinations(mesh, 2)])
+    whole = np.mean(
+        [evaluate(mesh, pair, link_up=0.9).reliability for pair in combinations(mesh, 2)]
+    )
     widths = []
     for states in (1, 10, 100, 400):
         part = performability(mesh, link_up=0.9, gap=0, most_states=states)
@@ -87,7 +99,13 @@ def test_early_bounds_hold_the_value_and_shrink():
 
 @pytest.mark.parametrize("network", [fat_tree(4), torus((3, 3)), leaf_spine(4, 3, 2)], ids=str)
 def test_symmetry_changes_no_bound(network):
-    given = {"link_down": 0.01, "node_down": 0.02, "gap": 1e-3, "most_states": 500, "most_sets": 500}
+    given = {
+        "link_down": 0.01,
+        "node_down": 0.02,
+        "gap": 1e-3,
+        "most_states": 500,
+        "most_sets": 500,
+    }
     lumped = performability(network, **given)
     single = performability(network, lambda t, alive: survival(t, alive).pairs, **given)
     assert lumped.lower == pytest.approx(single.lower, rel=1e-12)
@@ -152,7 +170,9 @@ def test_orbits_of_pairs_on_a_ring():
 def test_leaf_spine_law():
     graph = nx.complete_bipartite_graph(2, 4)
     node = dict.fromkeys(range(2, 6), 0.1)
-    found = performability(graph, "max_flow", link_down=0.05, node_down=node, sources=[0], targets=[1], gap=0)
+    found = performability(
+        graph, "max_flow", link_down=0.05, node_down=node, sources=[0], targets=[1], gap=0
+    )
     law = leaf_spine_pair_bandwidth(4, 0.9, 0.95)
     np.testing.assert_allclose(found.probability[::-1], law, rtol=1e-11)
 
@@ -174,7 +194,12 @@ def test_fat_tree_laws():
     inner = graph.subgraph([v for v in graph if v[0] != "edge"])
     sets = [[v for v in inner if v[:2] == ("aggregation", pod)] for pod in (0, 1)]
     whole = performability(
-        inner, "max_flow", node_down={v: node[v] for v in inner}, sources=sets[0], targets=sets[1], gap=0
+        inner,
+        "max_flow",
+        node_down={v: node[v] for v in inner},
+        sources=sets[0],
+        targets=sets[1],
+        gap=0,
     )
     pods = fat_tree_pod_bandwidth(4, 0.985, 0.99)
     np.testing.assert_allclose(whole.probability[::-1], pods, rtol=1e-11)
@@ -190,7 +215,8 @@ def test_a_large_fabric_against_its_closed_form():
     assert found.best == 16
     assert found.remainder < 1e-5
     assert found.states < found.sets / 3
-    # The law is that of up-down routing; a second climb through a third pod helps where two switches failed.
+    # The law is that of up-down routing; a second climb through a third pod helps where two
+    # switches failed.
     law = fat_tree_pod_bandwidth(8, 1 - 1e-4, 1 - 1e-4)
     climbing = law @ (16 - np.arange(17))
     assert 0.995 * climbing < found.loss[0] < found.loss[1] < climbing + 2e-4
@@ -217,7 +243,12 @@ def test_unequal_capacities():
 
 @pytest.mark.parametrize(
     ("capacities", "expected"),
-    [([50e9, 50.3e9], 1.006), ([400, 403], 1.0075), ([0.3, 0.1 + 0.2], 1.0), ([3.0, np.pi], np.pi / 3)],
+    [
+        ([50e9, 50.3e9], 1.006),
+        ([400, 403], 1.0075),
+        ([0.3, 0.1 + 0.2], 1.0),
+        ([3.0, np.pi], np.pi / 3),
+    ],
 )
 def test_a_capacity_close_to_another_is_not_taken_for_it(capacities, expected):
     wires = replace(as_topology(nx.path_graph(3)), capacity=np.array(capacities))

@@ -32,7 +32,9 @@ def orbit_sizes(planes, cores):
     for mask in range(1, 1 << len(labelled)):
         chosen = [i for i in range(len(labelled)) if mask >> i & 1]
         for blocks in set_partitions(chosen):
-            count = [[sum(labelled[i][0] == p for i in block) for p in range(planes)] for block in blocks]
+            count = [
+                [sum(labelled[i][0] == p for i in block) for p in range(planes)] for block in blocks
+            ]
             images = (
                 tuple(sorted(tuple(row[p] for p in order) for row in count))
                 for order in permutations(range(planes))
@@ -45,12 +47,16 @@ def test_set_partitions_are_bell_many_and_distinct():
     for n in range(7):
         found = [frozenset(map(frozenset, blocks)) for blocks in set_partitions(range(n))]
         assert len(found) == len(set(found)) == bell(n)
-        assert all(sorted(x for block in blocks for x in block) == list(range(n)) for blocks in found)
+        assert all(
+            sorted(x for block in blocks for x in block) == list(range(n)) for blocks in found
+        )
 
 
 def test_integer_partitions_are_all_of_them():
     assert [len(integer_partitions(n)) for n in range(11)] == [1, 1, 2, 3, 5, 7, 11, 15, 22, 30, 42]
-    assert all(sum(parts) == 9 and list(parts) == sorted(parts)[::-1] for parts in integer_partitions(9))
+    assert all(
+        sum(parts) == 9 and list(parts) == sorted(parts)[::-1] for parts in integer_partitions(9)
+    )
 
 
 @pytest.mark.parametrize(("planes", "cores"), [(1, 1), (1, 6), (2, 2), (3, 2), (2, 3)])
@@ -86,7 +92,9 @@ MISS, EDGE = Fraction(1, 3), Fraction(3, 5)
 def by_enumeration(key, terminals, others):
     """Agreement by all states of all links and of the edge switches that are no terminals."""
     sizes, free, idle = key
-    colour = [c for c, size in enumerate(sizes) for _ in range(size)] + ["free"] * free + ["idle"] * idle
+    colour = (
+        [c for c, size in enumerate(sizes) for _ in range(size)] + ["free"] * free + ["idle"] * idle
+    )
     edges = terminals + others
     total = Fraction(0)
     for up in product((True, False), repeat=others):
@@ -103,7 +111,9 @@ def by_enumeration(key, terminals, others):
                 seen.setdefault(joined[edges + s], set()).add(own)
             blocks = [seen.get(joined[e], set()) - {"free"} for e in range(terminals)]
             mixed = [own - {"free"} for own in seen.values()]
-            if all(len(own) <= 1 for own in mixed) and all(own and "idle" not in own for own in blocks):
+            if all(len(own) <= 1 for own in mixed) and all(
+                own and "idle" not in own for own in blocks
+            ):
                 mass = Fraction(1)
                 for link in links:
                     mass *= 1 - MISS if link else MISS
@@ -114,7 +124,8 @@ def by_enumeration(key, terminals, others):
 
 
 @pytest.mark.parametrize(
-    ("switches", "terminals", "others"), [(2, 2, 0), (3, 2, 0), (2, 1, 1), (3, 1, 1), (3, 0, 2), (1, 2, 1)]
+    ("switches", "terminals", "others"),
+    [(2, 2, 0), (3, 2, 0), (2, 1, 1), (3, 1, 1), (3, 0, 2), (1, 2, 1)],
 )
 def test_agreement_is_the_sum_over_all_states(switches, terminals, others):
     table = agreement(switches, terminals, others, EDGE, MISS, MISS)
@@ -132,7 +143,8 @@ def test_perfect_links_join_all_switches_of_a_pod():
 def test_power_sums_give_the_sum_over_distinct_colours():
     table = agreement(3, 2, 1, EDGE, MISS, MISS)
     weights = power_sum_weights(table)
-    chance = [[Fraction(1, 2 + s + 3 * c) for c in range(3)] for s in range(3)]  # of switch s for colour c
+    # of switch s for colour c
+    chance = [[Fraction(1, 2 + s + 3 * c) for c in range(3)] for s in range(3)]
     direct = lumped = Fraction(0)
     for blocks in set_partitions(range(3)):
         sizes = tuple(sorted(map(len, blocks), reverse=True))
@@ -147,5 +159,10 @@ def test_power_sums_give_the_sum_over_distinct_colours():
         lumped += weights[sizes, 0, 0] * power
     for colours in product(range(3), repeat=3):
         sizes = tuple(sorted((colours.count(c) for c in set(colours)), reverse=True))
-        direct += table[sizes, 0, 0] * chance[0][colours[0]] * chance[1][colours[1]] * chance[2][colours[2]]
+        direct += (
+            table[sizes, 0, 0]
+            * chance[0][colours[0]]
+            * chance[1][colours[1]]
+            * chance[2][colours[2]]
+        )
     assert lumped == direct

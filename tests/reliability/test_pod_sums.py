@@ -61,7 +61,9 @@ def test_weights_are_sums_over_all_states_of_the_switches(case):
     some = Uplinks(planes, 3, switches, up, 1 - miss, SCALE)
     found = some.weights(some.uncoloured(sizes, seats), some.entries(table))
     for column, choice in zip(found.T, seats, strict=True):
-        assert in_floats(column) == close(one_by_one(planes, switches, up, miss, sizes, choice, table))
+        assert in_floats(column) == close(
+            one_by_one(planes, switches, up, miss, sizes, choice, table)
+        )
 
 
 def in_floats(units):

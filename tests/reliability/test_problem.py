@@ -27,12 +27,16 @@ def graphs():
     yield nx.Graph(nx.path_graph(4).edges, name="named")
 
 
-@pytest.mark.parametrize("chances", [(0.9, 1), (0.9, 0.8), (1, 1.0), (1.0, 1.0, 1e-9), (1.0, 1.0, 0.25, 0)])
+@pytest.mark.parametrize(
+    "chances", [(0.9, 1), (0.9, 0.8), (1, 1.0), (1.0, 1.0, 1e-9), (1.0, 1.0, 0.25, 0)]
+)
 def test_a_plain_graph_is_read_as_its_topology_is(chances):
     for graph in graphs():
         labels = list(graph)
         for terminals in ("all", labels[:1], labels[::-2], tuple(labels)):
-            quick, general = (read_problem(g, terminals, *chances) for g in (graph, as_topology(graph)))
+            quick, general = (
+                read_problem(g, terminals, *chances) for g in (graph, as_topology(graph))
+            )
             for one, other in zip(astuple(quick)[:5], astuple(general)[:5], strict=True):
                 assert one.dtype == other.dtype
                 assert np.array_equal(one, other)
@@ -133,7 +137,8 @@ def test_an_exact_answer_loads_no_other_method():
         "from relparallel.reliability import evaluate\n"
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9)\n"
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9, method='exact')\n"
-        "kinds = ('bounding', 'sampling', 'sensitivity', 'repair', 'closed_forms.form_recognition',\n"
+        "kinds = ('bounding', 'sampling', 'sensitivity', 'repair', "
+        "'closed_forms.form_recognition',\n"
         "         'lumped.lumping', 'extensions.counting', 'extensions.srlg')\n"
         "print([kind for kind in kinds if f'relparallel.reliability.{kind}' in sys.modules])\n"
     )

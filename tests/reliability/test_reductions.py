@@ -28,7 +28,9 @@ def test_series_parallel_networks_reduce_to_nothing(graph, terminals, by_enumera
     assert structure.width == 0
     weights = [(up, 1 - up)] * (structure.links + structure.nodes)
     links = [(u, v, up) for u, v in problem.edges.tolist()]
-    exact = by_enumeration(links, dict.fromkeys(range(len(graph)), up), problem.terminals, set(range(99)))
+    exact = by_enumeration(
+        links, dict.fromkeys(range(len(graph)), up), problem.terminals, set(range(99))
+    )
     assert weigh(problem, weights, 1) == exact
 
 

@@ -9,8 +9,13 @@ from relparallel.reliability.methods import Attempt, first_that_fits
 from relparallel.reliability.result import bracketed, exactly
 
 EXACT = {
-    "reliability": 0.9, "unreliability": 0.1, "lower": 0.1, "upper": 0.1, "method": "exact", "routing": "any",
-}  # fmt: skip
+    "reliability": 0.9,
+    "unreliability": 0.1,
+    "lower": 0.1,
+    "upper": 0.1,
+    "method": "exact",
+    "routing": "any",
+}
 
 
 def test_a_table_for_a_reader():
@@ -60,7 +65,9 @@ def test_a_bracket_is_told_by_its_middle():
 
 def test_a_result_of_our_own_is_like_one_that_was_checked():
     found = exactly(0.9, 0.1, "exact", width=3, states=7, reason="why")
-    checked = Reliability(**EXACT | {"unreliability": 0.1, "width": 3, "states": 7, "reason": "why"})
+    checked = Reliability(
+        **EXACT | {"unreliability": 0.1, "width": 3, "states": 7, "reason": "why"}
+    )
     assert found == checked
     assert repr(found) == repr(checked)
     assert found.reason == checked.reason
@@ -80,7 +87,11 @@ def test_the_reason_names_what_was_passed_over():
         raise NotExactError("too wide")
 
     result = exactly(0.9, 0.1, "exact", reason="why")
-    attempts = [Attempt("one", refused), Attempt("two", lambda: None), Attempt("three", lambda: result)]
+    attempts = [
+        Attempt("one", refused),
+        Attempt("two", lambda: None),
+        Attempt("three", lambda: result),
+    ]
     assert first_that_fits(attempts).reason == "one: too wide; two: none; three: why"
     with pytest.raises(NotExactError, match="one: too wide; two: none"):
         first_that_fits(attempts[:2])

@@ -28,7 +28,9 @@ def counted(graph, classes, terminals):
         )
         if all(t in alive for t in terminals):
             together = nx.node_connected_component(alive, terminals[0]) >= set(terminals)
-            place = tuple(sum(works[part] for part in parts if classes[part] == c) for c in range(len(sizes)))
+            place = tuple(
+                sum(works[part] for part in parts if classes[part] == c) for c in range(len(sizes))
+            )
             counts[place] += together
     return counts.tolist()
 
@@ -65,7 +67,10 @@ def test_signature_answers_every_reliability(seed, first, second):
     named = {name: up[name] for name in dict.fromkeys(classes.values())}
     found = survival_signature(graph, classes, terminals).reliability(named)
     expected = evaluate(graph, terminals, up["links"], up["nodes"])
-    assert (found.reliability, found.unreliability) == (expected.reliability, expected.unreliability)
+    assert (found.reliability, found.unreliability) == (
+        expected.reliability,
+        expected.unreliability,
+    )
 
 
 def test_three_classes_of_unequal_sizes_against_the_programme():
@@ -73,7 +78,9 @@ def test_three_classes_of_unequal_sizes_against_the_programme():
     own = fabric.endpoint[fabric.edges].any(axis=1)
     classes = dict.fromkeys(fabric.switches.tolist(), "switch")
     pairs = map(tuple, fabric.edges.tolist())
-    classes |= {pair: "lower" if host else "upper" for pair, host in zip(pairs, own.tolist(), strict=True)}
+    classes |= {
+        pair: "lower" if host else "upper" for pair, host in zip(pairs, own.tolist(), strict=True)
+    }
     found = survival_signature(fabric, classes, (0, 7)).reliability(
         {"switch": 0.99, "lower": 0.9, "upper": 0.8}
     )
@@ -141,11 +148,15 @@ def test_every_published_polynomial():
     assert list(dodecahedron) == list(facts["NR-dodecahedron-all-poly"].value)
     assert sum(dodecahedron) == facts["NR-dodecahedron-all-count"].value
     subsets = [comb(30, j) for j in range(31)]
-    assert all(0 <= found <= all_sets for found, all_sets in zip(dodecahedron, subsets, strict=True))
+    assert all(
+        0 <= found <= all_sets for found, all_sets in zip(dodecahedron, subsets, strict=True)
+    )
 
 
 def test_what_is_too_large_is_refused():
-    with pytest.raises(ValueError, match=r"10 states in a layer .* for max_states; `evaluate` takes wider"):
+    with pytest.raises(
+        ValueError, match=r"10 states in a layer .* for max_states; `evaluate` takes wider"
+    ):
         polynomial(nx.complete_graph(9), max_states=10)
     with pytest.raises(ValueError, match="for the memory that whole numbers of this length take"):
         polynomial(nx.grid_2d_graph(16, 16))

@@ -18,18 +18,26 @@ from relparallel.topology import SharedRisk, leaf_spine
 
 def enumerated(graph, terminals, link, node, groups):
     """Reliability by all states of links, nodes and groups."""
-    parts = [(*link.items(),), (*node.items(),), (*((i, 1 - q) for i, (_, q) in enumerate(groups)),)]
+    parts = [
+        (*link.items(),),
+        (*node.items(),),
+        (*((i, 1 - q) for i, (_, q) in enumerate(groups)),),
+    ]
     events = [(kind, name, up) for kind, found in enumerate(parts) for name, up in found]
     total = 0.0
     for states in product((True, False), repeat=len(events)):
-        mass = np.prod([up if works else 1 - up for (*_, up), works in zip(events, states, strict=True)])
+        mass = np.prod(
+            [up if works else 1 - up for (*_, up), works in zip(events, states, strict=True)]
+        )
         failed = {event[:2] for event, works in zip(events, states, strict=True) if not works}
         down = {name for kind, name in failed if kind < 2}
         down |= {member for kind, i in failed if kind == 2 for member in groups[i][0]}
         alive = nx.Graph()
         alive.add_nodes_from(v for v in graph if v not in down)
         alive.add_edges_from(e for e in graph.edges if e not in down and not down & set(e))
-        reached = nx.node_connected_component(alive, terminals[0]) if terminals[0] in alive else set()
+        reached = (
+            nx.node_connected_component(alive, terminals[0]) if terminals[0] in alive else set()
+        )
         total += mass * (set(terminals) <= reached)
     return total
 
@@ -72,7 +80,9 @@ def test_both_routes_agree_with_enumeration(question):
     assert rest == 0
     assert by_sweep(problem, shared) == pytest.approx((up, down), abs=1e-13)
     for few in range(1, 5):
-        _, low, open_, value = conditioned(compiled(problem), problem, shared, 10**6, evaluations=few)
+        _, low, open_, value = conditioned(
+            compiled(problem), problem, shared, 10**6, evaluations=few
+        )
         assert low - 1e-15 <= down <= low + open_ + 1e-15
         assert value == pytest.approx(low + open_ / 2)
 
@@ -88,14 +98,17 @@ def test_fractions_with_groups_are_exact(question):
     """All chances of these questions are multiples of 1/8, 1/10 and 1/4 in fractions."""
     graph, terminals, link, node, groups = question
     link, node = (
-        {part: Fraction(up).limit_denominator(20) for part, up in all_.items()} for all_ in (link, node)
+        {part: Fraction(up).limit_denominator(20) for part, up in all_.items()}
+        for all_ in (link, node)
     )
     groups = [(members, Fraction(q).limit_denominator(20)) for members, q in groups]
     found = evaluate(graph, terminals, link, node or Fraction(1), groups=groups)
     assert isinstance(found.unreliability, Fraction)
     assert found.reliability + found.unreliability == 1
     floats = [{part: float(up) for part, up in all_.items()} for all_ in (link, node)]
-    expected = evaluate(graph, terminals, *floats, groups=[(members, float(q)) for members, q in groups])
+    expected = evaluate(
+        graph, terminals, *floats, groups=[(members, float(q)) for members, q in groups]
+    )
     assert float(found.unreliability) == pytest.approx(expected.unreliability, rel=1e-12)
 
 
@@ -108,8 +121,15 @@ def test_up_down_routing_with_groups_agrees_with_single_states(question, seed):
     nx.set_node_attributes(graph, {v: int(rng.integers(0, 3)) for v in graph}, "tier")
     total = 0.0
     for states in product((True, False), repeat=len(groups)):
-        down = {m for (members, _), works in zip(groups, states, strict=True) if not works for m in members}
-        mass = np.prod([1 - q if works else q for (_, q), works in zip(groups, states, strict=True)])
+        down = {
+            m
+            for (members, _), works in zip(groups, states, strict=True)
+            if not works
+            for m in members
+        }
+        mass = np.prod(
+            [1 - q if works else q for (_, q), works in zip(groups, states, strict=True)]
+        )
         links = {pair: 0.0 if {pair, *pair} & down else up for pair, up in link.items()}
         nodes = {v: 0.0 if v in down else node.get(v, 1.0) for v in graph}
         total += mass * evaluate(graph, terminals, links, nodes, routing="updown").reliability
@@ -165,7 +185,8 @@ def test_many_groups_stay_exact():
     graph, conduits = ladder(30)
     found = evaluate(graph, (0, 29), link_down=1e-3, groups=conduits)
     assert found.exact
-    assert 29e-4 < found.unreliability < 29e-4 + 2e-4  # a conduit cuts the line, other cuts need two links
+    # a conduit cuts the line, other cuts need two links
+    assert 29e-4 < found.unreliability < 29e-4 + 2e-4
     problem = read_problem(*ladder(8)[:1], (0, 7), 1.0, 1.0, 1e-3)
     groups = read_groups(graph := ladder(8)[0], problem, ladder(8)[1])
     up, down, *_ = conditioned(compiled(problem), problem, groups, 10**6)
@@ -189,7 +210,12 @@ def test_groups_of_the_topology():
     fabric = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1)
     spines = np.flatnonzero(fabric.is_kind("spine")).tolist()
     power = replace(fabric, shared_risk=(SharedRisk(name="power", nodes=tuple(spines)),))
-    for groups in (0.25, {"power": 0.25}, [(spines, 0.25)], [(spines, 0.125), (spines[::-1], 1 / 7)]):
+    for groups in (
+        0.25,
+        {"power": 0.25},
+        [(spines, 0.25)],
+        [(spines, 0.125), (spines[::-1], 1 / 7)],
+    ):
         assert evaluate(power, groups=groups).unreliability == pytest.approx(0.25, rel=1e-15)
     assert evaluate(power, groups={}).unreliability == 0.0
     assert evaluate(power, groups=[([0, *spines], 0.25)]).unreliability == 0.25  # with a host
@@ -199,10 +225,21 @@ def test_groups_of_the_topology():
 @pytest.mark.parametrize(
     "groups",
     [
-        "power", {"power": 0.5}, [([0], 1.5)], [([99], 0.5)], [([(0, 2)], 0.5)], [([], 0.5)], [0.5],
-        [("ab", 0.5)], [([0], [0.5])], [([[0]], 0.5)], -0.5, True, object(),
+        "power",
+        {"power": 0.5},
+        [([0], 1.5)],
+        [([99], 0.5)],
+        [([(0, 2)], 0.5)],
+        [([], 0.5)],
+        [0.5],
+        [("ab", 0.5)],
+        [([0], [0.5])],
+        [([[0]], 0.5)],
+        -0.5,
+        True,
+        object(),
     ],
-)  # fmt: skip
+)
 def test_bad_groups_are_refused(groups):
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, {1: ["rack"]}, "shared_risk")
@@ -270,7 +307,9 @@ def test_importance_with_many_groups_agrees_with_conditioning(seed):
     parts = [*graph.edges, *graph.nodes]
     link = {edge: float(rng.choice([0.0, 0.5, 0.9, 1 - 1e-6])) for edge in graph.edges}
     node = {v: 0.95 for v in graph if rng.random() < 0.5}
-    groups = [([parts[i] for i in rng.permutation(len(parts))[: 1 + k % 3]], 0.125) for k in range(15)]
+    groups = [
+        ([parts[i] for i in rng.permutation(len(parts))[: 1 + k % 3]], 0.125) for k in range(15)
+    ]
     terminals = rng.permutation(7)[:2].tolist()
     found = evaluate(graph, terminals, link, node, groups=groups, method="exact").importance()
     for name, kind, slope in zip(found.names, found.kinds, found.birnbaum, strict=True):
@@ -278,7 +317,9 @@ def test_importance_with_many_groups_agrees_with_conditioning(seed):
         for up in (0, 1):
             chances = [{part: Fraction(p) for part, p in given.items()} for given in (link, node)]
             chances[kind == "node"][name] = Fraction(up)
-            down.append(evaluate(graph, terminals, *chances, groups=groups, method="exact").unreliability)
+            down.append(
+                evaluate(graph, terminals, *chances, groups=groups, method="exact").unreliability
+            )
         assert slope == pytest.approx(float(down[0] - down[1]), rel=1e-9, abs=1e-300)
 
 

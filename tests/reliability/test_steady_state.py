@@ -40,9 +40,13 @@ def test_the_complement_keeps_its_digits():
 def test_parallel_components_are_parallel_cables():
     cables = nx.MultiGraph([(0, 1)] * 4)
     network = evaluate(cables, link_down=unavailability(1000.0, 30.0))
-    assert network.unreliability == pytest.approx(unavailability(1000.0, 30.0, installed=4), rel=1e-14)
+    assert network.unreliability == pytest.approx(
+        unavailability(1000.0, 30.0, installed=4), rel=1e-14
+    )
     path = evaluate(nx.path_graph(5), link_down=unavailability(1000.0, 30.0))
-    assert path.unreliability == pytest.approx(unavailability(1000.0, 30.0, needed=4, installed=4), rel=1e-13)
+    assert path.unreliability == pytest.approx(
+        unavailability(1000.0, 30.0, needed=4, installed=4), rel=1e-13
+    )
 
 
 def test_renewal_simulation_agrees():
@@ -53,10 +57,14 @@ def test_renewal_simulation_agrees():
 
 
 def test_arrays_broadcast():
-    table = unavailability(np.array([[1.0], [2.0]]), np.array([1.0, 2.0, 3.0]), needed=2, installed=2)
+    table = unavailability(
+        np.array([[1.0], [2.0]]), np.array([1.0, 2.0, 3.0]), needed=2, installed=2
+    )
     assert table.shape == (2, 3)
     up = 2 / 5
-    assert table[1, 2] == pytest.approx(sum(comb(2, j) * up**j * (1 - up) ** (2 - j) for j in (0, 1)))
+    assert table[1, 2] == pytest.approx(
+        sum(comb(2, j) * up**j * (1 - up) ** (2 - j) for j in (0, 1))
+    )
 
 
 @pytest.mark.parametrize("function", [availability, unavailability])

@@ -20,7 +20,11 @@ def mean_over_pairs(fabric, server, switch, cable):
     nodes, n = np.where(fabric.endpoint, server, switch), fabric.num_hosts
     _, first, count = np.unique(orbits(fabric)[:n], return_index=True, return_counts=True)
     apart = [
-        [evaluate(fabric, (start, end), cable, nodes).unreliability for end in range(n) if end != start]
+        [
+            evaluate(fabric, (start, end), cable, nodes).unreliability
+            for end in range(n)
+            if end != start
+        ]
         for start in first.tolist()
     ]
     return count @ np.mean(apart, axis=1) / n
@@ -50,7 +54,8 @@ def test_a_fat_tree_is_the_mean_over_its_pairs():
     fabric = fat_tree(4)
     nodes = np.where(fabric.endpoint, server, switch)
     pairs = [
-        evaluate(fabric, (0, other), cable, nodes, routing="updown").unreliability for other in range(1, 16)
+        evaluate(fabric, (0, other), cable, nodes, routing="updown").unreliability
+        for other in range(1, 16)
     ]
     closed = accessible_servers(describe("fat_tree", k=4), server, switch, cable)
     assert closed.unreliability == pytest.approx(np.mean(pairs), rel=1e-12)
@@ -67,7 +72,9 @@ def test_a_bcube_agrees_with_a_simulation():
         kept = (rng.random(len(fabric.edges)) < cable) & alive[fabric.edges].all(axis=1)
         ends = fabric.edges[kept].T
         size = fabric.num_nodes
-        label = connected_components(csr_array((np.ones(len(ends[0])), ends), shape=(size, size)))[1]
+        label = connected_components(csr_array((np.ones(len(ends[0])), ends), shape=(size, size)))[
+            1
+        ]
         together = np.bincount(label[fabric.hosts][alive[fabric.hosts]])
         shares.append((together * (together - 1)).sum() / (n * (n - 1)))
     found = accessible_servers(describe("bcube", n=8, k=1), server, switch, cable).reliability
@@ -87,7 +94,9 @@ def test_any_size_takes_no_time():
     assert ratio.unreliability == pytest.approx(2 * 0.001 + 2 * 1e-4 + 2 * 1e-4, rel=0.01)
 
 
-@pytest.mark.parametrize("form", [describe("dcell", n=3, k=2), describe("torus", dims=(4, 4)), None])
+@pytest.mark.parametrize(
+    "form", [describe("dcell", n=3, k=2), describe("torus", dims=(4, 4)), None]
+)
 def test_designs_without_classes_are_refused_by_name(form):
     with pytest.raises((TypeError, ValueError), match="form must"):
         accessible_servers(form)
@@ -131,7 +140,9 @@ def exact_lives():
     fabric, times = rp.topology.bcube(4, 1), np.linspace(0.0, 3.0, 121)
     up = np.exp(-times)
     links = [evaluate(fabric, "all", p).reliability for p in up]
-    switches = [evaluate(fabric, "all", 1.0, np.where(fabric.endpoint, 1.0, p)).reliability for p in up]
+    switches = [
+        evaluate(fabric, "all", 1.0, np.where(fabric.endpoint, 1.0, p)).reliability for p in up
+    ]
     return {"links": np.trapezoid(links, times), "switches": np.trapezoid(switches, times)}
 
 

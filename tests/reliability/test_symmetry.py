@@ -20,7 +20,9 @@ from relparallel.topology import Topology, as_topology, bcube, fat_tree, hyperx,
 
 
 def answer(network, terminals="all", link_up=1.0, node_up=1.0, **options):
-    return lumped(as_topology(network), read_problem(network, terminals, link_up, node_up, **options))
+    return lumped(
+        as_topology(network), read_problem(network, terminals, link_up, node_up, **options)
+    )
 
 
 def gilbert(n, q):
@@ -52,7 +54,9 @@ def test_complete_graphs_that_are_too_wide_for_the_programme(n, down):
     assert apart == pytest.approx(float(exact), rel=1e-13, abs=0)
     assert up == pytest.approx(float(1 - exact), rel=1e-13)
     assert terms == n
-    assert evaluate(nx.complete_graph(n), link_down=down).unreliability == pytest.approx(apart, rel=1e-14)
+    assert evaluate(nx.complete_graph(n), link_down=down).unreliability == pytest.approx(
+        apart, rel=1e-14
+    )
 
 
 def test_failure_and_success_of_complete_graphs_keep_their_digits():
@@ -94,7 +98,13 @@ def test_complete_bipartite_graphs_against_the_programme(rows, columns):
     graph, rng = nx.complete_bipartite_graph(rows, columns), np.random.default_rng(rows)
     own = rng.uniform(0.5, 1.0, rows + columns)
     for link in (0.9, 0.5, 1e-3, 1 - 1e-9):
-        for asked in ("nodes", range(rows), range(max(rows - 1, 1)), [rows], [0, rows, rows + columns - 1]):
+        for asked in (
+            "nodes",
+            range(rows),
+            range(max(rows - 1, 1)),
+            [rows],
+            [0, rows, rows + columns - 1],
+        ):
             terminals = graph if asked == "nodes" else asked
             up = {v: own[v] if v in terminals else 0.8 if v < rows else 0.7 for v in graph}
             exact = evaluate(graph, asked, link, up, method="exact")
@@ -120,11 +130,13 @@ def sides(rows, columns, q):
     def alone(r, c, some):
         """That the component of a row lacks one of ``some`` rows."""
         return sum(
-            whole(i, j) * q ** (i * (c - j) + j * (r - i)) * comb(c, j)
+            whole(i, j)
+            * q ** (i * (c - j) + j * (r - i))
+            * comb(c, j)
             * (comb(r - 1, i - 1) - (comb(r - some, i - some) if i >= some else 0))
             for i in range(1, r + 1)
             for j in range(c + 1)
-        )  # fmt: skip
+        )
 
     return 1 - whole(rows, columns), alone
 
@@ -142,8 +154,12 @@ def test_two_sides_by_components_in_fractions(rows, columns, down):
     assert found == pytest.approx((float(1 - apart), float(apart)), rel=1e-13, abs=0)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [((2, 3), 4), ((5, 0), 3), ((1, 4), 2), ((30, 10), 20)])
-@pytest.mark.parametrize("ups", [(0.9, 0.8, 0.7), (0.01, 0.5, 0.3), (1.0, 0.5, 0.6), (1 - 1e-9, 1.0, 0.999)])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [((2, 3), 4), ((5, 0), 3), ((1, 4), 2), ((30, 10), 20)]
+)
+@pytest.mark.parametrize(
+    "ups", [(0.9, 0.8, 0.7), (0.01, 0.5, 0.3), (1.0, 0.5, 0.6), (1 - 1e-9, 1.0, 0.999)]
+)
 def test_two_sides_with_and_without_the_compiler(rows, columns, ups):
     link, row, column = ((up, 1 - up) for up in ups)
     found = sides_connected(rows, columns, link, column, row)

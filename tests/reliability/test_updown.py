@@ -28,7 +28,9 @@ def enumerated(graph, terminals, link, node):
     events = [*link.items(), *node.items()]
     total = 0.0
     for states in product((True, False), repeat=len(events)):
-        mass = np.prod([up if works else 1 - up for (_, up), works in zip(events, states, strict=True)])
+        mass = np.prod(
+            [up if works else 1 - up for (_, up), works in zip(events, states, strict=True)]
+        )
         down = {part for (part, _), works in zip(events, states, strict=True) if not works}
         if not down & set(terminals):
             sets = [reached(graph, t, down) for t in terminals]
@@ -63,10 +65,13 @@ def test_pairs_equal_the_closed_form(k, same_pod):
     link = np.where(core[fabric.edges].any(axis=1), 0.97, 0.93)
     pair = (first, first + (1 if same_pod else k // 2))
     found = evaluate(fabric, pair, link, node, routing="updown")
-    closed = fat_tree_pair(k, 0.95, 0.9, 1.0, 0.97, 0.93, turn="aggregation" if same_pod else "core")
+    closed = fat_tree_pair(
+        k, 0.95, 0.9, 1.0, 0.97, 0.93, turn="aggregation" if same_pod else "core"
+    )
     assert found.unreliability == pytest.approx(closed.unreliability, rel=1e-12)
     if not same_pod and k == 4:
-        assert evaluate(fabric, pair, link, node).unreliability < 0.6 * found.unreliability  # zigzag helps
+        # zigzag helps
+        assert evaluate(fabric, pair, link, node).unreliability < 0.6 * found.unreliability
 
 
 def test_hosts_of_a_leaf_spine_network():
@@ -74,7 +79,8 @@ def test_hosts_of_a_leaf_spine_network():
     found = evaluate(fabric, "all", 0.99, 0.999, routing="updown")
     assert found.unreliability > evaluate(fabric, "all", 0.99, 0.999).unreliability
     assert found.reliability + found.unreliability == pytest.approx(1, abs=1e-13)
-    assert evaluate(fabric, (0, 1), 0.9, routing="updown").reliability == pytest.approx(0.81)  # same leaf
+    # same leaf
+    assert evaluate(fabric, (0, 1), 0.9, routing="updown").reliability == pytest.approx(0.81)
     assert evaluate(fabric, (0,), 0.9, 0.5, routing="updown").reliability == 0.5
 
 
@@ -90,7 +96,9 @@ def test_truncated_sweeps_hold_the_answer(up):
     dropped = []
     for fabric, pair in ((fat_tree(4), (0, 12)), (leaf_spine(5, 3, 2), (0, 9))):
         for terminals in ((0, 5, 9), pair):
-            exact = evaluate(fabric, terminals, up, up, routing="updown", method="exact").unreliability
+            exact = evaluate(
+                fabric, terminals, up, up, routing="updown", method="exact"
+            ).unreliability
             found = evaluate(fabric, terminals, up, up, routing="updown", method="bounds")
             assert found.lower <= exact * (1 + 1e-12)
             assert found.upper >= exact * (1 - 1e-12)
@@ -106,7 +114,8 @@ def test_truncated_sweeps_hold_the_answer(up):
 
 def test_what_is_too_wide_is_bounded_and_says_so():
     fabric = fat_tree(6)
-    links = np.linspace(0.998, 0.999, len(fabric.edges))  # not alike, which would have a closed form
+    # not alike, which would have a closed form
+    links = np.linspace(0.998, 0.999, len(fabric.edges))
     found = evaluate(fabric, (0, 20, 30, 50), links, 0.999, routing="updown", max_states=1000)
     assert found.method == "bounds"
     assert "exact: graph must need at most 1000 states in a layer" in found.reason

@@ -38,7 +38,9 @@ class Toy:
                 }
             )
         path = self.root / "notebooks" / f"{name}.ipynb"
-        path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+        )
         return path
 
     def run(self, *names: str, **options):
@@ -57,7 +59,9 @@ class Toy:
     def processes(self) -> list[psutil.Process]:
         """Return the processes of its runs: kernels work in it, and a runner is called with its name."""
         found, root = psutil.process_iter(["cwd", "cmdline"]), str(self.root)
-        return [p for p in found if root in (p.info["cwd"] or "") or root in (p.info["cmdline"] or ())]
+        return [
+            p for p in found if root in (p.info["cwd"] or "") or root in (p.info["cmdline"] or ())
+        ]
 
     def results(self) -> dict[str, bytes]:
         return self.files("notebooks", "figures")
@@ -81,7 +85,12 @@ class Pretend(Executor):
         drawn = {f"{task.name}.svg": self.answer.encode()} if self.figures is None else self.figures
         future: Future = Future()
         read = ("data/facts.csv", *self.read.get(task.name, ("relparallel/module.py",)))
-        answer = {"notebook": json.dumps(content).encode(), "figures": drawn, "read": read, "seconds": 0.5}
+        answer = {
+            "notebook": json.dumps(content).encode(),
+            "figures": drawn,
+            "read": read,
+            "seconds": 0.5,
+        }
         future.set_result(Outcome(**answer))
         return future
 

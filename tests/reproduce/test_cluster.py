@@ -57,13 +57,26 @@ def test_a_worker_that_is_killed_changes_no_byte(toy, dask_cluster):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_stopped_leaves_no_kernel_and_the_next_goes_on(toy, dask_cluster, pretend, end):
+def test_a_run_that_is_stopped_leaves_no_kernel_and_the_next_goes_on(
+    toy, dask_cluster, pretend, end
+):
     toy.write("01_quick", "print(1)")
     toy.write("02_long", LONG_ONCE)
     address = dask_cluster.scheduler_address
-    command = [sys.executable, "-m", "relparallel", "figures", "--root", str(toy.root), "--executor", address]
+    command = [
+        sys.executable,
+        "-m",
+        "relparallel",
+        "figures",
+        "--root",
+        str(toy.root),
+        "--executor",
+        address,
+    ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    run = subprocess.Popen(command, **quiet, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    run = subprocess.Popen(
+        command, **quiet, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    )
     record = toy.root / ".relparallel/records/01_quick.json"
     while not ((toy.root / "began").exists() and record.exists()):
         assert run.poll() is None
@@ -83,7 +96,9 @@ def test_a_dead_process_is_told_and_costs_no_worker(toy, dask_cluster):
         report = toy.run(executor=dask_cluster.scheduler_address)
         assert client.run(os.getpid) == before
     assert report.done == ["03_fine"]
-    assert report.failed["02_process"] == "failed: its worker process died (out of memory, or killed)"
+    assert (
+        report.failed["02_process"] == "failed: its worker process died (out of memory, or killed)"
+    )
 
 
 @pytest.fixture
@@ -126,8 +141,12 @@ def test_a_worker_uses_its_own_checkout_and_is_refused_when_it_differs(toy, else
     assert toy.run(executor=address).exit_code == 0
     assert str(folder / "notebooks") in (toy.root / "notebooks/01_where.ipynb").read_text()
     before = toy.files()
-    (folder / "relparallel/units.py").write_text((folder / "relparallel/units.py").read_text() + "\n")
-    with pytest.raises(NotebookError, match=r"worker tcp://\S+ has installed relparallel \w+ instead of \w+"):
+    (folder / "relparallel/units.py").write_text(
+        (folder / "relparallel/units.py").read_text() + "\n"
+    )
+    with pytest.raises(
+        NotebookError, match=r"worker tcp://\S+ has installed relparallel \w+ instead of \w+"
+    ):
         toy.run(executor=address, force=True)
     assert toy.files() == before
 
@@ -149,7 +168,9 @@ def test_a_cluster_without_workers_is_refused(toy, monkeypatch):
 def test_an_address_without_a_scheduler_is_refused(toy, monkeypatch, address):
     toy.write("01_a", "1")
     monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
-    with pytest.raises(NotebookError, match=f"executor must be the address .*got {re.escape(repr(address))}"):
+    with pytest.raises(
+        NotebookError, match=f"executor must be the address .*got {re.escape(repr(address))}"
+    ):
         toy.run(executor=address)
 
 
@@ -176,7 +197,9 @@ def test_without_dask_the_message_says_how_to_get_it(toy, monkeypatch):
 
 
 def test_a_pool_and_a_cluster_exclude_each_other(toy, pretend):
-    with pytest.raises(NotebookError, match="executor must be None where a pool is given, got 'tcp://a:1'"):
+    with pytest.raises(
+        NotebookError, match="executor must be None where a pool is given, got 'tcp://a:1'"
+    ):
         toy.run(pool=pretend.pool, executor="tcp://a:1")
 
 
@@ -201,7 +224,9 @@ def test_a_cluster_that_goes_away_ends_the_run_and_the_next_goes_on(toy, tmp_pat
     folder = str(tmp_path_factory.mktemp("dask"))
     toy.write("02_long", LONG_ONCE)
     toy.write("03_waits", "print(1)")
-    with distributed.LocalCluster(n_workers=1, dashboard_address=NO_PORT, local_directory=folder) as mortal:
+    with distributed.LocalCluster(
+        n_workers=1, dashboard_address=NO_PORT, local_directory=folder
+    ) as mortal:
 
         def end():
             while not (toy.root / "began").exists():

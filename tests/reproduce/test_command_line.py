@@ -16,7 +16,15 @@ from relparallel.claims import scoreboard
         (["--help"], ["figures 42 -p mttr_hours=24 --output-dir OUT", "ledger --csv ledger.csv"]),
         (
             ["figures", "--help"],
-            ["--jobs N", "--executor ADDRESS", "--force", "--quick", "NAME=VALUE", "--output-dir DIR", "130"],
+            [
+                "--jobs N",
+                "--executor ADDRESS",
+                "--force",
+                "--quick",
+                "NAME=VALUE",
+                "--output-dir DIR",
+                "130",
+            ],
         ),
         (["ledger", "--help"], ["--csv FILE", "held against"]),
         (["--version"], ["relparallel 0."]),
@@ -71,7 +79,10 @@ def test_options_reach_the_runner(monkeypatch, tmp_path):
         return Report
 
     monkeypatch.setattr(__main__, "run_figures", run)
-    line = "figures 42 21 --jobs 3 --executor tcp://a:1 --force --stale --dry-run --quick -p a=1 -p b=x=y"
+    line = (
+        "figures 42 21 --jobs 3 --executor tcp://a:1 --force --stale --dry-run --quick -p a=1 "
+        "-p b=x=y"
+    )
     line += f" --output-dir {tmp_path} --root {tmp_path}"
     assert main(line.split()) == 1
     assert seen == {
@@ -205,7 +216,9 @@ def test_the_scoreboard_begins_with_a_sentence_and_fits(monkeypatch, capsys, wid
 
 
 @pytest.mark.parametrize("command", ["ledger", "scoreboard"])
-def test_the_file_of_a_table_is_checked_before_it_is_computed(monkeypatch, capsys, tmp_path, command):
+def test_the_file_of_a_table_is_checked_before_it_is_computed(
+    monkeypatch, capsys, tmp_path, command
+):
     monkeypatch.setattr(scoreboard, "scoreboard", None)
     assert main([command, "--csv", str(tmp_path / "nodir/t.csv")]) == 2
     assert "path must lie in a folder that exists" in capsys.readouterr().err

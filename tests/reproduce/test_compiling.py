@@ -28,7 +28,9 @@ fresh("relparallel.here")(1), fresh("relparallel.there")(1)
 def said(terminal: bool) -> str:
     """What a process that compiles writes to stderr."""
     if not terminal:
-        done = subprocess.run([sys.executable, "-c", KERNEL], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", KERNEL], capture_output=True, text=True, check=True
+        )
         return done.stderr
     reader, writer = pty.openpty()
     subprocess.run([sys.executable, "-c", KERNEL], stderr=writer, check=True)
@@ -96,10 +98,15 @@ def test_a_kept_kernel_is_dropped_when_what_it_calls_has_changed(tmp_path):
     def answer() -> str:
         code = "from kernels.outer import f; from kernels.other import h; print(f(h(1)))"
         command = [sys.executable, "-c", code]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
 
     assert answer() == "2\n"
     assert compiling.drop_outdated(package) == []
     inner.write_text(inner.read_text().replace("+ 1", "+ 10"))
-    assert {path.name.partition(".")[0] for path in compiling.drop_outdated(package)} == {"inner", "outer"}
+    assert {path.name.partition(".")[0] for path in compiling.drop_outdated(package)} == {
+        "inner",
+        "outer",
+    }
     assert answer() == "11\n"

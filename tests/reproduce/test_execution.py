@@ -18,7 +18,10 @@ plt.rcParams["svg.hashsalt"] = "toy"
 folder = pathlib.Path(os.environ["RELPARALLEL_FIGURES"])
 fig.savefig(folder / "{name}.svg")
 fig.savefig(folder / "{name}.pdf")"""
-STREAM = "import sys, time\nfor i in range(4):\n    print(i, flush=True)\n    time.sleep(0.01)\n{'b', 'a'}"
+STREAM = (
+    "import sys, time\nfor i in range(4):\n    print(i, flush=True)\n    "
+    "time.sleep(0.01)\n{'b', 'a'}"
+)
 
 
 def outputs(path: Path) -> list[str]:
@@ -31,7 +34,11 @@ def outputs(path: Path) -> list[str]:
 def executed(path: Path) -> Outcome:
     """Execute a notebook in a kernel of this process."""
     task = Task(
-        name=path.stem, raw=path.read_bytes(), folder=str(path.parent), cell_timeout=60.0, timeout=60.0
+        name=path.stem,
+        raw=path.read_bytes(),
+        folder=str(path.parent),
+        cell_timeout=60.0,
+        timeout=60.0,
     )
     return execute(task)
 
@@ -43,7 +50,9 @@ def test_one_worker_or_two_give_the_same_bytes(toy):
     assert toy.run(jobs=2).exit_code == 0
     first = toy.results()
     assert set(first) == {
-        f"{f}" for n in "12" for f in (f"notebooks/0{n}_figure.ipynb", f"figures/{n}.svg", f"figures/{n}.pdf")
+        f"{f}"
+        for n in "12"
+        for f in (f"notebooks/0{n}_figure.ipynb", f"figures/{n}.svg", f"figures/{n}.pdf")
     }
     assert toy.run(jobs=1, force=True).done == ["01_figure", "02_figure"]
     assert toy.results() == first
@@ -66,8 +75,10 @@ def test_kernels_are_held_to_what_every_machine_has_and_to_no_users_settings(toy
         "import os, subprocess, sys",
         "subprocess.run([sys.executable, '-W', 'error', '-c', 'import numpy, numba']).returncode",
         "import numpy as np\nnp.show_config(mode='dicts')['SIMD Extensions'].get('found', [])",
-        "import numba\nnumba.config.CPU_NAME, numba.config.CPU_FEATURES, numba.config.NUMBA_NUM_THREADS",
-        "[os.environ.get(v) for v in ('PYTHONHASHSEED', 'SOURCE_DATE_EPOCH', 'OPENBLAS_NUM_THREADS', 'TZ')]",
+        "import numba\nnumba.config.CPU_NAME, numba.config.CPU_FEATURES, "
+        "numba.config.NUMBA_NUM_THREADS",
+        "[os.environ.get(v) for v in ('PYTHONHASHSEED', 'SOURCE_DATE_EPOCH', "
+        "'OPENBLAS_NUM_THREADS', 'TZ')]",
         "import matplotlib\nos.environ['MPLBACKEND'], 'mpl-data' in matplotlib.matplotlib_fname()",
         "os.getcwd().endswith('notebooks'), os.environ.get('PYTHONWARNINGS')",
     )
@@ -91,7 +102,9 @@ def test_every_failure_is_told_kept_and_stops_no_other(toy):
     """An error, a killed kernel, a killed worker, a cell that takes too long; one is fine."""
     wait = "import time\ntime.sleep(60)"
     toy.write("01_error", "a = 1", "import math\nmath.sqrt(-a)", "print('never')")
-    toy.write("02_kernel", "print('before')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    toy.write(
+        "02_kernel", "print('before')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
     toy.write("03_worker", "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", wait)
     toy.write("04_fine", "print('fine')")
     toy.write("05_slow", "print('before')", wait)
@@ -101,7 +114,10 @@ def test_every_failure_is_told_kept_and_stops_no_other(toy):
     told = {name: problem.splitlines() for name, problem in report.failed.items()}
     assert told["01_error"][0].startswith("failed in code cell 3: ValueError: ")
     assert told["01_error"][1:3] == ["    | import math", "    | math.sqrt(-a)"]
-    assert told["02_kernel"][:2] == ["failed in code cell 3: the kernel died", "    | import os, signal"]
+    assert told["02_kernel"][:2] == [
+        "failed in code cell 3: the kernel died",
+        "    | import os, signal",
+    ]
     assert told["03_worker"] == ["failed: its worker process died (out of memory, or killed)"]
     assert told["05_slow"][0] == "failed in code cell 3: the cell took longer than 2 s"
     for name in ("01_error", "02_kernel", "05_slow"):
@@ -120,7 +136,9 @@ def test_every_failure_is_told_kept_and_stops_no_other(toy):
 def test_a_notebook_that_takes_too_long_is_ended_and_kept_until_it_succeeds(toy):
     path = toy.write("01_long", "import time\ntime.sleep(0.1)", "time.sleep(60)")
     report = toy.run(timeout=2.5)
-    assert report.failed["01_long"].startswith("failed in code cell 3: the notebook took longer than 2.5 s")
+    assert report.failed["01_long"].startswith(
+        "failed in code cell 3: the notebook took longer than 2.5 s"
+    )
     assert (toy.root / ".relparallel/failed/01_long.ipynb").exists()
     path.write_text(path.read_text().replace("sleep(60)", "sleep(0.1)"))
     assert toy.run().exit_code == 0
@@ -140,7 +158,9 @@ def test_a_failure_elsewhere_is_kept_there(toy):
 @pytest.mark.slow
 def test_a_kernel_that_cannot_start_says_why(toy, monkeypatch):
     path = toy.write("01_never", "1 + 1")
-    (toy.root / "notebooks" / "ipykernel_launcher.py").write_text("raise ImportError('no such thing')")
+    (toy.root / "notebooks" / "ipykernel_launcher.py").write_text(
+        "raise ImportError('no such thing')"
+    )
     failure = executed(path).failure
     assert failure.count is None
     assert "Kernel died" in failure.error

@@ -54,7 +54,9 @@ def project(toy):
 
 def printed(notebook: bytes) -> str:
     cells = json.loads(notebook)["cells"]  # not half a file
-    return "".join(text for c in cells for output in c.get("outputs", []) for text in output["text"]).strip()
+    return "".join(
+        text for c in cells for output in c.get("outputs", []) for text in output["text"]
+    ).strip()
 
 
 @pytest.mark.slow
@@ -77,7 +79,9 @@ def test_killed_at_any_moment(project):
                 assert data in {state.encode() * 300_000 for state in states}
     project.run()
     results = project.results()
-    assert {printed(d) if n.endswith(".ipynb") else d[:1].decode() for n, d in results.items()} == {"c"}
+    assert {printed(d) if n.endswith(".ipynb") else d[:1].decode() for n, d in results.items()} == {
+        "c"
+    }
     assert len(results) == 3 * 5
     assert len(project.run().current) == 3
 

@@ -7,7 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.reproduce.notebook import NotebookError, code_digest, normal_form, outputs_digest, read
+from relparallel.reproduce.notebook import (
+    NotebookError,
+    code_digest,
+    normal_form,
+    outputs_digest,
+    read,
+)
 
 
 def notebook(**changes):
@@ -32,9 +38,16 @@ def as_run(content, start, cell_id):
         "papermill": {"start_time": start},
         "language_info": {"name": "python", "version": "3.11.7"},
     }
-    run["metadata"]["kernelspec"] = {"display_name": "my environment", "name": "mine", "language": "python"}
+    run["metadata"]["kernelspec"] = {
+        "display_name": "my environment",
+        "name": "mine",
+        "language": "python",
+    }
     for cell in run["cells"]:
-        cell["metadata"] |= {"papermill": {"duration": start}, "execution": {"iopub.execute_input": start}}
+        cell["metadata"] |= {
+            "papermill": {"duration": start},
+            "execution": {"iopub.execute_input": start},
+        }
     injected = {
         "execution_count": 2,
         "id": cell_id,
@@ -64,7 +77,9 @@ def test_where_the_kernel_cut_a_stream_does_not_matter(cuts):
     text, bounds = "alpha\nbeta\ngamma\ndelta", sorted({0, *cuts, 22})
     pieces = [text[a:b] for a, b in pairwise(bounds)]
     content = notebook()
-    content["cells"][1]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": p} for p in pieces]
+    content["cells"][1]["outputs"] = [
+        {"name": "stdout", "output_type": "stream", "text": p} for p in pieces
+    ]
     whole = notebook()
     whole["cells"][1]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": text}]
     assert normal_form(content) == normal_form(whole)
@@ -72,7 +87,10 @@ def test_where_the_kernel_cut_a_stream_does_not_matter(cuts):
 
 
 def test_streams_are_not_joined_across_another_output():
-    content, shown = notebook(), {"data": {"text/plain": "x"}, "metadata": {}, "output_type": "display_data"}
+    content, shown = (
+        notebook(),
+        {"data": {"text/plain": "x"}, "metadata": {}, "output_type": "display_data"},
+    )
     stream = {"name": "stdout", "output_type": "stream", "text": ["1"]}
     content["cells"][1]["outputs"] = [stream, shown, stream]
     assert json.loads(normal_form(content))["cells"][1]["outputs"] == [stream, shown, stream]
@@ -93,7 +111,13 @@ def test_digests_see_code_and_outputs_and_not_prose():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", json.dumps(notebook(nbformat_minor=4)), json.dumps(notebook(cells=[{"source": ""}]))],
+    [
+        "",
+        "[]",
+        "{}",
+        json.dumps(notebook(nbformat_minor=4)),
+        json.dumps(notebook(cells=[{"source": ""}])),
+    ],
 )
 def test_a_file_that_is_no_such_notebook_is_refused_by_name(tmp_path, text):
     path = tmp_path / "01_bad.ipynb"

@@ -51,7 +51,9 @@ CHANGES = {
     "the record's loss": lambda root: edit(
         root / "notebooks/42_second.ipynb", '"relparallel": {', '"other": {'
     ),
-    "half a record": lambda root: edit(root / "notebooks/42_second.ipynb", '"figures": [', '"figure": ['),
+    "half a record": lambda root: edit(
+        root / "notebooks/42_second.ipynb", '"figures": [', '"figure": ['
+    ),
     "a record of nonsense": lambda root: edit(
         root / "notebooks/42_second.ipynb", '"facts.csv"', '["facts.csv"]'
     ),
@@ -59,11 +61,15 @@ CHANGES = {
         root / "notebooks/42_second.ipynb", '"version": 1', '"version": 0'
     ),
     "a run elsewhere": lambda root: (root / ".relparallel/records/42_second.json").unlink(),
-    "half a note of the run here": lambda root: (root / ".relparallel/records/42_second.json").write_text(
-        '{"record":'
+    "half a note of the run here": lambda root: (
+        root / ".relparallel/records/42_second.json"
+    ).write_text('{"record":'),
+    "a module that only this one read": lambda root: (root / "relparallel/second.py").write_text(
+        "y = 2\n"
     ),
-    "a module that only this one read": lambda root: (root / "relparallel/second.py").write_text("y = 2\n"),
-    "a new file in a folder that it lists": lambda root: (root / "data/listed/new.csv").write_text("a\n"),
+    "a new file in a folder that it lists": lambda root: (root / "data/listed/new.csv").write_text(
+        "a\n"
+    ),
 }
 HERE = ("a run elsewhere", "half a note of the run here")
 
@@ -155,7 +161,9 @@ def test_a_notebook_has_a_number_a_name_and_a_path(two, pretend, monkeypatch, na
 
 @pytest.mark.parametrize("name", ["43", "4", "second", "42_second.ipynb", "data/facts.csv", ""])
 def test_an_unknown_notebook_is_refused_with_the_known_ones(two, pretend, name):
-    with pytest.raises(NotebookError, match=rf"no notebook {re.escape(repr(name))}.*41_first, 42_second"):
+    with pytest.raises(
+        NotebookError, match=rf"no notebook {re.escape(repr(name))}.*41_first, 42_second"
+    ):
         two.run("41", name, pool=pretend.pool)
     assert pretend.ran == []
 
@@ -177,11 +185,13 @@ def test_other_parameters_never_replace_the_stored_results(two, pretend, options
 
 
 def test_output_dir_receives_everything_and_the_checkout_nothing(two, pretend, tmp_path_factory):
-    edit(two.root / "notebooks/42_second.ipynb", "# 42_second", "![shown](../figures/42_second.svg)")
+    edit(
+        two.root / "notebooks/42_second.ipynb", "# 42_second", "![shown](../figures/42_second.svg)"
+    )
     before, out = two.files(), tmp_path_factory.mktemp("out")
-    assert two.run("42", parameters={"mttr_hours": "6"}, output_dir=out, pool=pretend.pool).done == [
-        "42_second"
-    ]
+    assert two.run(
+        "42", parameters={"mttr_hours": "6"}, output_dir=out, pool=pretend.pool
+    ).done == ["42_second"]
     assert two.files() == before
     assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == {
         "42_second.ipynb",
@@ -192,9 +202,17 @@ def test_output_dir_receives_everything_and_the_checkout_nothing(two, pretend, t
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("jobs", 0), ("jobs", -1), ("jobs", 1.5), ("jobs", True), ("timeout", 0), ("timeout", float("nan")),
-     ("cell_timeout", "1"), ("cell_timeout", None)],
-)  # fmt: skip
+    [
+        ("jobs", 0),
+        ("jobs", -1),
+        ("jobs", 1.5),
+        ("jobs", True),
+        ("timeout", 0),
+        ("timeout", float("nan")),
+        ("cell_timeout", "1"),
+        ("cell_timeout", None),
+    ],
+)
 def test_bad_options_are_refused_by_name_and_value(two, pretend, option, value):
     with pytest.raises(NotebookError, match=rf"{option} must be .*got {re.escape(repr(value))}"):
         two.run(pool=pretend.pool, **{option: value})
@@ -233,7 +251,12 @@ def test_a_figure_that_is_no_longer_written_goes(two, pretend):
 
 def test_pdfs_are_asked_for_only_where_they_were_made(two, pretend):
     """They lie beside the SVGs and are not in the repository: a fresh clone without them is not stale."""
-    pretend.figures = {"a.svg": b"a", "a.pdf": b"%PDF a", "deep/b.svg": b"b", "deep/b.pdf": b"%PDF b"}
+    pretend.figures = {
+        "a.svg": b"a",
+        "a.pdf": b"%PDF a",
+        "deep/b.svg": b"b",
+        "deep/b.pdf": b"%PDF b",
+    }
     two.run("42", pool=pretend.pool)
     drawn = two.files("figures")
     assert set(drawn) == {f"figures/{name}" for name in pretend.figures}
@@ -267,13 +290,18 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("step", range(13))
-def test_an_end_at_any_step_leaves_whole_files_and_the_next_run_goes_on(two, pretend, monkeypatch, step):
+def test_an_end_at_any_step_leaves_whole_files_and_the_next_run_goes_on(
+    two, pretend, monkeypatch, step
+):
     """Every file is the old or the new one, whichever file operation is the last."""
     pretend.figures = {"a.svg": b"old a", "b.svg": b"old b", "gone.svg": b"old"}
     two.run("42", pool=pretend.pool)
     old = two.results()
     (two.root / "data/facts.csv").write_text("new")
-    pretend.answer, pretend.figures = "43", {"a.svg": b"new a", "b.svg": b"new b", "c.svg": b"new c"}
+    pretend.answer, pretend.figures = (
+        "43",
+        {"a.svg": b"new a", "b.svg": b"new b", "c.svg": b"new c"},
+    )
     operations, write = iter(range(100)), Path.write_bytes
 
     def mortal(function):
@@ -305,17 +333,23 @@ def test_an_end_at_any_step_leaves_whole_files_and_the_next_run_goes_on(two, pre
 
 def test_a_second_runner_is_refused(two, pretend):
     project = record.Project(root=two.root)
-    with project.locked(), pytest.raises(RunnerBusyError, match=rf"another run .*process {os.getpid()}"):
+    with (
+        project.locked(),
+        pytest.raises(RunnerBusyError, match=rf"another run .*process {os.getpid()}"),
+    ):
         two.run(pool=pretend.pool)
     assert two.run(pool=pretend.pool).exit_code == 0
 
 
 def test_the_lock_of_a_dead_runner_holds_nobody(two, pretend):
     hold = (
-        "import sys, time; from pathlib import Path; from relparallel.reproduce.record import Project\n"
+        "import sys, time; from pathlib import Path; from relparallel.reproduce.record import "
+        "Project\n"
         "with Project(root=Path(sys.argv[1])).locked(): print('locked', flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", hold, two.root], stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, two.root], stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout.readline() == "locked\n"
         assert main(["figures", "--root", str(two.root)]) == 1
         other.kill()

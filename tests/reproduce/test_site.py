@@ -53,7 +53,9 @@ def test_no_page_asks_a_network_for_anything(built):
 def test_the_what_if_page_needs_no_other_file(built):
     """It can be sent by mail: style, script and data are inside."""
     page = next(path for path in built if path.stem == "whatif").read_text(encoding="utf-8")
-    assert re.findall(r"<link\b|\bsrc=|@import|url\(|\bfetch\(|XMLHttpRequest|\bimport\(", page) == []
+    assert (
+        re.findall(r"<link\b|\bsrc=|@import|url\(|\bfetch\(|XMLHttpRequest|\bimport\(", page) == []
+    )
     assert "--ink: #1f2328" in page
     assert "const GRID = [{" in page
 
@@ -78,14 +80,26 @@ def test_figures_are_numbered_in_their_order():
 
 
 def test_rows_in_the_text_lead_to_their_claims():
-    page = notebook_page(ROOT / "notebooks/41_failures_and_checkpoints.ipynb", {"DALY-001", "DALY-002"})
+    page = notebook_page(
+        ROOT / "notebooks/41_failures_and_checkpoints.ipynb", {"DALY-001", "DALY-002"}
+    )
     assert '<a href="claims.html#DALY-001">DALY-*</a>' in page.body
 
 
 def test_the_page_of_claims_shows_value_computed_and_source(monkeypatch):
-    row = {"id": "DALY-001", "system": "Daly 2006", "topic": "training-reliability", "role": "check",
-           "origin": "printed", "value": "1", "computed": "1.01", "error": 0.01, "tolerance": "2 %",
-           "status": "reproduced", "reason": ""}  # fmt: skip
+    row = {
+        "id": "DALY-001",
+        "system": "Daly 2006",
+        "topic": "training-reliability",
+        "role": "check",
+        "origin": "printed",
+        "value": "1",
+        "computed": "1.01",
+        "error": 0.01,
+        "tolerance": "2 %",
+        "status": "reproduced",
+        "reason": "",
+    }
     monkeypatch.setattr("relparallel.ledger.ledger", lambda: pd.DataFrame([row]))
     page = claims_page()
     assert '<tr id="DALY-001" class="reproduced">' in page.body
@@ -115,25 +129,39 @@ def test_the_script_of_the_page_computes_what_the_package_computes():
     rng, jobs = np.random.default_rng(0), []
     for _ in range(40):
         replica = int(rng.choice([1, 4, 16]))
-        jobs.append({
-            "nodes": replica * int(rng.integers(2, 60)), "replica": replica,
-            "nodeRate": 10 ** rng.uniform(-9, -5), "jobRate": 10 ** rng.uniform(-7, -4),
-            "checkpoint": 10 ** rng.uniform(-1, 2.5), "restart": 10 ** rng.uniform(1, 3),
-            "pause": 10 ** rng.uniform(0, 2.5), "repair": 10 ** rng.uniform(3, 5.5),
-        })  # fmt: skip
+        jobs.append(
+            {
+                "nodes": replica * int(rng.integers(2, 60)),
+                "replica": replica,
+                "nodeRate": 10 ** rng.uniform(-9, -5),
+                "jobRate": 10 ** rng.uniform(-7, -4),
+                "checkpoint": 10 ** rng.uniform(-1, 2.5),
+                "restart": 10 ** rng.uniform(1, 3),
+                "pause": 10 ** rng.uniform(0, 2.5),
+                "repair": 10 ** rng.uniform(3, 5.5),
+            }
+        )
     code = (
         "const f = require(process.argv[1]);"
         "console.log(JSON.stringify(JSON.parse(process.argv[2]).map("
         "(job) => [f.restartOrSpares(job, 0), f.bestSpares(job).share, f.elastic(job)])));"
     )
     said = subprocess.run(
-        ["node", "-e", code, str(script), json.dumps(jobs)], capture_output=True, text=True, check=True
+        ["node", "-e", code, str(script), json.dumps(jobs)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for job, found in zip(jobs, json.loads(said.stdout), strict=True):
         own = rp.training.Job(
-            nodes=job["nodes"], nodes_per_replica=job["replica"], node_rate=job["nodeRate"],
-            job_rate=job["jobRate"], checkpoint=job["checkpoint"], restart=job["restart"], pause=job["pause"],
-        )  # fmt: skip
+            nodes=job["nodes"],
+            nodes_per_replica=job["replica"],
+            node_rate=job["nodeRate"],
+            job_rate=job["jobRate"],
+            checkpoint=job["checkpoint"],
+            restart=job["restart"],
+            pause=job["pause"],
+        )
         policies = ("restart", "spares", "elastic")
         want = [rp.training.relative_goodput(own, p, job["repair"]).share for p in policies]
         assert found == pytest.approx(want, rel=1e-9)

@@ -12,9 +12,14 @@ from relparallel.reproduce.parameters import declared
 from relparallel.reproduce.template import new_notebook
 
 
-def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(toy, tmp_path_factory, monkeypatch):
+def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(
+    toy, tmp_path_factory, monkeypatch
+):
     toy.write("44_first")
-    notebook, figures = read(new_notebook("45_my_question", toy.root)), tmp_path_factory.mktemp("figures")
+    notebook, figures = (
+        read(new_notebook("45_my_question", toy.root)),
+        tmp_path_factory.mktemp("figures"),
+    )
     run_quickly(notebook, figures, monkeypatch)
     first, parameters, *_ = notebook.content["cells"]
     assert "?" in first["source"][0]
@@ -28,13 +33,18 @@ def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(toy, tmp_pat
 
 @pytest.mark.parametrize("name", ["my_question", "4_x", "45", "45_", "45-x", "45_X", "../45_x", ""])
 def test_a_name_is_a_number_and_words(toy, name):
-    with pytest.raises(NotebookError, match="NAME must be two digits and words, such as 44_my_question"):
+    with pytest.raises(
+        NotebookError, match="NAME must be two digits and words, such as 44_my_question"
+    ):
         new_notebook(name, toy.root)
 
 
 def test_a_number_is_given_once(toy, capsys):
     toy.write("44_first")
     assert main(["notebook", "44_second", "--root", str(toy.root)]) == 2
-    assert "NAME must begin with a free number, got '44_second' beside 44_first" in capsys.readouterr().err
+    assert (
+        "NAME must begin with a free number, got '44_second' beside 44_first"
+        in capsys.readouterr().err
+    )
     assert main(["notebook", "45_second", "--root", str(toy.root)]) == 0
     assert "relparallel figures 45" in capsys.readouterr().out

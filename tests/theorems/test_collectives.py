@@ -19,7 +19,9 @@ def test_least_bytes():
     """The ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible."""
     # Most bytes that a rank sends by either, and twice the bound.
     sent = [
-        parallel.bytes_sent(parallel.collective("all_reduce", name, 32, 3200), 32, element_bytes=1).max()
+        parallel.bytes_sent(
+            parallel.collective("all_reduce", name, 32, 3200), 32, element_bytes=1
+        ).max()
         for name in ("ring", "halving_doubling")
     ]
     return float(sum(sent)), 2 * 2 * 31 / 32 * 3200
@@ -30,7 +32,9 @@ def test_halving_price():
     """Among 64 ranks the rounds cost 2 log2 n alpha + 2 (n - 1)/n N beta."""
     # Price of the rounds, and the closed form.
     rounds = parallel.collective("all_reduce", "halving_doubling", 64, 2**16)
-    links = parallel.Links(latency=3e-6, bandwidth=1 * units.GB, network_latency=0, network_bandwidth=1)
+    links = parallel.Links(
+        latency=3e-6, bandwidth=1 * units.GB, network_latency=0, network_bandwidth=1
+    )
     priced = parallel.rounds_time(rounds, 64, links, element_bytes=4)
     return priced, 12 * 3e-6 + 2 * 63 / 64 * 2**18 / units.GB
 
@@ -75,7 +79,9 @@ def test_tree_ring_crossover():
     bytes.
     """
     # Size found by bisection, and the formula.
-    links = parallel.Links(latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1)
+    links = parallel.Links(
+        latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1
+    )
     found = crossover_size("all_reduce", "tree", "ring", 64, 64, links)
     return found, 4e-6 * 100 * units.GB * (63 - 6) / (6 - 63 / 64)
 
@@ -87,7 +93,9 @@ def test_shared_network():
     """
     # Sum over t of the bandwidth of data groups, and of the shares.
     selene, degrees = hardware.cluster("a100-80gb-selene", gpus=128), (1, 2, 4, 8, 16)
-    placements = [parallel.Placement(strategy=parallel.Strategy(tensor=t, data=128 // t)) for t in degrees]
+    placements = [
+        parallel.Placement(strategy=parallel.Strategy(tensor=t, data=128 // t)) for t in degrees
+    ]
     found = sum(float(group_links(p, selene, "data").bandwidth.min()) for p in placements)
     return found, sum(200 * units.GB / min(t, 8) for t in degrees)
 
@@ -126,7 +134,8 @@ def test_byteps_split():
 @theorem("THM-blueconnect-executed", system="BlueConnect")
 def test_blueconnect_executed():
     """On two levels it sends what a hierarchical all-reduce sends, counted over its rounds."""
-    # Bytes between 4 nodes of 8 ranks over the bandwidth of all 8 NICs, and the outer level's share of time.
+    # Bytes between 4 nodes of 8 ranks over the bandwidth of all 8 NICs, and the outer level's share
+    # of time.
     steps = list(parallel.collective("all_reduce", "hierarchical", 32, 3200, ranks_per_node=8))
     away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
     return sum(away) / 32, parallel.blueconnect_time(3200.0, [(8, 0.0, 1e30), (4, 0.0, 1.0)])
@@ -146,6 +155,7 @@ def test_servers_meet_byteps():
     # Times of both for 2 to 16 workers, and that of the ring's bytes.
     ours = sum(s32.server_time(n, n, 1.0, 1.0) + 2 * (n - 1) / n for n in range(2, 17))
     theirs = sum(
-        s32.byteps_time(n, n, 1.0, 1.0).time + s32.byteps_time(n, 0, 1.0, 1.0).time for n in range(2, 17)
+        s32.byteps_time(n, n, 1.0, 1.0).time + s32.byteps_time(n, 0, 1.0, 1.0).time
+        for n in range(2, 17)
     )
     return float(ours), float(theirs)

@@ -55,7 +55,8 @@ def test_asynchrony_is_momentum():
 @theorem("THM-dynssp-rate", system="DynSSP")
 def test_delay_scaled_rate():
     """Divided by the staleness, delay + 1, one rate below pi/(2 c) is stable at every delay."""
-    # Largest stable undivided rates at five delays: roots of the companion matrix, and the closed form.
+    # Largest stable undivided rates at five delays: roots of the companion matrix, and the closed
+    # form.
     delays = np.array([0, 1, 2, 5, 20])
 
     def divided(rate: float, delay: int) -> Any:
@@ -86,7 +87,8 @@ def test_downpour_delay():
 @theorem("THM-cocoa-ridge", system="CoCoA")
 def test_cocoa_ridge():
     """CoCoA ends at the solution of the ridge regression."""
-    # Squared norm of the weights after 600 rounds of four workers, and of the linear system's solution.
+    # Squared norm of the weights after 600 rounds of four workers, and of the linear system's
+    # solution.
     x, y = _normal(24, 4), _normal(24)
     run = s36.cocoa(x, y, workers=4, local_steps=12, rounds=600, rng=np.random.default_rng(1))
     solved = np.linalg.solve(x.T @ x / 24 + 0.1 * np.eye(4), x.T @ y / 24)
@@ -96,20 +98,24 @@ def test_cocoa_ridge():
 @theorem("THM-lamb-layers", system="LAMB")
 def test_lamb_layers():
     """LAMB moves every layer by the rate times the norm of its weights, whatever the gradients."""
-    # Sum over three layers of the lengths of the fifth update, and of 0.1 times the norms before it.
+    # Sum over three layers of the lengths of the fifth update, and of 0.1 times the norms before
+    # it.
     scales = np.repeat([1e-4, 1.0, 1e4], 20)
     rule = s36.UpdateRule(momentum=0.9, second=0.999, trust=1.0)
     path = com.delayed_descent(
         rule.directed(lambda w, u: scales * w, layers=(20, 40)), _normal(60), np.full(5, 0.1), 0
     )
     before, moved = path[4].reshape(3, 20), (path[5] - path[4]).reshape(3, 20)
-    return float(np.linalg.norm(moved, axis=1).sum()), float(0.1 * np.linalg.norm(before, axis=1).sum())
+    return float(np.linalg.norm(moved, axis=1).sum()), float(
+        0.1 * np.linalg.norm(before, axis=1).sum()
+    )
 
 
 @theorem("THM-critical-batch", system="Data parallelism and critical batch")
 def test_critical_batch():
     """The best step on a noisy parabola makes 1/(1 + noise/B) of the progress without noise."""
-    # Best of all rates with a batch of 8, from three points of the expected loss; and by the noise scale.
+    # Best of all rates with a batch of 8, from three points of the expected loss; and by the noise
+    # scale.
     slope, spread, c = _normal(6), np.linspace(0.5, 3, 6), 2.0
 
     def squared(b: float) -> float:

@@ -17,7 +17,10 @@ _GPUS, _BATCH = 512, 256
 @cache
 def _plan() -> JointPlan:
     """A 70-billion-parameter model on 64 nodes that fail as those of Llama-3, none held back."""
-    model, cluster = workload.transformer("llama3-70b"), hardware.cluster("h100-80gb-dgx", gpus=_GPUS)
+    model, cluster = (
+        workload.transformer("llama3-70b"),
+        hardware.cluster("h100-80gb-dgx", gpus=_GPUS),
+    )
     return optimize.joint(model, cluster, "llama3", global_batch=_BATCH, limits=_LIMITS, spares=0)
 
 
@@ -61,7 +64,8 @@ def test_copies_can_leave_their_rack():
     # Racks of 16 nodes, one of them grown node by node: sizes at which a placement exists.
     sizes = np.arange(1, 16)
     found = [
-        optimize.place_replicas({"rack": np.repeat([0, 1], [size, 16 - size])}).feasible for size in sizes
+        optimize.place_replicas({"rack": np.repeat([0, 1], [size, 16 - size])}).feasible
+        for size in sizes
     ]
     three = [
         optimize.place_replicas(

@@ -17,7 +17,10 @@ def _jean_zay() -> hardware.Cluster:
 def test_bloom_verdicts():
     """BLOOM tuning runs that ran are said to fit an A100, and those that failed not to."""
     # Right verdicts, and rows.
-    right = [bloom_memory(fact).fits(_jean_zay()).fits == (fact.value_text != "OOM") for fact in bloom_rows()]
+    right = [
+        bloom_memory(fact).fits(_jean_zay()).fits == (fact.value_text != "OOM")
+        for fact in bloom_rows()
+    ]
     return float(sum(right)), float(len(right))
 
 
@@ -41,6 +44,7 @@ def test_mpt_parameters():
     # Rows whose count is reproduced to the last parameter, and rows.
     rows = [fact for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")]
     counted = [
-        model_of(fact, hidden=fact.inputs["d_model"]).parameters == fact.inputs["params"] for fact in rows
+        model_of(fact, hidden=fact.inputs["d_model"]).parameters == fact.inputs["params"]
+        for fact in rows
     ]
     return float(sum(counted)), float(len(rows))

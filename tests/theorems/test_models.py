@@ -30,7 +30,9 @@ def test_table_parameters():
 def test_lstm_gates():
     """An LSTM layer has four times the parameters and products of an RNN layer of the same widths."""
     # Multiply-adds and parameters of one, and four times those of the other.
-    gated, plain = (s31.recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn"))
+    gated, plain = (
+        s31.recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn")
+    )
     return gated.parameters + gated.multiply_adds, 4 * (plain.parameters + plain.multiply_adds)
 
 

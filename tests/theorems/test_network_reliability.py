@@ -13,4 +13,6 @@ def test_ring_is_redundant_by_one():
     ring = reliability.evaluate(
         nx.cycle_graph(12), link_down=reliability.unavailability(999.0, 1.0), reductions=False
     )
-    return ring.unreliability, float(reliability.unavailability(999.0, 1.0, needed=11, installed=12))
+    return ring.unreliability, float(
+        reliability.unavailability(999.0, 1.0, needed=11, installed=12)
+    )

@@ -15,9 +15,9 @@ def test_leaf_spine_mean_hops():
     """Hosts of a leaf-spine network are [2(h-1) + 4(N-h)]/(N-1) links apart on average."""
     # Measured against the closed form at 1,024 hosts.
     form = topology.describe("leaf_spine", leaves=32, spines=16, hosts_per_leaf=32)
-    return metrics.hop_statistics(topology.leaf_spine(leaves=32, spines=16, hosts_per_leaf=32)).mean, float(
-        form.mean_hops or 0
-    )
+    return metrics.hop_statistics(
+        topology.leaf_spine(leaves=32, spines=16, hosts_per_leaf=32)
+    ).mean, float(form.mean_hops or 0)
 
 
 @theorem("THM-TOPO-LEAF-SPINE-PATHS", system="Leaf-Spine")
@@ -47,7 +47,8 @@ def test_torus_connectivity():
 @theorem("THM-TOPO-PARTITION-CUT", system="Torus (Blue Gene/L)")
 def test_partition_bisection():
     """The least of N/k over open and 2N/k over wrapped sides k bisects a partition of even sides."""
-    # Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the second.
+    # Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the
+    # second.
     return float(
         metrics.bisection(topology.torus((4, 4, 2), wrap=(True, False, False)), method="exact")
     ), 32 / 4
@@ -58,7 +59,9 @@ def test_torus_bisection():
     """2N/k cables cross the middle of a torus of even longest dimension k; the load proves it."""
     # Bound of the routing on Blue Gene/L against the closed form.
     form = topology.describe("torus", dims=(64, 32, 32))
-    return metrics.bisection(topology.torus((64, 32, 32)), method="bracket").lower, float(form.bisection or 0)
+    return metrics.bisection(topology.torus((64, 32, 32)), method="bracket").lower, float(
+        form.bisection or 0
+    )
 
 
 @theorem("THM-TOPO-FAT-TREE-ORBITS", system="Fat-tree")
@@ -66,7 +69,9 @@ def test_fat_tree_by_orbits():
     """One search gives the distances of all hosts of a fat-tree, for they form one orbit."""
     # Mean by proved orbits against the closed form.
     form = topology.describe("fat_tree", k=48)
-    return metrics.hop_statistics(topology.fat_tree(48), symmetry=True).mean, float(form.mean_hops or 0)
+    return metrics.hop_statistics(topology.fat_tree(48), symmetry=True).mean, float(
+        form.mean_hops or 0
+    )
 
 
 @theorem("THM-TOPO-BCUBE-NODES", system="BCube")
@@ -121,16 +126,18 @@ def test_fat_tree_flow():
 def test_leaf_spine_load():
     """An uplink of a leaf with h of N hosts and s spines carries h(N-h)/s units each way."""
     # Largest load where uplinks are the bottleneck.
-    return metrics.ecmp_load(topology.leaf_spine(leaves=16, spines=4, hosts_per_leaf=16)).maximum, 16 * (
-        256 - 16
-    ) / 4
+    return metrics.ecmp_load(
+        topology.leaf_spine(leaves=16, spines=4, hosts_per_leaf=16)
+    ).maximum, 16 * (256 - 16) / 4
 
 
 @theorem("THM-TOPO-VL2-HOPS", system="VL2")
 def test_vl2_mean_hops():
     """Servers of VL2 are [2 19 + 4 20 (D_A/2-1) + 6 (N-10 D_A)]/(N-1) links apart on average."""
     # Measured against the closed form at 240 servers.
-    return metrics.hop_statistics(topology.vl2(8, 6)).mean, (2 * 19 + 4 * 20 * 3 + 6 * (240 - 80)) / 239
+    return metrics.hop_statistics(topology.vl2(8, 6)).mean, (
+        2 * 19 + 4 * 20 * 3 + 6 * (240 - 80)
+    ) / 239
 
 
 @theorem("THM-TOPO-VL2-PATHS", system="VL2")
@@ -171,7 +178,8 @@ def test_mdcube_paths():
 @theorem("THM-TOPO-F10-DETOUR", system="F10")
 def test_f10_detour():
     """A core of F10 comes round a lost aggregation switch in 4 links, where a fat-tree needs 6."""
-    # Shortest way from a core to the edge switches below the first aggregation switch, once that is lost.
+    # Shortest way from a core to the edge switches below the first aggregation switch, once that is
+    # lost.
     t = topology.f10(k=8)
     graph = t.to_networkx()
     graph.remove_nodes_from(t.hosts.tolist())

@@ -16,14 +16,21 @@ _SIZES = np.array([9.0, 2.0, 12.0, 5.0, 7.0, 16.0])
 _FREE = (0.0, 1.0)  # a network without latency, a byte each second
 
 
-def _graph(forward: ArrayLike, backward: ArrayLike, sizes: ArrayLike, chain: bool = True) -> LayerGraph:
+def _graph(
+    forward: ArrayLike, backward: ArrayLike, sizes: ArrayLike, chain: bool = True
+) -> LayerGraph:
     """Layers one after another, or side by side."""
     n = np.size(sizes)
     return LayerGraph(
-        names=tuple(map(str, range(n))), kinds=("layer",) * n, forward=np.array(forward),
-        backward=np.array(backward), parameter_bytes=np.array(sizes), activation_bytes=np.zeros(n),
-        edges=np.array([(i, i + 1) for i in range(n - 1) if chain]).reshape(-1, 2), unit="s",
-    )  # fmt: skip
+        names=tuple(map(str, range(n))),
+        kinds=("layer",) * n,
+        forward=np.array(forward),
+        backward=np.array(backward),
+        parameter_bytes=np.array(sizes),
+        activation_bytes=np.zeros(n),
+        edges=np.array([(i, i + 1) for i in range(n - 1) if chain]).reshape(-1, 2),
+        unit="s",
+    )
 
 
 @theorem("THM-bucketed-overlap", system="Bucketed gradient all-reduce")
@@ -32,7 +39,9 @@ def test_bucketed():
     # Sum over fast and slow links of simulated ends, and of the closed form.
     zero, work = np.zeros(24), np.full(24, 2.0)
     simulated = sum(
-        parallel.order(_graph(zero, work, np.full(24, sent)), "ddp", network=_FREE, partition=sent).makespan
+        parallel.order(
+            _graph(zero, work, np.full(24, sent)), "ddp", network=_FREE, partition=sent
+        ).makespan
         for sent in (2.0**25, 2.0**26)
     )
     return simulated, sum(max(48 + sent, 2 + 24 * sent) for sent in (2.0**25, 2.0**26))
@@ -41,7 +50,8 @@ def test_bucketed():
 @theorem("THM-priority-fluid", system="P3")
 def test_priorities_reach_the_fluid_optimum():
     """Slices by priority end with the fluid optimum, max over i of B_i + S_i + F_i, where times are whole."""
-    # Simulated, and by sums: backward passes down to layer i, bytes up to it, forward passes from it on.
+    # Simulated, and by sums: backward passes down to layer i, bytes up to it, forward passes from
+    # it on.
     found = parallel.order(_graph(_FORWARD, _BACKWARD, _SIZES), "p3", network=_FREE, partition=1.0)
     down, on = np.cumsum(_BACKWARD[::-1])[::-1], np.cumsum(_FORWARD[::-1])[::-1]
     return found.makespan, float(max((down + np.cumsum(_SIZES) + on).max(), down[0] + on[0]))
@@ -50,9 +60,13 @@ def test_priorities_reach_the_fluid_optimum():
 @theorem("THM-credit-window", system="ByteScheduler")
 def test_credit_is_a_window():
     """With c messages in flight n of them take (n/c)(a + t) + (c - 1) t, and n t + a once c t >= a + t."""
-    # Sum over credits of 1 to 8 of 24 messages of one second that arrive after 3.5, and of the two forms.
+    # Sum over credits of 1 to 8 of 24 messages of one second that arrive after 3.5, and of the two
+    # forms.
     graph, credits = _graph([0.0], [0.0], [24.0]), (1, 2, 3, 4, 6, 8)
-    found = (parallel.order(graph, "forward", network=(3.5, 1.0), partition=1.0, credit=c) for c in credits)
+    found = (
+        parallel.order(graph, "forward", network=(3.5, 1.0), partition=1.0, credit=c)
+        for c in credits
+    )
     form = (24 + 3.5 if c >= 4.5 else 24 / c * 4.5 + c - 1 for c in credits)
     return sum(timeline.makespan for timeline in found), sum(form)
 
@@ -61,7 +75,9 @@ def test_credit_is_a_window():
 def test_tac_is_optimal_side_by_side():
     """For operators side by side no order of their tensors beats that of TAC, which is Johnson's rule."""
     # Simulated, and the least of all 720 orders by the recursion of a flow shop with two machines.
-    found = parallel.order(_graph(_FORWARD, 0 * _FORWARD, _SIZES, chain=False), "tac", network=_FREE)
+    found = parallel.order(
+        _graph(_FORWARD, 0 * _FORWARD, _SIZES, chain=False), "tac", network=_FREE
+    )
     orders = np.array(list(permutations(range(6))))
     arrived, done = np.cumsum(_SIZES[orders], axis=1), np.zeros(len(orders))
     for place in range(6):
@@ -91,7 +107,9 @@ def test_staged():
 def test_pipelined_broadcast():
     """K pieces that A hosts pass on take t (1 + (A - 1)/K)."""
     # Simulated as a message of 6 slices over 5 hops, and as the only transfer of a resharding.
-    found = parallel.order(_graph([0.0], [0.0], [30.0]), network=[_FREE] * 5, partition=5.0).makespan
+    found = parallel.order(
+        _graph([0.0], [0.0], [30.0]), network=[_FREE] * 5, partition=5.0
+    ).makespan
     one = s37.shards({"x": 30}, {"host": 1}, {})
     many = s37.shards({"x": 30}, {"host": 5}, {})
     return s37.reshard(one, many, bandwidth=1.0, element_bytes=1.0, pieces=6).time, found
@@ -100,7 +118,8 @@ def test_pipelined_broadcast():
 @theorem("THM-reshard-order", system="Cross-mesh resharding")
 def test_reshard_order():
     """Of all orders of the transfers between two meshes none is faster than the one that search finds."""
-    # Halves to fifths, where greedy is not best; by search, and by trying 720 orders of the overlaps.
+    # Halves to fifths, where greedy is not best; by search, and by trying 720 orders of the
+    # overlaps.
     halves, fifths = (s37.shards({"x": 20}, {"host": n}, {"x": "host"}) for n in (2, 5))
     found = s37.reshard(halves, fifths, bandwidth=1.0, element_bytes=1.0, order="search")
     free: dict[tuple[str, int], float] = {}
@@ -125,14 +144,18 @@ def test_mesh_layouts():
     """Two layers of d to h to d sum 2 d h elements of gradients with the batch b split, 2 b d of activations
     with h split, and 2 b d/r + 2 d h/c on a mesh of r x c.
     """
-    # Digits of the three layouts, by the products of a training step, and by Shazeer et al., section 4.
+    # Digits of the three layouts, by the products of a training step, and by Shazeer et al.,
+    # section 4.
     b, d, h, r, c = 24, 8, 20, 2, 4
     passes = ["bd,dh->bh", "bh,hd->bd", "bd,bh->hd", "bd,hd->bh", "bh,bd->dh", "bh,dh->bd"]
     found = [
         sum(s37.mesh_product(p, {"b": b, "d": d, "h": h}, mesh, layout, 1).summed for p in passes)
-        for mesh, layout in (({"all": 4}, {"b": "all"}), ({"all": 4}, {"h": "all"}),
-                             ({"row": r, "column": c}, {"b": "row", "h": "column"}))
-    ]  # fmt: skip
+        for mesh, layout in (
+            ({"all": 4}, {"b": "all"}),
+            ({"all": 4}, {"h": "all"}),
+            ({"row": r, "column": c}, {"b": "row", "h": "column"}),
+        )
+    ]
     form = (2 * d * h, 2 * b * d, 2 * b * d / r + 2 * d * h / c)
     weights = np.array([1.0, 1e4, 1e8])
     return float(weights @ found), float(weights @ form)
@@ -159,11 +182,14 @@ def test_partitioned_affine():
 @theorem("THM-hybrid-sharding", system="Fully sharded data parallelism")
 def test_hybrid_sharding():
     """Sharding inside nodes sends what a hierarchical all-reduce sends, and gathers once more."""
-    # Bytes that a rank sends in a step, by the strategy's collectives and counted over executed rounds.
+    # Bytes that a rank sends in a step, by the strategy's collectives and counted over executed
+    # rounds.
     model = Transformer(layers=2, hidden=64, heads=2, vocabulary=96, sequence=8)
     strategy = parallel.Strategy(data=32, zero_stage=3, shard=8)
     ours = sum(c.bytes_sent for c in s33.strategy_collectives(model, strategy, 32))
-    rounds = parallel.collective("all_reduce", "hierarchical", 32, int(model.parameters), ranks_per_node=8)
+    rounds = parallel.collective(
+        "all_reduce", "hierarchical", 32, int(model.parameters), ranks_per_node=8
+    )
     gather = parallel.collective("all_gather", "ring", 8, int(model.parameters))
     counted = parallel.bytes_sent(rounds, 32).mean() + parallel.bytes_sent(gather, 8).mean()
     return ours, float(counted)

@@ -23,7 +23,9 @@ def test_ring_sum():
 def test_ring_price():
     """With n dividing N the rounds cost 2 (n - 1)(alpha + beta N/n)."""
     # Price of the rounds, and the closed form.
-    links = parallel.Links(latency=3e-6, bandwidth=100 * units.GB, network_latency=0.0, network_bandwidth=1.0)
+    links = parallel.Links(
+        latency=3e-6, bandwidth=100 * units.GB, network_latency=0.0, network_bandwidth=1.0
+    )
     priced = parallel.rounds_time(parallel.ring_all_reduce(16, 2**20), 16, links, element_bytes=4)
     return priced, 30 * (3e-6 + 2**20 / 16 * 4 / (100 * units.GB))
 
@@ -40,7 +42,9 @@ def test_interleaved_peaks():
     """The simulated peaks of 8 stages with 4 chunks equal the closed form on every stage."""
     # Sum of squares of the simulated and of the closed-form peaks.
     simulated = parallel.simulate_schedule("interleaved_1f1b", 8, 32, 4).peak_in_flight
-    return math.fsum(simulated**2), math.fsum(micro_batches_in_flight("interleaved_1f1b", 8, 32, 4) ** 2)
+    return math.fsum(simulated**2), math.fsum(
+        micro_batches_in_flight("interleaved_1f1b", 8, 32, 4) ** 2
+    )
 
 
 @theorem("THM-tensor-volume", system="Tensor parallelism (Megatron-LM)")
@@ -48,6 +52,10 @@ def test_tensor_volume():
     """Each GPU sends what 4 ring all-reduces per layer send when counted round by round."""
     # Bytes by the formula, and bytes counted.
     model = workload.Transformer(layers=48, hidden=6144, heads=64, vocabulary=51200, sequence=2048)
-    (formula,) = s33.strategy_collectives(model, parallel.Strategy(tensor=8, micro_batch=4), global_batch=4)
-    counted = parallel.bytes_sent(parallel.ring_all_reduce(8, 4 * 2048 * 6144), ranks=8, element_bytes=2)
+    (formula,) = s33.strategy_collectives(
+        model, parallel.Strategy(tensor=8, micro_batch=4), global_batch=4
+    )
+    counted = parallel.bytes_sent(
+        parallel.ring_all_reduce(8, 4 * 2048 * 6144), ranks=8, element_bytes=2
+    )
     return formula.bytes_sent, 4 * 48 * float(counted.max())

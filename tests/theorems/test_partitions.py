@@ -11,7 +11,10 @@ from relparallel.book.s35.stage_order import DGX1_NVLINKS, stage_order
 @theorem("THM-stage-order", system="stage order on NVLink and PCIe")
 def test_stage_order_on_dgx1():
     """No order of 8 stages on a DGX-1 sends a sample in less time than that by sets of devices."""
-    sizes, links = np.array([8e6, 100e6, 30e6, 60e6, 10e6, 90e6, 20e6]), 25e9 * np.array(DGX1_NVLINKS)
+    sizes, links = (
+        np.array([8e6, 100e6, 30e6, 60e6, 10e6, 90e6, 20e6]),
+        25e9 * np.array(DGX1_NVLINKS),
+    )
     found = stage_order(links, sizes, pcie=12e9, latency=5e-6, pcie_latency=2e-5).value
     with np.errstate(divide="ignore"):
         one = 5e-6 + sizes[:, None, None] / links

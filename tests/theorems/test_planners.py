@@ -36,10 +36,15 @@ def _layers(weights: list[float], outputs: list[float]) -> LayerGraph:
     """A chain of dense layers with these bytes of parameters and of outputs, each of a second."""
     n = len(weights)
     return LayerGraph(
-        names=tuple(f"layer {i}" for i in range(n)), kinds=("dense",) * n, forward=np.ones(n),
-        backward=np.full(n, 2.0), parameter_bytes=np.array(weights), activation_bytes=np.array(outputs),
-        edges=np.column_stack((np.arange(n - 1), np.arange(1, n))), unit="s",
-    )  # fmt: skip
+        names=tuple(f"layer {i}" for i in range(n)),
+        kinds=("dense",) * n,
+        forward=np.ones(n),
+        backward=np.full(n, 2.0),
+        parameter_bytes=np.array(weights),
+        activation_bytes=np.array(outputs),
+        edges=np.column_stack((np.arange(n - 1), np.arange(1, n))),
+        unit="s",
+    )
 
 
 @theorem("THM-hypar-halving", system="HyPar")
@@ -72,12 +77,19 @@ def test_tofu_of_two_layers():
 @theorem("THM-stanza-separation", system="Stanza")
 def test_separated_layers():
     """A step of separated layers takes what the workers, the cut and the sums of its best separation take."""
-    work, weights, outputs = np.array([3.0] * 3), np.array([900.0, 8.0, 4.0]), np.array([20.0, 40.0, 1.0])
+    work, weights, outputs = (
+        np.array([3.0] * 3),
+        np.array([900.0, 8.0, 4.0]),
+        np.array([20.0, 40.0, 1.0]),
+    )
     n, b = 8, 10.0
     times = [work.sum() + 2 * (n - 1) / n * weights.sum() / b]
     for cut, m in product((1, 2), range(1, n)):
         parts = (slice(cut), m), (slice(cut, 3), n - m)
-        busy = sum(n * work[part].sum() / k + 2 * (k - 1) / k * weights[part].sum() / b for part, k in parts)
+        busy = sum(
+            n * work[part].sum() / k + 2 * (k - 1) / k * weights[part].sum() / b
+            for part, k in parts
+        )
         times.append(busy + 2 * n * outputs[cut - 1] / (b * min(m, n - m)))
     return s35.stanza(_layers(weights.tolist(), outputs.tolist()), n, b).time, min(times)
 
@@ -99,14 +111,18 @@ def test_pipeline_on_unequal_links():
 def test_alpa_stages():
     """No stages of five layers on four devices end a step of six micro-batches sooner than Alpa's."""
     rng, n = np.random.default_rng(134), 5
-    seconds = rng.integers(2, 40, (5, n + 1, n + 1)) / np.array([1.0, 1.0, 1.7, 2.1, 3.5])[:, None, None]
+    seconds = (
+        rng.integers(2, 40, (5, n + 1, n + 1)) / np.array([1.0, 1.0, 1.7, 2.1, 3.5])[:, None, None]
+    )
     steps = []
     for count in range(1, 5):
         for cuts in product(range(1, n), repeat=count - 1):
             for shares in product(range(1, 5), repeat=count):
                 edges = (0, *cuts, n)
                 if sum(shares) == 4 and all(np.diff(edges) > 0):
-                    took = [seconds[k, i, j] for i, j, k in zip(edges, edges[1:], shares, strict=False)]
+                    took = [
+                        seconds[k, i, j] for i, j, k in zip(edges, edges[1:], shares, strict=False)
+                    ]
                     steps.append(sum(took) + 5 * max(took))
     return s35.alpa(_layers([1.0] * n, [1.0] * n), seconds, 6).time, min(steps)
 

@@ -39,7 +39,9 @@ def test_one_crew():
     # 128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired.
     rates = [Fraction(min(134 - k, 128), 2**9) for k in range(134)]
     weights = [prod(rates[:k], start=Fraction(1)) for k in range(135)]
-    return s13.repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(sum(weights[7:]) / sum(weights))
+    return s13.repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(
+        sum(weights[7:]) / sum(weights)
+    )
 
 
 @theorem("THM-availability-frequency", system="Availability, MTBF/MTTR")
@@ -58,7 +60,9 @@ def test_beta_factor_is_a_group():
     causes, spines = s13.multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
     down: Any = dict.fromkeys(spines, float(causes[0]))
     graph = nx.complete_bipartite_graph(2, 4)
-    shared = reliability.evaluate(graph, (0, 1), node_down=down, groups=[(tuple(spines), float(causes[3]))])
+    shared = reliability.evaluate(
+        graph, (0, 1), node_down=down, groups=[(tuple(spines), float(causes[3]))]
+    )
     return shared.unreliability, s13.common_cause_unavailability(1, causes)
 
 
@@ -73,11 +77,16 @@ def test_importance_is_a_difference():
         fabric, terminals, link_down=0.01, node_down=down, method="exact"
     ).importance()
     switches = set(np.flatnonzero(core).tolist())
-    mine = [b for b, part in zip(parts.birnbaum.tolist(), parts.names, strict=True) if part in switches]
+    mine = [
+        b for b, part in zip(parts.birnbaum.tolist(), parts.names, strict=True) if part in switches
+    ]
     apart = 0.0
     for switch, (sign, chance) in product(switches, ((1, 1.0), (-1, 0.0))):
         fixed = np.where(np.arange(down.size) == switch, chance, down)
-        apart += sign * reliability.evaluate(fabric, terminals, link_down=0.01, node_down=fixed).unreliability
+        apart += (
+            sign
+            * reliability.evaluate(fabric, terminals, link_down=0.01, node_down=fixed).unreliability
+        )
     return sum(mine), apart
 
 
@@ -89,7 +98,9 @@ def test_uplinks_left():
     cables: Any = {(0, spine): 0.05 for spine in range(2, 6)}
     spines: Any = dict.fromkeys(range(2, 6), 0.1)
     ends: Any = {"sources": [0], "targets": [1]}
-    found = s11.performability(graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends)
+    found = s11.performability(
+        graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends
+    )
     return found.value, 4 * 0.9 * 0.95
 
 
@@ -106,7 +117,9 @@ def test_pairs_connected():
     """The expected share of connected pairs over all states is the mean two-terminal reliability."""
     # A ring of six with failing cables: 64 states, and three distances by the frontier DP.
     ring = nx.cycle_graph(6)
-    pairs = [reliability.evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
+    pairs = [
+        reliability.evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)
+    ]
     return s11.performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5
 
 
@@ -134,8 +147,12 @@ def test_anytime_is_exact():
     """The anytime programme that drops nothing closes its bracket on the exact unreliability."""
     # Torus 5x5 with failing links and nodes.
     torus = topology.torus((5, 5))
-    found = reliability.bounds(torus, (0, 7, 12), 0.9, 0.95, method="anytime", max_states=2**18, rtol=1e-15)
-    return (found.lower + found.upper) / 2, reliability.evaluate(torus, (0, 7, 12), 0.9, 0.95).unreliability
+    found = reliability.bounds(
+        torus, (0, 7, 12), 0.9, 0.95, method="anytime", max_states=2**18, rtol=1e-15
+    )
+    return (found.lower + found.upper) / 2, reliability.evaluate(
+        torus, (0, 7, 12), 0.9, 0.95
+    ).unreliability
 
 
 @theorem("THM-reliability-recognised-form", system="fat-tree")
@@ -146,6 +163,7 @@ def test_form_is_exact():
     link = np.where(fabric.tier[fabric.edges].max(axis=1) == 3, 0.97, 1.0)
     node = np.where(fabric.tier >= 2, 0.95, 1.0)
     form, exact = (
-        reliability.evaluate(fabric, "all", link, node, method=method) for method in ("closed_form", "exact")
+        reliability.evaluate(fabric, "all", link, node, method=method)
+        for method in ("closed_form", "exact")
     )
     return form.unreliability, exact.unreliability

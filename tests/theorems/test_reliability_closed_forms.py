@@ -30,14 +30,18 @@ def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: floa
 def test_closed_form_equals_programme():
     """The closed form for pods and the frontier DP on the k=6 fabric give the same U."""
     # Switch failures, links perfect.
-    return reliability.fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
+    return reliability.fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(
+        6, 0.9, 0.85, 1.0
+    )
 
 
 @theorem("THM-reliability-partitions", system="fat-tree")
 def test_partitions_equal_programme():
     """Moebius inversion over partitions of the pods and the frontier DP agree on k=4."""
     # Cores, aggregation switches and the cables between them fail.
-    return reliability.fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(4, 0.9, 0.85, 0.8)
+    return reliability.fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(
+        4, 0.9, 0.85, 0.8
+    )
 
 
 @theorem("THM-reliability-leaf-spine", system="leaf-spine")
@@ -47,7 +51,9 @@ def test_leaves_equal_programme():
     fabric = topology.leaf_spine(16, 8, 1)
     nodes = np.where(fabric.is_kind("spine"), 0.999, 1.0)
     exact = reliability.evaluate(fabric, np.flatnonzero(fabric.is_kind("leaf")), 0.99, nodes)
-    return reliability.leaf_spine_leaves_connected(16, 8, 0.999, 0.99).unreliability, exact.unreliability
+    return reliability.leaf_spine_leaves_connected(
+        16, 8, 0.999, 0.99
+    ).unreliability, exact.unreliability
 
 
 @theorem("THM-reliability-job", system="fat-tree")
@@ -56,7 +62,9 @@ def test_job_equals_programme():
     # Five hosts; cores, aggregation switches, the cables between them, and hosts fail.
     fabric, hosts = topology.fat_tree(4), (0, 1, 5, 8, 10)
     core = fabric.is_kind("core")
-    nodes = np.select([core, fabric.is_kind("aggregation"), fabric.endpoint], [0.9, 0.85, 0.95], 1.0)
+    nodes = np.select(
+        [core, fabric.is_kind("aggregation"), fabric.endpoint], [0.9, 0.85, 0.95], 1.0
+    )
     asked = fabric, hosts, np.where(core[fabric.edges].any(axis=1), 0.8, 1.0), nodes
     closed, exact = (reliability.evaluate(*asked, method=name) for name in ("closed_form", "exact"))
     return closed.unreliability, exact.unreliability

@@ -41,7 +41,8 @@ def test_ring_is_reliable_enough():
 @theorem("THM-fabric-two-planes", system="Reliable network design")
 def test_two_planes_are_a_product():
     """Hosts with a cable in each of two planes and no forwarding: U of all hosts is U_A U_B."""
-    # 64 hosts: the bracket of the fabric choice, and the closed form of one plane squared; eight digits.
+    # 64 hosts: the bracket of the fabric choice, and the closed form of one plane squared; eight
+    # digits.
     graph = topology.leaf_spine(8, 4, 8).to_networkx()
     graph.add_edges_from([(u, v ^ 1) for u, v in graph.edges if graph.nodes[u]["kind"] == "host"])
     graph.remove_edges_from(
@@ -50,16 +51,20 @@ def test_two_planes_are_a_product():
     found = s12.cheapest_fabric({"planes": graph}, 64, 0.5, "all").table["lower"].iloc[0]
     parts = s12.equipped(topology.leaf_spine(4, 2, 16))
     switch, cable = (
-        float(up[-1]) for up in (parts.node_attributes["availability"], parts.edge_attributes["availability"])
+        float(up[-1])
+        for up in (parts.node_attributes["availability"], parts.edge_attributes["availability"])
     )
-    plane = reliability.leaf_spine_leaves_connected(4, 2, switch, cable, switch, cable, hosts_per_leaf=16)
+    plane = reliability.leaf_spine_leaves_connected(
+        4, 2, switch, cable, switch, cable, hosts_per_leaf=16
+    )
     return float(f"{found:.7e}"), float(f"{plane.unreliability**2:.7e}")
 
 
 @theorem("THM-spares-two-models", system="Spare and maintenance planning")
 def test_stock_is_erlang():
     """One kind of part: the cheapest stock is the inverse of Erlang's formula."""
-    # A fleet of 2,048 nodes with cold spares; B(n) is the n-th of n + 1 Poisson terms over their sum.
+    # A fleet of 2,048 nodes with cold spares; B(n) is the n-th of n + 1 Poisson terms over their
+    # sum.
     plan = s12.spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
     servers, load = np.arange(1, 100), 2048 * 3.79e-3
     blocked = poisson.pmf(servers, load) / poisson.cdf(servers, load)

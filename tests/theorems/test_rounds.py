@@ -11,7 +11,10 @@ from relparallel import parallel, topology, units, workload
 from relparallel.book import s32, s33
 from relparallel.parallel.collective_time import crossover_size
 from relparallel.parallel.round_plans import RoundPlan
-from relparallel.parallel.server_rounds import gpu_hierarchical_server_rounds, hierarchical_server_rounds
+from relparallel.parallel.server_rounds import (
+    gpu_hierarchical_server_rounds,
+    hierarchical_server_rounds,
+)
 
 _STAR = topology.as_topology(nx.star_graph(32))  # node 0 joins all others
 
@@ -25,7 +28,9 @@ def _on_star(rounds: object, ranks: int, **options: object) -> RoundPlan:
 def test_recursive_doubling_until():
     """Swapping whole vectors beats halving and doubling below alpha B log2 n/(log2 n - 2 (n - 1)/n) bytes."""
     # Size found by bisection for 64 ranks, and the formula.
-    links = parallel.Links(latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1)
+    links = parallel.Links(
+        latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1
+    )
     found = crossover_size("all_reduce", "recursive_doubling", "halving_doubling", 64, 64, links)
     return found, 4e-6 * 100 * units.GB * 6 / (6 - 2 * 63 / 64)
 
@@ -67,11 +72,15 @@ def test_byteps_streamed():
 def test_byteps_pcie():
     """Below two PCIe switches, summing in the CPU loads their links 2 (n - 1)/n times less than a ring."""
     # Busiest link from a switch to the CPU for eight GPUs, by the ring over that by GPUs and CPU.
-    machine = topology.as_topology(nx.Graph([(8, 10), (9, 10)] + [(gpu, 8 + gpu // 4) for gpu in range(8)]))
+    machine = topology.as_topology(
+        nx.Graph([(8, 10), (9, 10)] + [(gpu, 8 + gpu // 4) for gpu in range(8)])
+    )
     up = np.tile((machine.edges == machine.index_of(10)).any(axis=1), 2)
     nodes = [machine.index_of(name) for name in (*range(8), 10)]
     ways = (parallel.ring_all_reduce(8, 64), gpu_hierarchical_server_rounds(9, 64, 1, 4))
-    ring, assisted = (parallel.plan_rounds(way, machine, nodes=nodes).load()[up].max() for way in ways)
+    ring, assisted = (
+        parallel.plan_rounds(way, machine, nodes=nodes).load()[up].max() for way in ways
+    )
     return float(ring / assisted), 2 * 7 / 8
 
 
@@ -88,20 +97,26 @@ def test_hierarchical_servers():
 @theorem("THM-in-network-sum", system="Hierarchical (GPU) parameter server")
 def test_in_network():
     """Summed by the switches, every host sends one vector, (n/2)/(n - 1) of what the ring makes it send."""
-    # Bytes from the hosts of a leaf-spine with servers at leaves and a spine, over those of the ring.
+    # Bytes from the hosts of a leaf-spine with servers at leaves and a spine, over those of the
+    # ring.
     t = topology.leaf_spine(leaves=4, spines=1, hosts_per_leaf=4)
     leaves, spine = np.flatnonzero(t.is_kind("leaf")), np.flatnonzero(t.is_kind("spine"))
-    ways = [(hierarchical_server_rounds(21, 160, 1, 4), np.concatenate([t.hosts, leaves, spine])),
-            (parallel.ring_all_reduce(16, 160), t.hosts)]  # fmt: skip
+    ways = [
+        (hierarchical_server_rounds(21, 160, 1, 4), np.concatenate([t.hosts, leaves, spine])),
+        (parallel.ring_all_reduce(16, 160), t.hosts),
+    ]
     first = (t.edges[:, 0] < 16).nonzero()[0]
-    switches, ring = (parallel.plan_rounds(way, t, nodes=at).load()[first].sum() for way, at in ways)
+    switches, ring = (
+        parallel.plan_rounds(way, t, nodes=at).load()[first].sum() for way, at in ways
+    )
     return float(switches / ring), 8 / 15
 
 
 @theorem("THM-lost-spine", system="Hierarchical all-reduce")
 def test_lost_spine():
     """On a leaf-spine with s spines and hosts on a leaf, a lost spine slows the network part s/(s - 1)."""
-    # Slowdown of 4 leaves of 8 hosts by the plan, and by 2 (g - 1)/g inside and 2 (k - 1)/k between leaves.
+    # Slowdown of 4 leaves of 8 hosts by the plan, and by 2 (g - 1)/g inside and 2 (k - 1)/k between
+    # leaves.
     t = topology.leaf_spine(leaves=4, spines=8, hosts_per_leaf=8)
     plan = parallel.plan_rounds(parallel.collective("all_reduce", "hierarchical", 32, 320, 8), t)
     inside, between = 2 * 7 / 8, 2 * 3 / 4 / 8
@@ -134,9 +149,12 @@ def test_dropped_tokens():
 @theorem("THM-expert-imbalance", system="Expert parallelism")
 def test_hot_expert():
     """An expert that gets the share s of all tokens makes their exchange among n ranks n s times as long."""
-    # Streamed time for 8 ranks of 1,400 tokens, four in ten to one expert, over that of equal shares.
+    # Streamed time for 8 ranks of 1,400 tokens, four in ten to one expert, over that of equal
+    # shares.
     hot, even = np.full((8, 8), 120), np.full((8, 8), 175)
     hot[:, 0] = 560
-    times = [_on_star(s33.exchange_rounds(s33.expert_tokens(counts)), 8, streamed=True).time()
-             for counts in (hot, even)]  # fmt: skip
+    times = [
+        _on_star(s33.exchange_rounds(s33.expert_tokens(counts)), 8, streamed=True).time()
+        for counts in (hot, even)
+    ]
     return times[0] / times[1], 8 * 0.4

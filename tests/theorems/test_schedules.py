@@ -11,7 +11,9 @@ from relparallel.book import s34
 def test_chimera_bubble():
     """With equal passes, simulated Chimera idles (D - 2)/(2 N + D - 2) of the time."""
     # Idle share of 8 stages and 32 micro-batches, simulated and by Li and Hoefler's table 2.
-    return parallel.simulate_schedule("chimera", 8, 32, forward=1.0, backward=1.0).idle_fraction, 6 / (64 + 6)
+    return parallel.simulate_schedule(
+        "chimera", 8, 32, forward=1.0, backward=1.0
+    ).idle_fraction, 6 / (64 + 6)
 
 
 @theorem("THM-zero-bubble-forms", system="Zero-bubble and Chimera")
@@ -20,7 +22,9 @@ def test_zero_bubble_forms():
     # Idle times of 6 stages, H1 and a hundred times 2p, simulated and by Qi et al.'s table 1.
     f, b, w, p, m = 1.0, 1.25, 0.75, 6, 24
     played = (
-        parallel.simulate_schedule(name, p, m, forward=f, backward=b + w, backward_weight=w, iterations=3)
+        parallel.simulate_schedule(
+            name, p, m, forward=f, backward=b + w, backward_weight=w, iterations=3
+        )
         for name in ("zb_h1", "zb_2p")
     )
     idle = [s34.iteration_period(timeline, m) - m * (f + b + w) for timeline in played]
@@ -66,7 +70,8 @@ def test_dapple_limit():
 @theorem("THM-eager-hides", system="Eager-1F1B")
 def test_eager_hides():
     """Eager-1F1B keeps a pipeline busy while a transfer is no longer than half a pass pair."""
-    # Seconds from one micro-batch to the next in a long run whose transfers take 1.5, and without any.
+    # Seconds from one micro-batch to the next in a long run whose transfers take 1.5, and without
+    # any.
     long = parallel.simulate_schedule("eager_1f1b", 4, 200, communication=1.5)
     short = parallel.simulate_schedule("eager_1f1b", 4, 100, communication=1.5)
     return (long.makespan - short.makespan) / 100, 3.0

@@ -15,9 +15,18 @@ def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[s31.TileOp
     found, wide = [], rows
     for i in range(len(channels) - 1):
         wide -= window - 1
-        sizes = {"d": channels[i + 1], "y": wide, "x": wide, "c": channels[i], "r": window, "s": window}
+        sizes = {
+            "d": channels[i + 1],
+            "y": wide,
+            "x": wide,
+            "c": channels[i],
+            "r": window,
+            "s": window,
+        }
         reads = (f"X{i}[c,y+r,x+s]", f"W{i}[d,c,r,s]")
-        found.append(s31.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes))
+        found.append(
+            s31.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes)
+        )
     return found
 
 
@@ -26,7 +35,8 @@ def test_streamed_words():
     """Rows of a pruned network that stream through all layers move what an execution row by row counts."""
     draw, layers = np.random.default_rng(0), _chain(12, (3, 5, 4, 2), 3)
     weights = [
-        draw.random((b, a, 3, 3)) * (draw.random((b, a, 3, 3)) < 0.3) for a, b in ((3, 5), (5, 4), (4, 2))
+        draw.random((b, a, 3, 3)) * (draw.random((b, a, 3, 3)) < 0.3)
+        for a, b in ((3, 5), (5, 4), (4, 2))
     ]
     image = draw.random((3, 12, 12)) * (draw.random((3, 12, 12)) < 0.5)
     moved = sum(np.count_nonzero(kernel) for kernel in weights)
@@ -65,9 +75,16 @@ def test_connected_as_fused():
 def test_elastic_work():
     """Elastic jobs whose speed is their GPUs keep all GPUs busy: they end at work over GPUs."""
     model = s38.StatisticalGoodput(
-        compute=0.0, compute_per_sample=1.0, nodes=0.0, nodes_per_replica=0.0, local=0.0,
-        local_per_replica=0.0, overlap=1.0, noise=0.0, batch=48,
-    )  # fmt: skip
+        compute=0.0,
+        compute_per_sample=1.0,
+        nodes=0.0,
+        nodes_per_replica=0.0,
+        local=0.0,
+        local_per_replica=0.0,
+        overlap=1.0,
+        noise=0.0,
+        batch=48,
+    )
     app = s38.modelled_application(model, epochs=1, steps=100, limits=(1, 48, 96))
     jobs = pd.DataFrame(
         {"name": list("abcd"), "time": 0, "application": "x", "num_replicas": 16, "batch_size": 48}

@@ -13,7 +13,8 @@ from relparallel.communication.staleness import companion_matrix, spectral_radiu
 @theorem("THM-pipemare-threshold", system="PipeMare")
 def test_pipemare_threshold():
     """Delayed descent on a parabola is stable below (2/c) sin(pi/(4 t + 2)) and not above it."""
-    # Sum over delays of the step where a root leaves the circle, curvature 3, and of the closed form.
+    # Sum over delays of the step where a root leaves the circle, curvature 3, and of the closed
+    # form.
     delays = [0, 1, 3, 7, 20]
     roots = [
         communication.largest_stable_step(partial(s40.delayed_taps, forward_delay=t, curvature=3.0))
@@ -25,7 +26,8 @@ def test_pipemare_threshold():
 @theorem("THM-pipemare-run", system="PipeMare")
 def test_pipemare_run():
     """A simulated run with discrepancy and correction is its companion matrix, again and again."""
-    # The weight after 200 updates at the largest stable step, simulated and by a power of the matrix.
+    # The weight after 200 updates at the largest stable step, simulated and by a power of the
+    # matrix.
     decay = s40.correction_decay(3)
     method = partial(s40.delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
     step = communication.largest_stable_step(method)
@@ -42,6 +44,7 @@ def test_pipemare_rates():
     rates = s40.rescheduled_rate(1.0, s40.pipeline_delays(24), 0, 100)
     lags = parallel.weight_delay(parallel.simulate_schedule("pipemare", 24, 120), 1) - 1
     radii = [
-        spectral_radius(s40.delayed_taps(float(a), int(lag))) for a, lag in zip(rates, lags, strict=True)
+        spectral_radius(s40.delayed_taps(float(a), int(lag)))
+        for a, lag in zip(rates, lags, strict=True)
     ]
     return float(np.sum(np.array(radii) < 1)), 24.0

@@ -22,5 +22,7 @@ def test_closer_than_calculon():
     # Sources on which the prediction is closer, and sources compared.
     table = derived("calibration_errors")
     ours = table[table["way"] == "left_out_one_factor"].set_index("source")["mean"]
-    closer = [100 * ours[source] < float(facts()[row].value_text) for source, row in _CALCULON.items()]
+    closer = [
+        100 * ours[source] < float(facts()[row].value_text) for source, row in _CALCULON.items()
+    ]
     return sum(closer), len(_CALCULON)

@@ -21,9 +21,16 @@ def test_two_levels_are_a_chain():
         training.CheckpointLevel(name="near", cost=costs[0], restart=0.0, survives={"node": 0.0}),
         training.CheckpointLevel(name="far", cost=costs[1], restart=0.0),
     )
-    causes = [training.Cause(level="job", rate=rates[0]), training.Cause(level="node", rate=rates[1])]
-    blocks = training.rollback(training.Checkpointing(levels=levels, interval=work, every=(count,)), causes)
-    passing = np.exp(-rates.sum() * (work + costs[0] + np.append(np.zeros(count - 1), np.diff(costs))))
+    causes = [
+        training.Cause(level="job", rate=rates[0]),
+        training.Cause(level="node", rate=rates[1]),
+    ]
+    blocks = training.rollback(
+        training.Checkpointing(levels=levels, interval=work, every=(count,)), causes
+    )
+    passing = np.exp(
+        -rates.sum() * (work + costs[0] + np.append(np.zeros(count - 1), np.diff(costs)))
+    )
     step = np.diag(passing[:-1], 1) + np.diag((1 - passing) * rates[0] / rates.sum())
     step[:, 0] += (1 - passing) * rates[1] / rates.sum()
     times = np.linalg.solve(np.eye(count) - step, (1 - passing) / rates.sum())
@@ -42,7 +49,8 @@ def test_causes_share_an_interval():
     best = training.rollback(training.Checkpointing(levels=(level,)), causes)
     grid = [
         training.rollback(
-            training.Checkpointing(levels=(level,), interval=best.interval * (0.9 + i / 1000)), causes
+            training.Checkpointing(levels=(level,), interval=best.interval * (0.9 + i / 1000)),
+            causes,
         )
         for i in range(200)
     ]
@@ -52,7 +60,8 @@ def test_causes_share_an_interval():
 @theorem("THM-parity-rebuilds", system="REFT in-memory checkpointing")
 def test_parity_rebuilds():
     """Nodes of a lost rack are rebuilt by exclusive or wherever parity is said to survive."""
-    # Share of racks after whose loss every snapshot is there again, by the policy and on real bytes.
+    # Share of racks after whose loss every snapshot is there again, by the policy and on real
+    # bytes.
     said, found = [], []
     cluster = hardware.Cluster(nodes=64, nodes_per_rack=4)
     for stride in (1, 2, 4, 8):

@@ -24,7 +24,10 @@ def test_goodput_is_a_product():
     strategy = parallel.Strategy(tensor=8, pipeline=16, data=128)
     model = training.failure_model(hardware.Cluster(nodes=_NODES), strategy, rates=(part,))
     level = training.CheckpointLevel(name="storage", cost=60.0, restart=900.0)
-    plan, recovery = training.Checkpointing(levels=(level,)), training.Recovery("spares", repair=units.DAY)
+    plan, recovery = (
+        training.Checkpointing(levels=(level,)),
+        training.Recovery("spares", repair=units.DAY),
+    )
     report = training.goodput(model, 1.0, plan, recovery, spares=_SPARES)
     effective = training.optimal_training_time_ratio(60.0, 1 / (_NODES * _node_rate()), 900.0)
     waiting = training.shortage_probability(_NODES, _SPARES, _node_rate(), units.DAY)
@@ -36,10 +39,16 @@ def test_chain_is_erlang():
     """The chain of nodes with a crew for each and cold spares waits as Erlang's B says."""
     # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     chain = NodeChain(
-        nodes=_NODES, spares=_SPARES, rates={1: _NODES * _node_rate()}, repair=units.DAY,
-        speed=np.array([1.0, 0.0]), waits=True,
-    )  # fmt: skip
-    return chain.shares()[0], float(loss_probability(_SPARES + 1, _NODES * _node_rate() * units.DAY))
+        nodes=_NODES,
+        spares=_SPARES,
+        rates={1: _NODES * _node_rate()},
+        repair=units.DAY,
+        speed=np.array([1.0, 0.0]),
+        waits=True,
+    )
+    return chain.shares()[0], float(
+        loss_probability(_SPARES + 1, _NODES * _node_rate() * units.DAY)
+    )
 
 
 @theorem("THM-new-job-transient", system="Elastic and redundant recovery")
@@ -47,7 +56,11 @@ def test_new_job_loses_speed():
     """A new elastic job has the throughput A(t)^g, A(t) = a + (1 - a) e^{-(lam + 1/r) t}."""
     # Both sides half a day after the start.
     shape = training.JobShape(
-        nodes=_NODES, replicas=_NODES // _PER_REPLICA, stages=16, tensor=8, nodes_per_replica=_PER_REPLICA
+        nodes=_NODES,
+        replicas=_NODES // _PER_REPLICA,
+        stages=16,
+        tensor=8,
+        nodes_per_replica=_PER_REPLICA,
     )
     speed = training.Recovery("elastic", repair=units.DAY).speed(shape, 100)
     chain = NodeChain(nodes=_NODES, rates={1: _NODES * _node_rate()}, repair=units.DAY, speed=speed)

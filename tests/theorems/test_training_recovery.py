@@ -14,7 +14,8 @@ from relparallel.training.spares import loss_probability
 @theorem("THM-pollux-goodput", system="Elastic and redundant recovery")
 def test_pollux_goodput():
     """Speed times statistical efficiency of a shrunk batch is Pollux's goodput over that of the full one."""
-    # Three of four replicas, a noise scale of 0.8 batches: (throughput) (phi + M0) / (phi + M) of both.
+    # Three of four replicas, a noise scale of 0.8 batches: (throughput) (phi + M0) / (phi + M) of
+    # both.
     batch, noise, left = 1024.0, 0.8 * 1024.0, 0.75
     pollux = [share * (noise + 128.0) / (noise + share * batch) for share in (left, 1.0)]
     return left * float(training.statistical_efficiency(left, noise / batch)), pollux[0] / pollux[1]
@@ -44,7 +45,9 @@ def test_bamboo_power():
 def test_pairs_mtti():
     """b pairs last int (1 - (1 - e^-t)^2)^b dt times the life of one process."""
     # Both sides for 100 pairs.
-    lasting, _ = quad(lambda t: (1 - (1 - np.exp(-t)) ** 2) ** 100, 0, 50, epsabs=1e-13, epsrel=1e-12)
+    lasting, _ = quad(
+        lambda t: (1 - (1 - np.exp(-t)) ** 2) ** 100, 0, 50, epsabs=1e-13, epsrel=1e-12
+    )
     return redundancy.pair_failures(100) / 200, float(lasting)
 
 
@@ -52,15 +55,20 @@ def test_pairs_mtti():
 def test_crews_enough():
     """As many crews as nodes can be down give Erlang's formula."""
     # Both sides on 2,048 nodes with 8 spares and 9 crews.
-    limited = training.shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=9)
+    limited = training.shortage_probability(
+        nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=9
+    )
     return float(limited), float(loss_probability(9, 2048 * 0.00379))
 
 
 @theorem("THM-elastic-against-spares", system="Elastic and redundant recovery")
 def test_elastic_against_spares():
     """a^g / (1 + N lam t) equals a share x at lam r = (x (1 + N lam t))^(-1/g) - 1."""
-    # The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its break-even.
+    # The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its
+    # break-even.
     rate = 3.79e-3 / units.DAY
-    share = 1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
+    share = (
+        1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
+    )
     repair = ((share * (1 + 2048 * rate * 30.0)) ** (-1 / 16) - 1) / rate
     return share, float(s42.elastic_throughput(2048, 16, rate, repair, 30.0))

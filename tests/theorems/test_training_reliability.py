@@ -50,7 +50,8 @@ def test_fastest_is_best_under_restart():
 @theorem("THM-joint-brute-force", system="Joint reliability optimisation")
 def test_joint_is_the_best_of_all():
     """The bounded search over strategies, waiting policies and spares equals the search over everything."""
-    # Best goodput of three strategies with a repair of seven days, found and enumerated with Erlang and Daly.
+    # Best goodput of three strategies with a repair of seven days, found and enumerated with Erlang
+    # and Daly.
     job, every = _job(nodes_per_replica=8), []
     for strategy, throughput in _SPEEDS.items():
         for spares in range(0, _NODES, strategy.pipeline):
@@ -75,16 +76,26 @@ def _joint(policies: tuple[str, ...]) -> JointPlan:
     level = training.CheckpointLevel(name="storage", cost=job.checkpoint, restart=0.0)
     node = training.ComponentClass(name="node", level="node", rate=job.node_rate)
     return optimize.joint(
-        model, hardware.Cluster(nodes=_NODES), (node,), policies=policies, repair=7 * units.DAY,
-        restart=job.restart, pause=job.pause, measured=_SPEEDS,
+        model,
+        hardware.Cluster(nodes=_NODES),
+        (node,),
+        policies=policies,
+        repair=7 * units.DAY,
+        restart=job.restart,
+        pause=job.pause,
+        measured=_SPEEDS,
         checkpoints=training.Checkpointing(levels=(level,)),
-    )  # fmt: skip
+    )
 
 
 def _job(nodes_per_replica: int) -> training.Job:
     """2,048 nodes that fail as often as those of Llama-3."""
     rate = float(facts("training-reliability")["L3-032"].value_text) / (1000 * units.DAY)
     return training.Job(
-        nodes=2048, nodes_per_replica=nodes_per_replica, node_rate=rate,
-        checkpoint=20.0, restart=300.0, pause=30.0,
-    )  # fmt: skip
+        nodes=2048,
+        nodes_per_replica=nodes_per_replica,
+        node_rate=rate,
+        checkpoint=20.0,
+        restart=300.0,
+        pause=30.0,
+    )

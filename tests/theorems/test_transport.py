@@ -23,12 +23,15 @@ def test_dcqcn_plus_marking():
 @theorem("THM-pfc-headroom", system="PFC")
 def test_pfc_overshoot():
     """What arrives after a pause was asked for is at most the headroom, and as much in the worst case."""
-    # Packets that start before the pause works at the sender; the worst of all phases of their starts.
+    # Packets that start before the pause works at the sender; the worst of all phases of their
+    # starts.
     rate, length, mtu, response = 12.5e9, 300.0, 4096.0, 3840.0
     flight = 4.76e-9 * length
-    stop = mtu / rate + flight + response / rate  # the pause waits for a packet, travels, is processed
+    # the pause waits for a packet, travels, is processed
+    stop = mtu / rate + flight + response / rate
     phases = np.append(np.linspace(0, 1, 101), stop * rate / mtu % 1) * mtu / rate
-    last = phases + np.floor((stop - phases) * rate / mtu + 1e-9) * mtu / rate  # start of the last packet
+    # start of the last packet
+    last = phases + np.floor((stop - phases) * rate / mtu + 1e-9) * mtu / rate
     worst = float((last + mtu / rate + flight).max()) * rate
     return worst, float(s23.pfc_headroom(rate, length, mtu, response))
 
@@ -38,7 +41,9 @@ def test_pfc_deadlock():
     """Shortest paths on a torus let buffers wait in a circle, those of a fat-tree do not."""
     # Links of the circle of a 5 x 5 torus that follow each other, and of a fat-tree; a ring has 5.
     circles = [s23.buffer_cycle(t) for t in (topology.torus((5, 5)), topology.fat_tree(4))]
-    follow = [sum(circle[i - 1][1] == circle[i][0] for i in range(len(circle))) for circle in circles]
+    follow = [
+        sum(circle[i - 1][1] == circle[i][0] for i in range(len(circle))) for circle in circles
+    ]
     return float(sum(follow)), 5.0
 
 
@@ -97,12 +102,15 @@ def test_rearrangeable():
 @theorem("THM-timely-no-fixed-point", system="TIMELY")
 def test_timely_grows():
     """Where the queue stands still, at gradient 0, every TIMELY flow still grows by delta an update."""
-    # Change of the rates of two flows over all splits, times the time between updates, and twice delta.
+    # Change of the rates of two flows over all splits, times the time between updates, and twice
+    # delta.
     model = s23.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)
     p: SimpleNamespace = model.values()
     p.count, grown = np.ones((2, 1)), []
     for share in (0.1, 0.3, 0.5):
         rates = p.rate * np.array([[share], [1 - share]])
         state = np.stack([rates, 0 * rates, 0 * rates + p.rate * 100e-6])
-        grown.append((model.derivative(p, state, state, state)[0] * np.maximum(p.burst / rates, 20e-6)).sum())
+        grown.append(
+            (model.derivative(p, state, state, state)[0] * np.maximum(p.burst / rates, 20e-6)).sum()
+        )
     return float(np.mean(grown)), 2 * float(p.increase[0])

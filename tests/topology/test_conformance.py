@@ -95,14 +95,19 @@ def test_distances_that_others_measured(t, mean, diameter):
 
 @given(st.integers(2, 6), st.integers(0, 2))
 def test_the_mean_distance_of_bcube(n, k):
-    assert describe("bcube", n=n, k=k).mean_hops == pytest.approx(hop_statistics(bcube(n, k)).mean, rel=1e-13)
+    assert describe("bcube", n=n, k=k).mean_hops == pytest.approx(
+        hop_statistics(bcube(n, k)).mean, rel=1e-13
+    )
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=3).filter(lambda dims: max(dims) > 1))
 def test_the_mean_distance_of_a_torus(dims):
     measured = hop_statistics(torus(dims))
     form = describe("torus", dims=dims)
-    assert (form.mean_hops, form.diameter) == (pytest.approx(measured.mean, rel=1e-13), measured.diameter)
+    assert (form.mean_hops, form.diameter) == (
+        pytest.approx(measured.mean, rel=1e-13),
+        measured.diameter,
+    )
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
@@ -124,7 +129,9 @@ def narrowest_halving(t):
         (np.tile([1.0, -1.0], (m, 1)).ravel(), (np.repeat(rows, 2), t.edges.ravel())), shape=(m, n)
     )
     crossing = block_array([[signs, -eye_array(m)], [-signs, -eye_array(m)]])
-    half = LinearConstraint(np.concatenate([t.endpoint, np.zeros(m)]), t.num_hosts // 2, t.num_hosts // 2)
+    half = LinearConstraint(
+        np.concatenate([t.endpoint, np.zeros(m)]), t.num_hosts // 2, t.num_hosts // 2
+    )
     lower, upper = np.zeros(n + m), np.ones(n + m)
     upper[int(t.hosts[0])] = 0  # one of the two mirror images
     found = milp(
@@ -194,11 +201,15 @@ def test_a_bcube_with_the_right_counts_and_wrong_wiring_is_refused():
         for server in range(i, i + n ** (level + 1), n**level)
     ]
     wrong = Topology.of(
-        edges=cables, node_kind={"server": n ** (k + 1), "switch": (k + 1) * n**k}, meta=bcube(n, k).meta
+        edges=cables,
+        node_kind={"server": n ** (k + 1), "switch": (k + 1) * n**k},
+        meta=bcube(n, k).meta,
     )
     assert (wrong.num_hosts, wrong.num_switches, wrong.num_links) == (64, 48, 192)
     assert wrong.degrees.sum() == bcube(n, k).degrees.sum()
-    with pytest.raises(ValueError, match=r"topology must agree with the closed forms.*server degree"):
+    with pytest.raises(
+        ValueError, match=r"topology must agree with the closed forms.*server degree"
+    ):
         check(wrong)
 
 
@@ -219,9 +230,15 @@ def test_two_rings_are_no_torus_even_with_the_right_degrees():
 def test_a_missing_cable_and_a_missing_kind_are_named():
     t = fat_tree(4)
     cut = replace(
-        t, edges=t.edges[1:], multiplicity=t.multiplicity[1:], capacity=t.capacity[1:], latency=t.latency[1:]
+        t,
+        edges=t.edges[1:],
+        multiplicity=t.multiplicity[1:],
+        capacity=t.capacity[1:],
+        latency=t.latency[1:],
     )
-    with pytest.raises(ValueError, match=r"host degree .0, 1. instead of 1.*links 47 instead of 48"):
+    with pytest.raises(
+        ValueError, match=r"host degree .0, 1. instead of 1.*links 47 instead of 48"
+    ):
         check(cut)
     renamed = replace(t, kinds=("host", "edge", "aggregation", "spine"))
     with pytest.raises(ValueError, match="core nodes 0 instead of 4"):

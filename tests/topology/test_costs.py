@@ -17,7 +17,10 @@ bill_of_materials = rp.topology.bill_of_materials
 
 def helios(electrical, optical, **other):
     return bill_of_materials(
-        "helios", **{"pods": 64, "hosts_per_pod": 1024, **other}, electrical=electrical, optical=optical
+        "helios",
+        **{"pods": 64, "hosts_per_pod": 1024, **other},
+        electrical=electrical,
+        optical=optical,
     )
 
 
@@ -49,7 +52,11 @@ shares = st.floats(0, 1)
 
 
 @given(
-    electrical=shares, optical=shares, pods=st.integers(1, 99), u=st.integers(1, 999), w=st.integers(1, 40)
+    electrical=shares,
+    optical=shares,
+    pods=st.integers(1, 99),
+    u=st.integers(1, 999),
+    w=st.integers(1, 40),
 )
 def test_the_core_never_has_more_uplinks_than_hosts(electrical, optical, pods, u, w):
     if electrical + optical > 1:
@@ -60,13 +67,17 @@ def test_the_core_never_has_more_uplinks_than_hosts(electrical, optical, pods, u
     assert bill.transceivers == 2 * bill.switch_ports + w * bill.ocs_ports
 
 
-@pytest.mark.parametrize("t", [fat_tree(4), leaf_spine(4, 2, 8), bcube(4, 1), torus((3, 4))], ids=repr)
+@pytest.mark.parametrize(
+    "t", [fat_tree(4), leaf_spine(4, 2, 8), bcube(4, 1), torus((3, 4))], ids=repr
+)
 def test_every_cable_end_is_plugged_into_one_port(t):
     bill = bill_of_materials(t)
     assert bill.cables == t.num_links
     assert bill.switch_ports == t.degrees[t.switches].sum()
     assert bill.host_ports == t.degrees[t.hosts].sum()
-    assert bill.switch_ports + bill.ocs_ports + bill.host_ports == 2 * bill.cables == bill.transceivers
+    assert (
+        bill.switch_ports + bill.ocs_ports + bill.host_ports == 2 * bill.cables == bill.transceivers
+    )
     assert bill == bill_of_materials(t.meta.name, **t.meta.parameters)
     prices = rp.topology.unit_prices()
     assert bill.cost == sum(count * prices.cost[item] for item, count in bill.counts.items())
@@ -126,7 +137,10 @@ def test_fibres_to_circuit_switches_are_billed_whatever_is_set_up(t, fibres, cha
 def test_own_prices_change_the_cost_only():
     prices = rp.topology.unit_prices()
     dear = replace(prices, name="own", cost={**prices.cost, "cable": 1000.0})
-    base, other = bill_of_materials("fat_tree", k=4), bill_of_materials("fat_tree", k=4, prices=dear)
+    base, other = (
+        bill_of_materials("fat_tree", k=4),
+        bill_of_materials("fat_tree", k=4, prices=dear),
+    )
     assert other.cost - base.cost == 950 * 48
     assert (other.power, other.counts) == (base.power, base.counts)
 
@@ -158,7 +172,10 @@ def test_every_price_has_its_source_and_confidence():
         ({"design": "fat_tree", "k": 3}, "k must be even"),
         ({"design": fat_tree(4), "k": 4}, "parameters must be left out with a network, got k"),
         ({"design": "clos"}, "design must be one of"),
-        ({"design": "helios", "pods": 2}, "parameters of helios must be pods, hosts_per_pod, electrical"),
+        (
+            {"design": "helios", "pods": 2},
+            "parameters of helios must be pods, hosts_per_pod, electrical",
+        ),
     ],
 )
 def test_wrong_parameters_are_named(arguments, message):
@@ -167,7 +184,9 @@ def test_wrong_parameters_are_named(arguments, message):
 
 
 def test_shares_above_the_whole_are_refused():
-    with pytest.raises(ValueError, match=r"electrical \+ optical must be at most 1, got 0.6 \+ 0.5"):
+    with pytest.raises(
+        ValueError, match=r"electrical \+ optical must be at most 1, got 0.6 \+ 0.5"
+    ):
         helios(0.6, 0.5)
 
 
@@ -179,27 +198,39 @@ def test_a_list_of_other_things_is_refused():
 def test_what_a_list_leaves_out_is_refused_only_where_it_is_needed():
     modern = rp.topology.unit_prices("ndr2024")
     assert "ocs port" not in modern.cost
-    assert bill_of_materials("fat_tree", k=4, prices=modern).to_frame().loc["ocs port"].tolist() == [0] * 4
+    assert (
+        bill_of_materials("fat_tree", k=4, prices=modern).to_frame().loc["ocs port"].tolist()
+        == [0] * 4
+    )
     with pytest.raises(
         ValueError, match=r"prices must have the cost of an ocs port, of which core of helios"
     ):
         helios(0.1, 0.9, prices=modern)
 
 
-RAILS = [(128, 48, 2_621_440), (256, 96, 5_242_880), (512, 192, 10_485_760), (2048, 768, 41_943_040)]
+RAILS = [
+    (128, 48, 2_621_440),
+    (256, 96, 5_242_880),
+    (512, 192, 10_485_760),
+    (2048, 768, 41_943_040),
+]
 
 
 @pytest.mark.parametrize(("servers", "switches", "cables"), RAILS)
 def test_published_prices_of_clusters_of_h100(servers, switches, cables):
     """Rows of the spreadsheet of 'H100 Freakonomics': $36,000 a switch; row one sets the cable's price."""
     modern = rp.topology.unit_prices("ndr2024")
-    bill = bill_of_materials("rail_only", domains=servers, gpus_per_domain=8, switch_ports=64, prices=modern)
+    bill = bill_of_materials(
+        "rail_only", domains=servers, gpus_per_domain=8, switch_ports=64, prices=modern
+    )
     assert bill.switch_ports == 64 * switches
     assert bill.cost == 36_000 * switches + cables
     assert bill.power == pytest.approx(747 * switches + 8.5 * 2 * bill.cables, rel=1e-12)
 
 
 def test_the_capacity_of_a_cable_is_that_of_the_modern_list():
-    rows = pd.read_csv(data_folder() / "devices.csv").set_index(["prices", "item", "quantity"])["value"]
+    rows = pd.read_csv(data_folder() / "devices.csv").set_index(["prices", "item", "quantity"])[
+        "value"
+    ]
     assert float(rows["ndr2024", "switch port", "capacity"]) * rp.units.GBIT == LINK_CAPACITY
     assert float(rows["ndr2024", "transceiver", "capacity"]) * rp.units.GBIT == LINK_CAPACITY

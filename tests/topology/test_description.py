@@ -13,7 +13,9 @@ def test_every_design_is_a_builder_with_the_parameters_of_its_closed_forms():
         assert hasattr(topology, name), f"add {name} to relparallel/topology/__init__.pyi"
         parameters = inspect.signature(getattr(topology, name)).parameters
         builder = ", ".join(given for given in parameters if given != "rng")
-        with pytest.raises(ValueError, match=f"parameters of {name} must be {builder}, got no_such"):
+        with pytest.raises(
+            ValueError, match=f"parameters of {name} must be {builder}, got no_such"
+        ):
             describe(name, no_such=1)
 
 

@@ -18,7 +18,9 @@ def test_a_torus_is_the_periodic_grid_of_networkx(dims):
     t = torus(dims)
     expected = nx.grid_graph(dims[::-1], periodic=True)
     expected.remove_edges_from(list(nx.selfloop_edges(expected)))
-    flat = nx.relabel_nodes(expected, lambda p: int(np.ravel_multi_index(p if len(dims) > 1 else (p,), dims)))
+    flat = nx.relabel_nodes(
+        expected, lambda p: int(np.ravel_multi_index(p if len(dims) > 1 else (p,), dims))
+    )
     assert t.num_nodes == math.prod(dims)
     assert {frozenset(e) for e in t.edges.tolist()} == {frozenset(e) for e in flat.edges}
     assert t.num_links == len(t.edges)  # also in dimensions of length two
@@ -80,7 +82,11 @@ def test_the_bisection_of_a_mesh_is_that_of_the_integer_program(dims, wrap, cabl
 
 def test_all_flags_or_one_for_all_make_the_same_torus():
     assert torus((3, 4), True) == torus((3, 4), (True, True)) == torus((3, 4))
-    assert torus((3, 4), False) == torus((3, 4), np.array([False, False])) == torus((3, 4), [False] * 2)
+    assert (
+        torus((3, 4), False)
+        == torus((3, 4), np.array([False, False]))
+        == torus((3, 4), [False] * 2)
+    )
 
 
 @pytest.mark.parametrize("wrap", [None, 1, "yes", (True,), (True, 1), (True, None), [True] * 3])
@@ -123,13 +129,17 @@ def test_optical_switches_join_opposite_faces_of_cubes(dims):
     optical = t.edge_attributes["optical"]
     assert np.count_nonzero(optical) == cubes * 96 // 2
     assert (
-        sorted(edge for switch in t.shared_risk for edge in switch.edges) == np.flatnonzero(optical).tolist()
+        sorted(edge for switch in t.shared_risk for edge in switch.edges)
+        == np.flatnonzero(optical).tolist()
     )
     assert len(t.shared_risk) == 48
     for switch in t.shared_risk:
         ends = t.edges[list(switch.edges)]
         assert (np.bincount(t.pod[ends].ravel()) == 2).all()  # both faces of every cube
-        axis = {int(a) for a in np.argwhere((place[ends[:, 0]] != place[ends[:, 1]]).any(axis=0)).ravel()}
+        axis = {
+            int(a)
+            for a in np.argwhere((place[ends[:, 0]] != place[ends[:, 1]]).any(axis=0)).ravel()
+        }
         assert len(axis) == 1
         rest = np.delete(place[ends.ravel()] % 4, axis.pop(), axis=1)
         assert len(np.unique(rest, axis=0)) == 1
@@ -137,7 +147,8 @@ def test_optical_switches_join_opposite_faces_of_cubes(dims):
 
 
 def test_any_cubes_make_the_same_slice():
-    first, other = tpu_v4((4, 8, 4), cubes=(7, 3)), tpu_v4((4, 8, 4), cubes=(7, 60))  # cube 3 has failed
+    # cube 3 has failed
+    first, other = tpu_v4((4, 8, 4), cubes=(7, 3)), tpu_v4((4, 8, 4), cubes=(7, 60))
     assert (first.edges == other.edges).all()
     assert first.shared_risk == other.shared_risk
     assert set(first.pod.tolist()) == {7, 3}
@@ -172,7 +183,10 @@ def test_hammingmesh_agrees_with_its_closed_forms(a, b, x, y):
     check(t)
     if t.num_hosts > 1:
         form, hops = describe("hammingmesh", a=a, b=b, x=x, y=y), hop_statistics(t)
-        assert (form.mean_hops, form.diameter) == (pytest.approx(hops.mean, rel=1e-13), hops.diameter)
+        assert (form.mean_hops, form.diameter) == (
+            pytest.approx(hops.mean, rel=1e-13),
+            hops.diameter,
+        )
 
 
 @pytest.mark.parametrize(("a", "b", "x", "y"), [(2, 3, 2, 2), (1, 4, 3, 1), (3, 3, 1, 2)])

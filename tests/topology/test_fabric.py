@@ -79,7 +79,10 @@ def test_a_topology_does_not_change_with_the_arrays_it_was_made_of():
     transit, price = np.array([True, True, False]), np.array([1.0, 2.0])
     t = replace(trunk(transit=transit), edge_attributes={"price": price})
     transit[:], price[:] = False, 0.0
-    assert (t.transit.tolist(), t.edge_attributes["price"].tolist()) == ([True, True, False], [1.0, 2.0])
+    assert (t.transit.tolist(), t.edge_attributes["price"].tolist()) == (
+        [True, True, False],
+        [1.0, 2.0],
+    )
 
 
 @pytest.mark.parametrize("field", ["tier", "transit", "multiplicity", "capacity"])
@@ -137,7 +140,11 @@ def test_shared_risks_are_sorted_groups_of_members():
         ("labels", 3, "labels must be tuple"),
         ("shared_risk", (SharedRisk(name="x", nodes=(5,)),), "shared_risk nodes must be"),
         ("shared_risk", (SharedRisk(name="x", edges=(2,)),), "shared_risk edges must be"),
-        ("shared_risk", (SharedRisk(name="x", nodes=(0,)),) * 2, "shared_risk must have distinct names"),
+        (
+            "shared_risk",
+            (SharedRisk(name="x", nodes=(0,)),) * 2,
+            "shared_risk must have distinct names",
+        ),
         ("shared_risk", ("x",), "shared_risk must be SharedRisk"),
         ("node_attributes", {"a": [1]}, r"node_attributes\['a'\] must be values"),
         ("edge_attributes", {1: [1, 2]}, "edge_attributes must be str"),
@@ -177,7 +184,9 @@ def test_a_design_names_its_bad_field(bad):
         Design(**{"name": "graph", **bad})
 
 
-@pytest.mark.parametrize("bad", [{}, {"nodes": (-1,)}, {"edges": ("a",)}, {"name": None, "nodes": (1,)}])
+@pytest.mark.parametrize(
+    "bad", [{}, {"nodes": (-1,)}, {"edges": ("a",)}, {"name": None, "nodes": (1,)}]
+)
 def test_a_shared_risk_names_its_bad_field(bad):
     with pytest.raises((TypeError, ValueError), match="|".join(bad) or "nodes"):
         SharedRisk(**{"name": "rack", **bad})
@@ -211,14 +220,22 @@ def test_no_builder_takes_true_for_one_or_a_broken_number(name):
 BROKEN_RULES = [
     ("fat_tree", {"k": 5}, "a pod has k/2 edge and k/2 aggregation switches"),
     ("f10", {"k": 5}, "a pod has k/2 edge and k/2 aggregation switches"),
-    ("aspen", {"levels": 3, "k": 5, "fault_tolerance": (0, 0)}, "half of an Aspen switch's ports go up"),
+    (
+        "aspen",
+        {"levels": 3, "k": 5, "fault_tolerance": (0, 0)},
+        "half of an Aspen switch's ports go up",
+    ),
     ("vl2", {"d_a": 4, "d_i": 5}, "VL2 halves its switches' ports"),
     ("ficonn", {"n": 3, "k": 1}, "first level takes half of a switch's servers"),
     ("mdcube", {"n": 4, "k": 1, "dims": (6, 5)}, r"sum\(m - 1\) <= \(k\+1\) n\^k = 8 uplinks"),
     ("slim_fly", {"q": 6, "p": 1}, "a prime power, for there is no field of other size"),
     ("slim_fly", {"q": 2, "p": 1}, r"4w \+ delta with delta -1, 0 or 1 and w >= 1"),
     ("polarfly", {"q": 12, "p": 1}, "a prime power, for there is no field of other size"),
-    ("jellyfish", {"n": 5, "k": 4, "r": 3, "rng": np.random.default_rng()}, "n r even, for r ports each"),
+    (
+        "jellyfish",
+        {"n": 5, "k": 4, "r": 3, "rng": np.random.default_rng()},
+        "n r even, for r ports each",
+    ),
     ("tpu_v4", {"dims": (4, 4, 5)}, "three multiples of 4, at most 64 cubes"),
     (
         "helios",

@@ -60,7 +60,11 @@ def test_slim_fly_is_wired_by_the_rule_of_the_paper(q):
     """The rule in integers modulo a prime, with its least primitive element."""
     xi = next(g for g in range(2, q) if len({pow(g, i, q) for i in range(q - 1)}) == q - 1)
     w = (q + 1) // 4
-    even = [*range(0, q - 1, 2)] if q % 4 == 1 else [*range(0, 2 * w, 2), *range(2 * w - 1, 4 * w - 2, 2)]
+    even = (
+        [*range(0, q - 1, 2)]
+        if q % 4 == 1
+        else [*range(0, 2 * w, 2), *range(2 * w - 1, 4 * w - 2, 2)]
+    )
     steps = [{pow(xi, i + shift, q) for i in even} for shift in (0, 1)]
     rule = nx.Graph()
     for i in range(2):
@@ -78,7 +82,8 @@ def test_slim_fly_is_wired_by_the_rule_of_the_paper(q):
 def test_slim_fly_5_is_the_graph_of_hoffman_and_singleton():
     t = slim_fly(q=5, p=0)
     a = adjacency(t)
-    assert (a @ a + a - 6 * np.eye(50, dtype=int) == 1).all()  # no triangle, one common neighbour of others
+    # no triangle, one common neighbour of others
+    assert (a @ a + a - 6 * np.eye(50, dtype=int) == 1).all()
     values, times = np.unique(np.linalg.eigvalsh(a).round(9), return_counts=True)
     assert dict(zip(values.tolist(), times.tolist(), strict=True)) == {-3.0: 21, 2.0: 28, 7.0: 1}
     assert nx.girth(t.to_networkx()) == 5
@@ -115,7 +120,11 @@ def test_polarfly_agrees_with_its_closed_forms(q):
 
 @pytest.mark.parametrize("q", [3, 5, 11])
 def test_polarfly_joins_vectors_whose_product_is_zero(q):
-    points = [(1, y, z) for y in range(q) for z in range(q)] + [(0, 1, z) for z in range(q)] + [(0, 0, 1)]
+    points = (
+        [(1, y, z) for y in range(q) for z in range(q)]
+        + [(0, 1, z) for z in range(q)]
+        + [(0, 0, 1)]
+    )
     product = np.array(points) @ np.array(points).T % q
     order = np.argsort(product.diagonal() == 0, kind="stable")  # quadrics last
     wanted = np.argwhere(np.triu(product[np.ix_(order, order)] == 0, k=1))

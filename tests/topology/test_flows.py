@@ -6,7 +6,9 @@ from relparallel.topology import fat_tree
 from relparallel.topology.routing import disjoint_paths
 
 cables = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 3)).filter(lambda c: c[0] != c[1]),
+    st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 3)).filter(
+        lambda c: c[0] != c[1]
+    ),
     max_size=14,
 )
 
@@ -18,7 +20,9 @@ def test_the_number_is_that_of_networkx_without_the_nodes_that_do_not_forward(fo
         graph.add_node(v, transit=v not in silent)
     graph.add_edges_from((u, v, {"multiplicity": count}) for u, v, count in found)
     open_graph = graph.subgraph(set(range(7)) - silent)
-    assert disjoint_paths(graph, 0, 6) == nx.maximum_flow_value(open_graph, 0, 6, capacity="multiplicity")
+    assert disjoint_paths(graph, 0, 6) == nx.maximum_flow_value(
+        open_graph, 0, 6, capacity="multiplicity"
+    )
 
 
 def test_a_silent_source_still_sends():

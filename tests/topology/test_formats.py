@@ -25,7 +25,14 @@ from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.units import GBIT
 
-DESIGNS = [fat_tree(4), leaf_spine(3, 2, 4), bcube(3, 1), dcell(3, 1), torus((3, 2, 4)), torus((1,))]
+DESIGNS = [
+    fat_tree(4),
+    leaf_spine(3, 2, 4),
+    bcube(3, 1),
+    dcell(3, 1),
+    torus((3, 2, 4)),
+    torus((1,)),
+]
 
 
 @pytest.fixture
@@ -33,7 +40,8 @@ def file(tmp_path):
     return tmp_path / "network"
 
 
-# ---------------------------------------------------------------------------------------------- GraphML
+# ----------------------------------------------------------------------------------------------
+# GraphML
 
 
 @pytest.mark.parametrize("t", DESIGNS, ids=repr)
@@ -64,7 +72,9 @@ def test_every_attribute_comes_back_from_graphml(file):
     assert read_graphml(file) == t
 
 
-labels = st.one_of(st.integers(), st.text(max_size=4), st.tuples(st.text(max_size=2), st.booleans()))
+labels = st.one_of(
+    st.integers(), st.text(max_size=4), st.tuples(st.text(max_size=2), st.booleans())
+)
 
 
 @settings(max_examples=40)
@@ -84,7 +94,9 @@ def test_labels_and_attributes_of_any_kind_come_back(tmp_path_factory, names, re
 def test_networkx_reads_what_we_write(file):
     write_graphml(fat_tree(4), file)
     graph = nx.read_graphml(file)
-    assert sorted(map(sorted, graph.edges)) == sorted(sorted(map(str, e)) for e in fat_tree(4).edges.tolist())
+    assert sorted(map(sorted, graph.edges)) == sorted(
+        sorted(map(str, e)) for e in fat_tree(4).edges.tolist()
+    )
     assert graph.nodes["0"]["kind"] == "host"
     assert graph.nodes["0"]["tier"] == 0
 
@@ -106,11 +118,18 @@ HEAD = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
     ("text", "message"),
     [
         ("hop count\n", "network, line 1: no XML"),
-        (f"{HEAD}\n<graph edgedefault='undirected'>\n<node id='a'></graph>", "network, line 3: no XML"),
-        ("<html></html>", "network: no GraphML that can be read"),
-        (f"{HEAD}<graph edgedefault='undirected'></graph></graphml>", "network must have at least one node"),
         (
-            f"{HEAD}<graph edgedefault='undirected'><node id='a'/><edge source='a' target='a'/></graph>"
+            f"{HEAD}\n<graph edgedefault='undirected'>\n<node id='a'></graph>",
+            "network, line 3: no XML",
+        ),
+        ("<html></html>", "network: no GraphML that can be read"),
+        (
+            f"{HEAD}<graph edgedefault='undirected'></graph></graphml>",
+            "network must have at least one node",
+        ),
+        (
+            f"{HEAD}<graph edgedefault='undirected'><node id='a'/><edge source='a' "
+            "target='a'/></graph>"
             "</graphml>",
             "network must have no self-loops",
         ),
@@ -140,12 +159,26 @@ def test_what_is_no_literal_is_refused_by_name(file):
     assert not file.exists()
 
 
-# ------------------------------------------------------------------------------------------------ SimAI
+# ------------------------------------------------------------------------------------------------
+# SimAI
 
 
 def rail_network() -> Topology:
     """Two servers of two GPUs and one NVSwitch, one ToR for each rail, one spine with double cables."""
-    cables = [(0, 4), (1, 4), (2, 5), (3, 5), (0, 6), (1, 7), (2, 6), (3, 7), (6, 8), (6, 8), (7, 8), (7, 8)]
+    cables = [
+        (0, 4),
+        (1, 4),
+        (2, 5),
+        (3, 5),
+        (0, 6),
+        (1, 7),
+        (2, 6),
+        (3, 7),
+        (6, 8),
+        (6, 8),
+        (7, 8),
+        (7, 8),
+    ]
     t = Topology.of(
         edges=cables,
         node_kind={"gpu": 4, "nvswitch": 2, "leaf": 2, "spine": 1},
@@ -198,9 +231,12 @@ def test_a_simai_file_says_all_and_comes_back(file):
 @pytest.mark.parametrize("t", [t for t in DESIGNS if t.num_nodes > 1], ids=repr)
 def test_every_design_comes_back_from_simai(t, file):
     write_simai(t, file, gpus_per_server=1, gpu_type="A100")
-    assert file.read_text().splitlines()[0] == f"{t.num_nodes} 1 0 {t.num_switches} {t.num_links} A100"
+    assert (
+        file.read_text().splitlines()[0] == f"{t.num_nodes} 1 0 {t.num_switches} {t.num_links} A100"
+    )
     back = read_simai(file, gpus_forward=True)
-    np.testing.assert_array_equal(back.edges, t.edges)  # builders number hosts first, then tier by tier
+    # builders number hosts first, then tier by tier
+    np.testing.assert_array_equal(back.edges, t.edges)
 
 
 @given(capacity=st.floats(1, 1e15), latency=st.floats(0, 10))
@@ -226,17 +262,39 @@ LINTS = {
     "link count": (broken(("12 H100", "20 H100")), 1, "promises 20 links, the file has 12"),
     "idle ToR": (
         broken(
-            ("9 2 2 3 12", "10 2 2 4 13"), ("6 7 8", "6 7 9 8"), ("0 4 3", "8 9 400Gbps 0.0005ms 0\n0 4 3")
+            ("9 2 2 3 12", "10 2 2 4 13"),
+            ("6 7 8", "6 7 9 8"),
+            ("0 4 3", "8 9 400Gbps 0.0005ms 0\n0 4 3"),
         ),
         2,
         "switch 9 is a bottom switch without GPUs",
     ),
-    "unconnected node": (broken(("9 2 2 3", "10 2 2 4"), ("7 8", "7 8 9")), 2, "node 9 has no cable"),
-    "server size": (broken(("9 2 2", "9 3 2"), ("\n3 5 ", "\n3 4 "), ("\n2 5", "\n2 4")), 1, "do not fill"),
-    "split server": (broken(("\n1 4 ", "\n1 5 ")), 2, "GPUs 0 to 1 of one server hang at different"),
-    "unequal parallel cables": (broken(("6 8 400", "6 8 200")), 12, "differs from the one on line 11"),
+    "unconnected node": (
+        broken(("9 2 2 3", "10 2 2 4"), ("7 8", "7 8 9")),
+        2,
+        "node 9 has no cable",
+    ),
+    "server size": (
+        broken(("9 2 2", "9 3 2"), ("\n3 5 ", "\n3 4 "), ("\n2 5", "\n2 4")),
+        1,
+        "do not fill",
+    ),
+    "split server": (
+        broken(("\n1 4 ", "\n1 5 ")),
+        2,
+        "GPUs 0 to 1 of one server hang at different",
+    ),
+    "unequal parallel cables": (
+        broken(("6 8 400", "6 8 200")),
+        12,
+        "differs from the one on line 11",
+    ),
     "several parts": (
-        broken(("9 2 2 3 12", "11 2 2 5 13"), ("7 8", "7 8 9 10"), ("0 4 3", "9 10 400Gbps 0ms 0\n0 4 3")),
+        broken(
+            ("9 2 2 3 12", "11 2 2 5 13"),
+            ("7 8", "7 8 9 10"),
+            ("0 4 3", "9 10 400Gbps 0ms 0\n0 4 3"),
+        ),
         1,
         "the network falls into 2 parts",
     ),
@@ -247,7 +305,9 @@ LINTS = {
 def test_faults_that_the_simulator_passes_over_are_named(rule, file):
     text, line, told = LINTS[rule]
     file.write_text(text)
-    with pytest.raises(ValueError, match=rf"line {line}: .*{told}.*; .*, or read with strict=False"):
+    with pytest.raises(
+        ValueError, match=rf"line {line}: .*{told}.*; .*, or read with strict=False"
+    ):
         read_simai(file)
 
 
@@ -257,7 +317,9 @@ def test_the_generator_that_left_switches_idle_is_caught(file):
     cables = [(g, first[g % 2]) for g in gpus] + [(s, p) for s in (*first, *second) for p in spine]
     lines = [f"{u} {v} 100Gbps 0.0005ms 0" for u, v in cables]
     file.write_text("\n".join([f"10 2 0 6 {len(cables)} A100", "4 5 6 7 8 9", *lines]))
-    told = r"switch 6 is a bottom switch without GPUs;.*\n.*switch 7 is a bottom switch without GPUs;"
+    told = (
+        r"switch 6 is a bottom switch without GPUs;.*\n.*switch 7 is a bottom switch without GPUs;"
+    )
     with pytest.raises(ValueError, match=told):
         read_simai(file)
     assert read_simai(file, strict=False).num_links == 12
@@ -271,23 +333,51 @@ def test_without_strictness_all_cables_are_read(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: expected nodes gpus_per_server nvswitches switches links gpu_type, got ''; correct"),
+        (
+            "",
+            "line 1: expected nodes gpus_per_server nvswitches switches links gpu_type, got ''; "
+            "correct",
+        ),
         ("9 2 2\n", "line 1: expected nodes"),
-        (broken(("9 2 2 3", "9 2 2 x")), "line 1: expected a whole number >= 0, got 'x'; correct the line"),
+        (
+            broken(("9 2 2 3", "9 2 2 x")),
+            "line 1: expected a whole number >= 0, got 'x'; correct the line",
+        ),
         (broken(("9 2", "9 0")), "line 1: expected a whole number >= 1, got '0'"),
         (broken(("4 5 6 7 8", "4 5 6 7 9")), "line 2: expected a node between 0 and 8, got 9"),
-        (broken(("4 5 6 7 8", "4 5 6 7 7")), "line 2: expected the 2 [+] 3 different ids of switches"),
-        (broken(("0 6 400Gbps", "0 6 4x0Gbps")), "line 4: expected a rate such as 400Gbps, got 4x0Gbps"),
+        (
+            broken(("4 5 6 7 8", "4 5 6 7 7")),
+            "line 2: expected the 2 [+] 3 different ids of switches",
+        ),
+        (
+            broken(("0 6 400Gbps", "0 6 4x0Gbps")),
+            "line 4: expected a rate such as 400Gbps, got 4x0Gbps",
+        ),
         (broken(("0 6 400Gbps", "0 6 0Gbps")), "line 4: the rate must be above 0, got 0Gbps"),
-        (broken(("0 6 400Gbps 0.0005ms", "0 6 400Gbps nanms")), "line 4: expected a delay such as 0.0005ms"),
+        (
+            broken(("0 6 400Gbps 0.0005ms", "0 6 400Gbps nanms")),
+            "line 4: expected a delay such as 0.0005ms",
+        ),
         (
             broken(("0 6 400Gbps 0.0005ms", "0 6 400Gbps -1ms")),
             "line 4: the delay must be at least 0, got -1ms",
         ),
-        (broken(("0.000025ms 0", "0.000025ms 2")), r"line 3: expected an error rate in \[0, 1\], got 2"),
-        (broken(("0 6 400Gbps", "6 6 400Gbps")), "line 4: node 6 is joined to itself; join two different"),
-        (broken(("0 6 400Gbps", "0 400Gbps")), "line 4: expected source target rate delay error_rate"),
-        (broken(("0 6 400Gbps", "0 66 400Gbps")), "line 4: expected a node between 0 and 8, got 66"),
+        (
+            broken(("0.000025ms 0", "0.000025ms 2")),
+            r"line 3: expected an error rate in \[0, 1\], got 2",
+        ),
+        (
+            broken(("0 6 400Gbps", "6 6 400Gbps")),
+            "line 4: node 6 is joined to itself; join two different",
+        ),
+        (
+            broken(("0 6 400Gbps", "0 400Gbps")),
+            "line 4: expected source target rate delay error_rate",
+        ),
+        (
+            broken(("0 6 400Gbps", "0 66 400Gbps")),
+            "line 4: expected a node between 0 and 8, got 66",
+        ),
     ],
 )
 def test_a_wrong_simai_file_is_named_with_its_line(file, text, message):
@@ -335,7 +425,8 @@ def test_cables_from_a_node_to_itself_are_refused_or_left_out(file):
 
 
 @pytest.mark.skipif(
-    "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with data/topology-zoo"
+    "RELPARALLEL_DATA" not in os.environ,
+    reason="RELPARALLEL_DATA names no folder with data/topology-zoo",
 )
 def test_every_network_of_the_topology_zoo_is_read(tmp_path):
     archive = Path(os.environ["RELPARALLEL_DATA"]) / "data/topology-zoo/topology-zoo.tar.xz"

@@ -22,8 +22,10 @@ def file(tmp_path):
 
 def below(t) -> dict[str, int]:
     """Nodes under every switch of the lowest tier."""
-    return {t.labels[v]: int(t.endpoint[t.indices[t.indptr[v] : t.indptr[v + 1]]].sum())
-            for v in np.flatnonzero(t.tier == 1)}  # fmt: skip
+    return {
+        t.labels[v]: int(t.endpoint[t.indices[t.indptr[v] : t.indptr[v + 1]]].sum())
+        for v in np.flatnonzero(t.tier == 1)
+    }
 
 
 TREE = """# a tree
@@ -66,23 +68,38 @@ def test_blocks_of_slurm_stay_apart(file):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SwitchName=a Nodes=n[1-2]\nSwitchName=a Nodes=n3\n", "line 2: switch a stands on line 1 too"),
+        (
+            "SwitchName=a Nodes=n[1-2]\nSwitchName=a Nodes=n3\n",
+            "line 2: switch a stands on line 1 too",
+        ),
         ("SwitchName=a Nodes=n[1-2\n", r"line 1: expected a list of hosts .* got 'n\[1-2'"),
         ("SwitchName=a Nodes=n[1-99999999]\n", "at most 1,000,000 names"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n", "line 2: c under b is named and not"),
+        (
+            "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n",
+            "line 2: c under b is named and not",
+        ),
         ("SwitchName=a\n", "line 1: nothing hangs at a"),
         ("\nSwitchName=a Node=n1\n", "line 2: expected SwitchName .* got 'SwitchName=a Node=n1'"),
         ("SwitchName=a Nodes=n1 Nodes=n2\n", "line 1: .* each once"),
-        ("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\n", "line 2: switches and blocks are of two plugins"),
+        (
+            "SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\n",
+            "line 2: switches and blocks are of two plugins",
+        ),
         ("SwitchName=a Nodes=n1\nSwitchName=b Switches=b\n", "b under b is a circle"),
-        ("SwitchName=a Nodes=n1 Switches=b\nSwitchName=b Switches=a\n", "under . under . is a circle"),
+        (
+            "SwitchName=a Nodes=n1 Switches=b\nSwitchName=b Switches=a\n",
+            "under . under . is a circle",
+        ),
         ("SwitchName=a Nodes=ALL\n", "line 1: expected a list of hosts .* got 'ALL'"),
         ("SwitchName=a Nodes=n1,a\n", "line 1: a under a is a node and a switch"),
         ("BlockSizes=18\n", "no switch and no block"),
-        ("topology: x\ntree:\n  switches: [{switch: a, node: n1}]\n", "line 1: expected switch, nodes or"),
+        (
+            "topology: x\ntree:\n  switches: [{switch: a, node: n1}]\n",
+            "line 1: expected switch, nodes or",
+        ),
         ("topology: x\ntopology: y\n", "'topology' stands twice"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_file_of_slurm_is_named_with_its_line(file, text, said):
     file.write_text(text)
     with pytest.raises(ValueError, match=said) as refused:
@@ -119,12 +136,18 @@ def test_labels_of_topograph_are_a_tree(file, kind):
         data = {"instances": [{"id": n, "network_layers": [a, b]} for n, a, b in names]}
     elif kind == "tiers":
         area = "fabric.topograph.run"
-        data = {"items": [{"metadata": {"name": n, "labels": {f"{area}/tier-0": a, f"{area}/tier-1": b}}}
-                          for n, a, b in names]}  # fmt: skip
+        data = {
+            "items": [
+                {"metadata": {"name": n, "labels": {f"{area}/tier-0": a, f"{area}/tier-1": b}}}
+                for n, a, b in names
+            ]
+        }
     else:
         first = "block" if kind == "old" else "leaf"
-        data = {"kind": "List", "items": [node(n, **{first: a, "spine": b, "accelerator": "x"})
-                                          for n, a, b in names]}  # fmt: skip
+        data = {
+            "kind": "List",
+            "items": [node(n, **{first: a, "spine": b, "accelerator": "x"}) for n, a, b in names],
+        }
     text = json.dumps(data)
     if kind == "yaml":
         import yaml
@@ -141,7 +164,10 @@ def test_labels_of_topograph_are_a_tree(file, kind):
     [
         ([node("a", leaf="l"), node("a", leaf="l")], "node 2: a stands there twice"),
         ([node("a", leaf="l"), {"metadata": {}}], "node 2: no name"),
-        ([node("a", leaf="x", spine="y"), node("b", leaf="y", spine="x")], "under . under . is a circle"),
+        (
+            [node("a", leaf="x", spine="y"), node("b", leaf="y", spine="x")],
+            "under . under . is a circle",
+        ),
         ([node("a"), node("b", leaf="")], "no node has a label of a switch"),
     ],
 )
@@ -184,14 +210,23 @@ def test_tabs_and_rates_in_bytes_are_as_ns3_takes_them(file):
     assert read(file).capacity.tolist() == [5e10, 5e10]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("2 0 1\n0 1 400GBPS 1us 0\n", "line 2: expected bps for bits or Bps for bytes, got 400GBPS"),
-    ("3 0 2\n0 1 200Gbps 1us 0\n", "promises 2 links, the file has 1"),
-    ("2 0 1\n0 1 200 1us 0\n", "line 2: expected a rate such as 400Gbps, got 200"),
-    ("2 0 1\n0 0 200Gbps 1us 0\n", "line 2: node 0 is joined to itself; join two different nodes"),
-    ("2 0 1 4\n0 1 200Gbps 1us 0\n", "line 1: expected nodes switches links"),
-    ("3 1 1\n0 1 200Gbps 1us 0\n", "line 2: expected a whole number >= 0, got '200Gbps'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "2 0 1\n0 1 400GBPS 1us 0\n",
+            "line 2: expected bps for bits or Bps for bytes, got 400GBPS",
+        ),
+        ("3 0 2\n0 1 200Gbps 1us 0\n", "promises 2 links, the file has 1"),
+        ("2 0 1\n0 1 200 1us 0\n", "line 2: expected a rate such as 400Gbps, got 200"),
+        (
+            "2 0 1\n0 0 200Gbps 1us 0\n",
+            "line 2: node 0 is joined to itself; join two different nodes",
+        ),
+        ("2 0 1 4\n0 1 200Gbps 1us 0\n", "line 1: expected nodes switches links"),
+        ("3 1 1\n0 1 200Gbps 1us 0\n", "line 2: expected a whole number >= 0, got '200Gbps'"),
+    ],
+)
 def test_a_wrong_file_of_ns3_is_named_with_its_line(file, text, said):
     file.write_text(text)
     with pytest.raises(ValueError, match=said):
@@ -227,7 +262,9 @@ def test_gml_is_read_with_its_attributes(file):
     assert "no capacity is given" in read(file).graph_attributes["notes"][0]
 
 
-def test_parallel_cables_of_gml_are_a_multiplicity_also_where_the_file_does_not_say_multigraph(file):
+def test_parallel_cables_of_gml_are_a_multiplicity_also_where_the_file_does_not_say_multigraph(
+    file,
+):
     file.write_text(GML % " edge [ source 0 target 1 capacity 5.0e9 ]\n")
     t = read(file)
     assert (t.multiplicity.tolist(), t.num_links) == ([2], 2)
@@ -241,13 +278,16 @@ def test_nodes_of_gml_with_the_same_label_are_named_by_their_ids(file):
     assert "named by their ids" in t.graph_attributes["notes"][0]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    (GML % " edge [ source 0 target 0 ]\n", "no self-loops.*strict=False"),
-    ("graph [ node [ id 0 label 'a ]", "no GML that can be read"),
-    (GML % ' node [ id 2 label "c" ]\n', "must be connected, got 2 parts"),
-    (GML % " edge [ source 0 target 1 capacity 6.0e9 ]\n", "parallel edges must agree"),
-    (GML % " edge [ source 0 target 7 ]\n", "no GML that can be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GML % " edge [ source 0 target 0 ]\n", "no self-loops.*strict=False"),
+        ("graph [ node [ id 0 label 'a ]", "no GML that can be read"),
+        (GML % ' node [ id 2 label "c" ]\n', "must be connected, got 2 parts"),
+        (GML % " edge [ source 0 target 1 capacity 6.0e9 ]\n", "parallel edges must agree"),
+        (GML % " edge [ source 0 target 7 ]\n", "no GML that can be read"),
+    ],
+)
 def test_wrong_gml_is_refused(file, text, said):
     file.write_text(text)
     with pytest.raises(ValueError, match=said):
@@ -267,25 +307,37 @@ def test_node_link_json_comes_back(file, key):
     nx.set_edge_attributes(graph, 5e9, "capacity")
     file.write_text(json.dumps(nx.node_link_data(graph, edges=key)))
     t = read(file)
-    assert (t.labels, t.multiplicity.tolist(), t.capacity.tolist()) == (("a", "b", "c"), [2, 1], [5e9, 5e9])
+    assert (t.labels, t.multiplicity.tolist(), t.capacity.tolist()) == (
+        ("a", "b", "c"),
+        [2, 1],
+        [5e9, 5e9],
+    )
 
 
 def test_parallel_links_of_json_are_a_multiplicity_also_where_the_file_says_no_multigraph(file):
     links = [{"source": 0, "target": 1}, {"source": 1, "target": 0}]
-    file.write_text(json.dumps({"multigraph": False, "nodes": [{"id": 0}, {"id": 1}], "links": links}))
+    file.write_text(
+        json.dumps({"multigraph": False, "nodes": [{"id": 0}, {"id": 1}], "links": links})
+    )
     assert read(file).multiplicity.tolist() == [2]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ('{"nodes": [{"id": 1}], "links": [1], "edges": [1]}', "edges or links, got both"),
-    ('{"nodes": [{"id": 1}], "links": [{"source": 1, "target": 2}]}', "a link ends at 2, which is no node"),
-    ('{"nodes": [{"id": 1}, {"id": 1}], "links": []}', "an id stands twice"),
-    ('{"nodes": [{"name": 1}], "links": []}', "expected nodes with ids"),
-    ('{"nodes": [{"id": 1, "id": 2}], "links": []}', "'id' stands twice"),
-    ('{"nodes": [{"id": 1, "x": NaN}], "links": []}', "NaN is no number"),
-    ('{"nodes": [{"id": 1}], "links": [', "no JSON or YAML"),
-    ('[1]', "expected nodes with ids"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"nodes": [{"id": 1}], "links": [1], "edges": [1]}', "edges or links, got both"),
+        (
+            '{"nodes": [{"id": 1}], "links": [{"source": 1, "target": 2}]}',
+            "a link ends at 2, which is no node",
+        ),
+        ('{"nodes": [{"id": 1}, {"id": 1}], "links": []}', "an id stands twice"),
+        ('{"nodes": [{"name": 1}], "links": []}', "expected nodes with ids"),
+        ('{"nodes": [{"id": 1, "id": 2}], "links": []}', "'id' stands twice"),
+        ('{"nodes": [{"id": 1, "x": NaN}], "links": []}', "NaN is no number"),
+        ('{"nodes": [{"id": 1}], "links": [', "no JSON or YAML"),
+        ("[1]", "expected nodes with ids"),
+    ],
+)
 def test_wrong_json_is_refused(file, text, said):
     file.write_text(text)
     with pytest.raises(ValueError, match=said):
@@ -312,13 +364,20 @@ def test_a_network_of_sndlib_is_read(file):
     assert "1 demands are left out" in t.graph_attributes["notes"]
 
 
-@pytest.mark.parametrize(("link", "said"), [
-    ('<link id="L2"><source>B</source><target>C</target></link>', "link 'L2' joins"),
-    ('<link id="L2"><source>B</source><target>B</target></link>', "no self-loops"),
-    ("<link>", "no XML"),
-    ('<link id="L2"><source>A</source><target>B</target><preInstalledModule><capacity>NaN</capacity>'
-     "</preInstalledModule></link>", "link 'L2' has a capacity of nan"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ('<link id="L2"><source>B</source><target>C</target></link>', "link 'L2' joins"),
+        ('<link id="L2"><source>B</source><target>B</target></link>', "no self-loops"),
+        ("<link>", "no XML"),
+        (
+            "<link "
+            'id="L2"><source>A</source><target>B</target><preInstalledModule><capacity>NaN</capacity>'
+            "</preInstalledModule></link>",
+            "link 'L2' has a capacity of nan",
+        ),
+    ],
+)
 def test_a_wrong_network_of_sndlib_is_refused(file, link, said):
     file.write_text(SNDLIB % link)
     with pytest.raises(ValueError, match=said):
@@ -329,4 +388,13 @@ def test_what_is_no_network_names_the_formats(file):
     file.write_text("hello\n")
     with pytest.raises(ValueError, match="path must be a file of a network: sndlib, graphml"):
         read(file)
-    assert set(READERS) >= {"graphml", "gml", "json", "sndlib", "slurm", "topograph", "ns3", "simai"}
+    assert set(READERS) >= {
+        "graphml",
+        "gml",
+        "json",
+        "sndlib",
+        "slurm",
+        "topograph",
+        "ns3",
+        "simai",
+    }

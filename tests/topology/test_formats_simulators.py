@@ -15,7 +15,14 @@ from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
 from relparallel.units import GBIT
 
-DESIGNS = [fat_tree(4), leaf_spine(3, 2, 4), bcube(3, 1), dcell(3, 1), torus((3, 2, 4)), torus((1,))]
+DESIGNS = [
+    fat_tree(4),
+    leaf_spine(3, 2, 4),
+    bcube(3, 1),
+    dcell(3, 1),
+    torus((3, 2, 4)),
+    torus((1,)),
+]
 
 
 @pytest.fixture
@@ -25,7 +32,20 @@ def file(tmp_path):
 
 def rail_network() -> Topology:
     """Two servers of two GPUs and one NVSwitch, one ToR for each rail, one spine with double cables."""
-    cables = [(0, 4), (1, 4), (2, 5), (3, 5), (0, 6), (1, 7), (2, 6), (3, 7), (6, 8), (6, 8), (7, 8), (7, 8)]
+    cables = [
+        (0, 4),
+        (1, 4),
+        (2, 5),
+        (3, 5),
+        (0, 6),
+        (1, 7),
+        (2, 6),
+        (3, 7),
+        (6, 8),
+        (6, 8),
+        (7, 8),
+        (7, 8),
+    ]
     t = Topology.of(
         edges=cables,
         node_kind={"gpu": 4, "nvswitch": 2, "leaf": 2, "spine": 1},
@@ -52,7 +72,8 @@ def fingerprint(graph: nx.Graph) -> tuple[str, list[tuple[int, int]]]:
     return colours, sorted(found.histogram.items())
 
 
-# ------------------------------------------------------------------------------------------ ns-3, htsim
+# ------------------------------------------------------------------------------------------ ns-3,
+# htsim
 
 
 @pytest.mark.parametrize("t", [*DESIGNS[:-1], rail_network()], ids=repr)
@@ -66,7 +87,9 @@ def test_the_reader_of_ns3_builds_the_same_network(t, file):
     graph.add_nodes_from((i, {"switch": i in listed}) for i in range(nodes))
     for _ in range(links):
         u, v, capacity, latency, _ = (next(words) for _ in range(5))
-        graph.add_edge(int(u), int(v), capacity=_text.read_rate(capacity), latency=_text.read_delay(latency))
+        graph.add_edge(
+            int(u), int(v), capacity=_text.read_rate(capacity), latency=_text.read_delay(latency)
+        )
     assert next(words, None) is None
     back = Topology.from_networkx(graph)
     for name in ("edges", "multiplicity", "capacity", "latency"):
@@ -142,7 +165,10 @@ def moved_host() -> Topology:
 @pytest.mark.parametrize(
     ("t", "message"),
     [
-        (fat_tree(4), "latency must be a whole number of ns, at least 1, for htsim, got 0 ns; set it"),
+        (
+            fat_tree(4),
+            "latency must be a whole number of ns, at least 1, for htsim, got 0 ns; set it",
+        ),
         (with_delay(fat_tree(4), 1.5e-9), "latency must be a whole number of ns"),
         (
             replace(with_delay(fat_tree(4)), capacity=np.full(48, 1.0)),
@@ -150,8 +176,14 @@ def moved_host() -> Topology:
         ),
         (with_delay(bcube(3, 1)), "every cable must join neighbouring tiers; write another format"),
         (with_delay(torus((3, 3))), "it needs 2 or 3 tiers of switches, got 0"),
-        (with_delay(leaf_spine(3, 4, 2)), "downwards to upwards capacity must be a whole ratio, got 2 x 400"),
-        (with_delay(rp.topology.f10(4)), "every pod must divide the core switches among its switches"),
+        (
+            with_delay(leaf_spine(3, 4, 2)),
+            "downwards to upwards capacity must be a whole ratio, got 2 x 400",
+        ),
+        (
+            with_delay(rp.topology.f10(4)),
+            "every pod must divide the core switches among its switches",
+        ),
         (moved_host(), "hosts must be numbered rack by rack; number the hosts rack by rack"),
         (
             replace(with_delay(fat_tree(4)), latency=np.linspace(1e-6, 1e-5, 48)),
@@ -165,7 +197,8 @@ def test_what_htsim_would_wire_otherwise_is_refused(t, message, file):
     assert not file.exists()
 
 
-# ---------------------------------------------------------------------------------------------- BookSim
+# ----------------------------------------------------------------------------------------------
+# BookSim
 
 
 def booksim_network(text: str) -> tuple[dict[int, int], dict[tuple[int, int], int]]:
@@ -214,9 +247,15 @@ def test_hosts_in_a_row_get_routers(file):
     ("t", "message"),
     [
         (bundled(), "nodes 32 and 36 have parallel cables; merge them"),
-        (replace(fat_tree(4), capacity=np.linspace(1, 2, 48)), "capacities differ; give all cables one"),
+        (
+            replace(fat_tree(4), capacity=np.linspace(1, 2, 48)),
+            "capacities differ; give all cables one",
+        ),
         (nx.Graph([(0, 1), (2, 3)]), "it is not connected; write its parts one by one"),
-        (replace(bcube(2, 1), transit=np.arange(8) >= 4), "host 0 has 2 cables and forwards nothing"),
+        (
+            replace(bcube(2, 1), transit=np.arange(8) >= 4),
+            "host 0 has 2 cables and forwards nothing",
+        ),
     ],
 )
 def test_what_booksim_cannot_say_is_refused(t, message, file):
@@ -225,7 +264,8 @@ def test_what_booksim_cannot_say_is_refused(t, message, file):
     assert not file.exists()
 
 
-# ----------------------------------------------------------------------------------------- all of them
+# ----------------------------------------------------------------------------------------- all of
+# them
 
 WRITERS = [write_graphml, write_simai, write_ns3, write_htsim, write_booksim]
 
@@ -256,7 +296,9 @@ def test_a_missing_file_is_missing(read, file):
         read(file)
 
 
-@pytest.mark.parametrize("call", [*(lambda p, w=w: w(fat_tree(4), p) for w in WRITERS[:3]), read_simai])
+@pytest.mark.parametrize(
+    "call", [*(lambda p, w=w: w(fat_tree(4), p) for w in WRITERS[:3]), read_simai]
+)
 def test_a_folder_is_no_file(call, tmp_path):
     with pytest.raises(ValueError, match="path must name a file"):
         call(tmp_path)

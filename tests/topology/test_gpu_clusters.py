@@ -61,9 +61,9 @@ def test_no_switch_joins_two_rails(domains):
 
 def test_neighbouring_domains_share_their_leaves():
     t = rail_only(8, 2, 4)  # two domains to a leaf
-    assert [hop for _, hop in sorted(nx.single_source_shortest_path_length(t.to_networkx(), 0).items())][
-        : t.num_hosts : 2
-    ] == [0, 2, 4, 4, 4, 4, 4, 4]
+    assert [
+        hop for _, hop in sorted(nx.single_source_shortest_path_length(t.to_networkx(), 0).items())
+    ][: t.num_hosts : 2] == [0, 2, 4, 4, 4, 4, 4, 4]
 
 
 def test_a_message_changes_rails_inside_a_domain():
@@ -114,9 +114,18 @@ PUBLISHED = {
 def test_superpods_have_the_published_switches_and_cables(units):
     t = dgx_superpod(units)
     count = {kind: int(np.count_nonzero(t.is_kind(kind))) for kind in t.kinds}
-    stages = [cables(t, *pair) if pair[1] in t.kinds else 0
-              for pair in (("gpu", "leaf"), ("leaf", "spine"), ("spine", "core"))]  # fmt: skip
-    found = (count["nvswitch"], count["gpu"], count["leaf"], count["spine"], count.get("core", 0), *stages)
+    stages = [
+        cables(t, *pair) if pair[1] in t.kinds else 0
+        for pair in (("gpu", "leaf"), ("leaf", "spine"), ("spine", "core"))
+    ]
+    found = (
+        count["nvswitch"],
+        count["gpu"],
+        count["leaf"],
+        count["spine"],
+        count.get("core", 0),
+        *stages,
+    )
     assert found == PUBLISHED[units]
 
 
@@ -163,7 +172,9 @@ def test_a_pod_of_hpn():
     assert set(t.degrees[t.is_kind("aggregation")].tolist()) == {120}
     card = t.endpoint[t.edges[:, 0]] & t.is_kind("leaf")[t.edges[:, 1]]
     assert set(t.capacity[card].tolist()) == {200 * GBIT}
-    assert set(t.capacity[t.is_kind("aggregation")[t.edges].any(axis=1)].tolist()) == {LINK_CAPACITY}
+    assert set(t.capacity[t.is_kind("aggregation")[t.edges].any(axis=1)].tolist()) == {
+        LINK_CAPACITY
+    }
 
 
 def test_the_planes_of_hpn_meet_only_in_gpus():
@@ -204,7 +215,11 @@ def test_the_cluster_of_meta():
         (hpn7, (16,), "segments must be an integer in .1, 15., got 16: a pod's aggregation"),
         (meta_roce, (0,), "pods must be an integer >= 1, got 0"),
         (meta_roce, (10**6,), "pods must give at most"),
-        (nvl72, (9,), "racks must fill an even number of leaves that divides 144.*got 9, 2.25 leaves"),
+        (
+            nvl72,
+            (9,),
+            "racks must fill an even number of leaves that divides 144.*got 9, 2.25 leaves",
+        ),
         (nvl72, (0,), "racks must be"),
         (nvl72, (1, None), "nvswitch_detail must be"),
         (

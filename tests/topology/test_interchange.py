@@ -49,8 +49,14 @@ def test_every_attribute_comes_back_from_networkx():
             SharedRisk(name="rack", nodes=(0, 1)),
             SharedRisk(name="conduit", nodes=(1,), edges=(3, 4)),
         ),
-        node_attributes={"owner": np.array(["me", None, *["you"] * 34], dtype=object), "age": np.arange(36)},
-        edge_attributes={"availability": np.linspace(0.9, 1, 48), "spliced": np.arange(48) % 2 == 0},
+        node_attributes={
+            "owner": np.array(["me", None, *["you"] * 34], dtype=object),
+            "age": np.arange(36),
+        },
+        edge_attributes={
+            "availability": np.linspace(0.9, 1, 48),
+            "spliced": np.arange(48) % 2 == 0,
+        },
         graph_attributes={"site": "north", "built": 2024},
     )
     again = Topology.from_networkx(t.to_networkx())
@@ -59,8 +65,12 @@ def test_every_attribute_comes_back_from_networkx():
     assert again.to_networkx().graph == t.to_networkx().graph
 
 
-labels = st.one_of(st.integers(-5, 50), st.text(max_size=3), st.tuples(st.integers(0, 3), st.integers(0, 3)))
-values = st.one_of(st.integers(-9, 9), st.floats(allow_nan=False), st.booleans(), st.text(max_size=3))
+labels = st.one_of(
+    st.integers(-5, 50), st.text(max_size=3), st.tuples(st.integers(0, 3), st.integers(0, 3))
+)
+values = st.one_of(
+    st.integers(-9, 9), st.floats(allow_nan=False), st.booleans(), st.text(max_size=3)
+)
 
 
 @given(st.lists(labels, min_size=1, max_size=8, unique=True), st.data())
@@ -68,7 +78,9 @@ def test_any_graph_comes_back_with_its_attributes(nodes, data):
     graph = nx.Graph(remark=data.draw(values))
     for node in nodes:
         graph.add_node(node, **data.draw(st.dictionaries(st.sampled_from(["a", "b"]), values)))
-    for u, v in data.draw(st.lists(st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)), max_size=12)):
+    for u, v in data.draw(
+        st.lists(st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)), max_size=12)
+    ):
         if u != v:
             graph.add_edge(u, v, **data.draw(st.dictionaries(st.sampled_from(["x", "y"]), values)))
     t = Topology.from_networkx(graph, strict=False)
@@ -76,9 +88,9 @@ def test_any_graph_comes_back_with_its_attributes(nodes, data):
     own = {"kind", "endpoint", "transit", "tier", "pod", "rail", "device_class"}
     cable = {"multiplicity", "capacity", "latency"}
     assert list(again) == nodes
-    assert {n: {k: v for k, v in d.items() if k not in own} for n, d in again.nodes(data=True)} == dict(
-        graph.nodes(data=True)
-    )
+    assert {
+        n: {k: v for k, v in d.items() if k not in own} for n, d in again.nodes(data=True)
+    } == dict(graph.nodes(data=True))
     assert {frozenset(e) for e in again.edges} == {frozenset(e) for e in graph.edges}
     for u, v, given_attributes in graph.edges(data=True):
         assert {k: w for k, w in again.edges[u, v].items() if k not in cable} == given_attributes
@@ -88,7 +100,9 @@ def test_any_graph_comes_back_with_its_attributes(nodes, data):
 
 def test_a_graph_in_several_parts_is_refused_unless_wanted():
     graph = nx.disjoint_union(nx.cycle_graph(3), nx.path_graph(2))
-    with pytest.raises(ValueError, match="graph must be connected, got 2 parts of 3, 2 nodes: join them"):
+    with pytest.raises(
+        ValueError, match="graph must be connected, got 2 parts of 3, 2 nodes: join them"
+    ):
         Topology.from_networkx(graph)
     assert Topology.from_networkx(graph, strict=False) == as_topology(graph)
 
@@ -109,7 +123,11 @@ def test_attributes_of_a_graph_are_fields():
     graph.add_edge("s", "h", capacity=7, latency=1e-6, multiplicity=4, availability=0.99)
     t = as_topology(graph)
     assert (t.kinds, t.num_hosts, t.num_links) == (("spine", "host"), 1, 4)
-    assert (t.tier.tolist(), t.pod.tolist(), t.transit.tolist()) == ([2, -1], [-1, 3], [True, False])
+    assert (t.tier.tolist(), t.pod.tolist(), t.transit.tolist()) == (
+        [2, -1],
+        [-1, 3],
+        [True, False],
+    )
     assert (t.capacity.tolist(), t.edge_attributes["availability"].tolist()) == ([7.0], [0.99])
 
 

@@ -39,7 +39,11 @@ def test_dragonfly_agrees_with_its_closed_forms(p, a, h, arrangement):
 def test_dragonfly_is_wired_by_its_rule(a, h):
     """Group x meets group y on global port y if y < x, else y - 1; h ports to a switch."""
     groups = a * h + 1
-    wanted = {frozenset((x * a + i, x * a + j)) for x in range(groups) for i, j in combinations(range(a), 2)}
+    wanted = {
+        frozenset((x * a + i, x * a + j))
+        for x in range(groups)
+        for i, j in combinations(range(a), 2)
+    }
     for x, y in combinations(range(groups), 2):
         port = {(u, v): v if v < u else v - 1 for u, v in ((x, y), (y, x))}
         wanted.add(frozenset((x * a + port[x, y] // h, y * a + port[y, x] // h)))

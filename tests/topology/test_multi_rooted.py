@@ -42,7 +42,11 @@ def test_paths_between_racks_of_vl2():
     graph = t.to_networkx()
     pods = {frozenset(neighbours(t, tor, "aggregation")) for tor in kind(t, "tor")}
     assert sorted(map(sorted, pods)) == [[252, 253], [254, 255], [256, 257]]
-    assert all(graph.nodes[v]["pod"] == graph.nodes[tor]["pod"] for tor in kind(t, "tor") for v in graph[tor])
+    assert all(
+        graph.nodes[v]["pod"] == graph.nodes[tor]["pod"]
+        for tor in kind(t, "tor")
+        for v in graph[tor]
+    )
 
 
 def test_the_uplinks_of_a_rack_are_as_fast_as_its_servers():
@@ -54,10 +58,17 @@ def test_the_uplinks_of_a_rack_are_as_fast_as_its_servers():
     assert t.capacity.max() == LINK_CAPACITY
 
 
-@pytest.mark.parametrize(("cores", "pods", "access", "hosts"), [(1, 1, 1, 1), (2, 3, 4, 5), (4, 2, 3, 2)])
+@pytest.mark.parametrize(
+    ("cores", "pods", "access", "hosts"), [(1, 1, 1, 1), (2, 3, 4, 5), (4, 2, 3, 2)]
+)
 def test_a_three_tier_network_is_a_tree_of_redundant_pairs(cores, pods, access, hosts):
     t = three_tier(cores, pods, access, hosts)
-    assert [len(kind(t, name)) for name in t.kinds] == [pods * access * hosts, pods * access, 2 * pods, cores]
+    assert [len(kind(t, name)) for name in t.kinds] == [
+        pods * access * hosts,
+        pods * access,
+        2 * pods,
+        cores,
+    ]
     assert t.num_links == pods * access * (hosts + 2) + 2 * pods * cores
     for switch in kind(t, "aggregation"):
         assert neighbours(t, switch, "core") == kind(t, "core")
@@ -75,9 +86,16 @@ def test_an_aspen_tree_of_three_levels_without_fault_tolerance_is_the_fat_tree(k
 
 
 VECTORS = [
-    (2, 4, (0,)), (2, 4, (1,)), (3, 8, (1, 0)), (3, 8, (0, 1)), (3, 8, (3, 3)), (4, 4, (0, 1, 0)),
-    (4, 8, (1, 1, 0)), (4, 6, (0, 2, 0)), (5, 4, (0, 0, 1, 0)),
-]  # fmt: skip
+    (2, 4, (0,)),
+    (2, 4, (1,)),
+    (3, 8, (1, 0)),
+    (3, 8, (0, 1)),
+    (3, 8, (3, 3)),
+    (4, 4, (0, 1, 0)),
+    (4, 8, (1, 1, 0)),
+    (4, 6, (0, 2, 0)),
+    (5, 4, (0, 0, 1, 0)),
+]
 
 
 @pytest.mark.parametrize(("n", "k", "vector"), VECTORS)
@@ -97,7 +115,9 @@ def test_switches_of_an_aspen_tree_have_f_plus_one_links_into_each_pod_below(n, 
     graph = t.to_networkx()
     for level in range(2, n + 1):
         below = graph.subgraph([v for v in graph if graph.nodes[v]["tier"] < level])
-        pod = {v: number for number, part in enumerate(nx.connected_components(below)) for v in part}
+        pod = {
+            v: number for number, part in enumerate(nx.connected_components(below)) for v in part
+        }
         for switch in kind(t, f"level {level}"):
             down = [v for v in graph[switch] if graph.nodes[v]["tier"] == level - 1]
             links = {}
@@ -131,13 +151,37 @@ def test_one_lost_link_at_the_top_cuts_a_core_from_a_whole_pod_without_fault_tol
     [
         ("vl2", {"d_a": 3, "d_i": 4}, "d_a must be even, got 3: VL2 halves"),
         ("vl2", {"d_a": 4, "d_i": 0}, "d_i must be an integer >= 2"),
-        ("three_tier", {"cores": 0, "pods": 1, "access_per_pod": 1, "hosts_per_access": 1}, "cores must be"),
+        (
+            "three_tier",
+            {"cores": 0, "pods": 1, "access_per_pod": 1, "hosts_per_access": 1},
+            "cores must be",
+        ),
         ("aspen", {"levels": 1, "k": 4, "fault_tolerance": ()}, "levels must be"),
-        ("aspen", {"levels": 3, "k": 5, "fault_tolerance": (0, 0)}, "k must be even, got 5: half of"),
-        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (0,)}, "fault_tolerance must be 2 integers"),
-        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (0, 2)}, r"fault_tolerance \+ 1 must divide"),
-        ("aspen", {"levels": 2, "k": 6, "fault_tolerance": (3,)}, r"fault_tolerance \+ 1 must divide"),
-        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": "00"}, "fault_tolerance must be 2 integers"),
+        (
+            "aspen",
+            {"levels": 3, "k": 5, "fault_tolerance": (0, 0)},
+            "k must be even, got 5: half of",
+        ),
+        (
+            "aspen",
+            {"levels": 3, "k": 4, "fault_tolerance": (0,)},
+            "fault_tolerance must be 2 integers",
+        ),
+        (
+            "aspen",
+            {"levels": 3, "k": 4, "fault_tolerance": (0, 2)},
+            r"fault_tolerance \+ 1 must divide",
+        ),
+        (
+            "aspen",
+            {"levels": 2, "k": 6, "fault_tolerance": (3,)},
+            r"fault_tolerance \+ 1 must divide",
+        ),
+        (
+            "aspen",
+            {"levels": 3, "k": 4, "fault_tolerance": "00"},
+            "fault_tolerance must be 2 integers",
+        ),
         (
             "aspen",
             {"levels": 3, "k": 4, "fault_tolerance": (0, -1)},
@@ -151,6 +195,8 @@ def test_parameters_that_break_a_rule_of_the_paper_are_named(design, parameters,
 
 
 def test_a_network_too_large_to_build_says_so():
-    with pytest.raises(ValueError, match="d_a, d_i must give at most 67108864 nodes and cables to build"):
+    with pytest.raises(
+        ValueError, match="d_a, d_i must give at most 67108864 nodes and cables to build"
+    ):
         vl2(10_000, 10_000)
     assert describe("vl2", d_a=144, d_i=144).nodes["tor"] == 5184

@@ -5,7 +5,15 @@ import pytest
 
 from relparallel.book.s24.moved_circuits import reconfigure
 from relparallel.metrics import hop_statistics
-from relparallel.topology import bill_of_materials, c_through, check, fat_tree, helios, leaf_spine, tpu_v4
+from relparallel.topology import (
+    bill_of_materials,
+    c_through,
+    check,
+    fat_tree,
+    helios,
+    leaf_spine,
+    tpu_v4,
+)
 from relparallel.topology.parts import LINK_CAPACITY
 
 
@@ -26,7 +34,9 @@ def test_the_packet_part_of_helios_is_a_leaf_spine_network():
         (80, 0.3, 0.7, 24, 7),
     ],
 )
-def test_bundles_of_helios_are_whole_and_no_port_is_used_twice(hosts, electrical, optical, core, fibres):
+def test_bundles_of_helios_are_whole_and_no_port_is_used_twice(
+    hosts, electrical, optical, core, fibres
+):
     """Electrical uplinks are rounded up and optical ones down, as its bill of materials does."""
     t = helios(2, hosts, electrical, optical)
     assert np.count_nonzero(t.is_kind("core")) == core
@@ -37,7 +47,9 @@ def test_bundles_of_helios_are_whole_and_no_port_is_used_twice(hosts, electrical
                 reconfigure(t, pairs)
         else:
             assert reconfigure(t, pairs).num_links == t.num_links + fibres
-    bill = bill_of_materials("helios", pods=2, hosts_per_pod=hosts, electrical=electrical, optical=optical)
+    bill = bill_of_materials(
+        "helios", pods=2, hosts_per_pod=hosts, electrical=electrical, optical=optical
+    )
     assert bill.cables == 2 * (core + fibres)
 
 
@@ -86,7 +98,9 @@ def rings(dims, cubes):
     return [
         (axis, i, j)
         for axis in range(3)
-        for i, j in zip(place.ravel().tolist(), np.roll(place, -1, axis).ravel().tolist(), strict=True)
+        for i, j in zip(
+            place.ravel().tolist(), np.roll(place, -1, axis).ravel().tolist(), strict=True
+        )
     ]
 
 
@@ -119,8 +133,14 @@ def test_a_twist_of_the_last_circuits_shortens_a_long_slice():
             lambda: reconfigure(fat_tree(4), [(0, 1)]),
             "topology must be one of the designs helios, c_through, tpu_v4",
         ),
-        (lambda: reconfigure(c_through(2, 2, 2), [(0, 4)]), "matching must be integers >= 0 and <= 3"),
-        (lambda: reconfigure(c_through(2, 2, 2), [(1, 1)]), "matching must join two different groups"),
+        (
+            lambda: reconfigure(c_through(2, 2, 2), [(0, 4)]),
+            "matching must be integers >= 0 and <= 3",
+        ),
+        (
+            lambda: reconfigure(c_through(2, 2, 2), [(1, 1)]),
+            "matching must join two different groups",
+        ),
         (
             lambda: reconfigure(c_through(2, 2, 2), [(0, 1), (1, 2)]),
             "every group at most 1",
@@ -129,8 +149,14 @@ def test_a_twist_of_the_last_circuits_shortens_a_long_slice():
         (lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 1)]), "matching must be"),
         (lambda: reconfigure(tpu_v4((4, 4, 8)), [(3, 0, 1)]), "dimensions 0 to 2 and cubes among"),
         (lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 0, 2)]), "dimensions 0 to 2 and cubes among"),
-        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 0, 1), (0, 0, 0)]), "every face in one circuit"),
-        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(2, 0, 1), (2, 1, 1)]), "every face in one circuit"),
+        (
+            lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 0, 1), (0, 0, 0)]),
+            "every face in one circuit",
+        ),
+        (
+            lambda: reconfigure(tpu_v4((4, 4, 8)), [(2, 0, 1), (2, 1, 1)]),
+            "every face in one circuit",
+        ),
         (lambda: helios(4, 16, 0.0, 0.5), "electrical must be above 0"),
         (lambda: helios(4, 16, 0.6, 0.5), "electrical \\+ optical must be at most 1"),
         (lambda: helios(4, 16, 0.5, 1.5), "optical must be a probability"),

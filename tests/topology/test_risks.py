@@ -26,12 +26,14 @@ def sizes(t):
 @pytest.mark.parametrize(
     ("t", "expected"),
     [
-        (fat_tree(4), (12, *[3] * 8)),  # an edge switch with two hosts; aggregation and core outside
+        # an edge switch with two hosts; aggregation and core outside
+        (fat_tree(4), (12, *[3] * 8)),
         (leaf_spine(3, 2, 4), (2, 5, 5, 5)),
         (bcube(4, 1), (4, 5, 5, 5, 5)),  # the lowest level
         (torus((5, 3)), (0, *[3] * 5)),
         (tpu_v4((4, 4, 8)), (0, 64, 64)),
-        (nvl72(2, nvswitch_detail=True), (4, 90, 90)),  # 72 GPUs and 18 chips; the rails' leaves outside
+        # 72 GPUs and 18 chips; the rails' leaves outside
+        (nvl72(2, nvswitch_detail=True), (4, 90, 90)),
         (hammingmesh(2, 2, 2, 2), (8, 4, 4, 4, 4)),  # boards
     ],
     ids=repr,
@@ -44,8 +46,14 @@ def test_two_top_of_rack_switches_of_the_same_hosts_stand_in_one_rack():
     graph = nx.Graph([(h, s) for h in range(4) for s in ("a", "b")] + [("a", "top"), ("b", "top")])
     nx.set_node_attributes(graph, dict.fromkeys(("a", "b", "top"), False), "endpoint")
     assert dict(zip(graph, racks(graph).tolist(), strict=True)) == {
-        0: 0, 1: 0, 2: 0, 3: 0, "a": 0, "b": 0, "top": -1,
-    }  # fmt: skip
+        0: 0,
+        1: 0,
+        2: 0,
+        3: 0,
+        "a": 0,
+        "b": 0,
+        "top": -1,
+    }
 
 
 def test_nodes_of_a_graph_are_racks_by_themselves():
@@ -57,8 +65,10 @@ def test_power_domains_are_consecutive_racks_beside_what_a_design_declares():
     assert [len(group.nodes) for group in t.shared_risk] == [9, 9, 6]
     duct = replace(fat_tree(4), shared_risk=(SharedRisk(name="duct", edges=(0,)),))
     assert [group.name for group in with_power_domains(duct, 4).shared_risk] == [
-        "duct", "power domain 0", "power domain 1",
-    ]  # fmt: skip
+        "duct",
+        "power domain 0",
+        "power domain 1",
+    ]
 
 
 def test_power_domains_may_be_given():

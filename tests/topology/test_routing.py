@@ -20,7 +20,9 @@ from relparallel.topology.routing import (
 def is_walk(t, path):
     """Every step follows a cable, and only nodes that forward lie between the ends."""
     cables = {frozenset(pair) for pair in t.edges.tolist()}
-    return all(frozenset(step) in cables for step in pairwise(path)) and all(t.transit[v] for v in path[1:-1])
+    return all(frozenset(step) in cables for step in pairwise(path)) and all(
+        t.transit[v] for v in path[1:-1]
+    )
 
 
 def server_hops(t, path):
@@ -48,7 +50,8 @@ def test_the_first_hop_of_bcube_path_i_is_at_level_k_minus_i():
 
 
 def test_parallel_cables_are_paths_of_their_own():
-    t = aspen(levels=4, k=6, fault_tolerance=(0, 0, 2))  # three cables to each pod below, by Walraed-Sullivan
+    # three cables to each pod below, by Walraed-Sullivan
+    t = aspen(levels=4, k=6, fault_tolerance=(0, 0, 2))
     top, below = t.edges[t.multiplicity > 1][0].tolist()
     assert len(ecmp_paths(t, top, below)) == 3
     assert len(ecmp_paths(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (1, 2), (1, 2)]), 0, 2)) == 6
@@ -80,7 +83,9 @@ def test_ficonn_routes_are_walks_of_at_most_the_bound(n, k):
 
 
 @pytest.mark.parametrize(
-    ("t", "route"), [(dcell(4, 2), dcell_route), (ficonn(8, 2), ficonn_route)], ids=["DCell", "FiConn"]
+    ("t", "route"),
+    [(dcell(4, 2), dcell_route), (ficonn(8, 2), ficonn_route)],
+    ids=["DCell", "FiConn"],
 )
 def test_routes_back_run_over_the_same_nodes(t, route):
     last = t.num_hosts - 1
@@ -117,11 +122,15 @@ def test_traffic_of_a_rack_stays_and_that_of_a_pod_bounces():
     assert is_walk(t, within_pod)
 
 
-@pytest.mark.parametrize("t", [fat_tree(4), bcube(3, 1), leaf_spine(3, 2, 2), dcell(2, 1)], ids=repr)
+@pytest.mark.parametrize(
+    "t", [fat_tree(4), bcube(3, 1), leaf_spine(3, 2, 2), dcell(2, 1)], ids=repr
+)
 def test_ecmp_paths_are_the_shortest_paths(t):
     graph = t.to_networkx()
     for s, d in combinations(t.hosts.tolist(), 2):
-        assert set(ecmp_paths(t, s, d)) == {tuple(path) for path in nx.all_shortest_paths(graph, s, d)}
+        assert set(ecmp_paths(t, s, d)) == {
+            tuple(path) for path in nx.all_shortest_paths(graph, s, d)
+        }
 
 
 def test_hosts_that_do_not_forward_lie_on_no_ecmp_path():
@@ -172,7 +181,10 @@ def test_too_many_paths_are_refused():
         (lambda: dcell_route(bcube(4, 1), 0, 1), "topology must be built by dcell"),
         (lambda: ficonn_route("ficonn", 0, 1), "topology must be Topology"),
         (lambda: bcube_paths(bcube(4, 1), 0, 16), "target must be a server"),
-        (lambda: vl2_route(vl2(4, 4), 80, 0, rng=np.random.default_rng(0)), "source must be a server"),
+        (
+            lambda: vl2_route(vl2(4, 4), 80, 0, rng=np.random.default_rng(0)),
+            "source must be a server",
+        ),
         (lambda: vl2_route(vl2(4, 4), 1, 0, rng=0), "rng must be"),
         (lambda: ecmp_paths(nx.cycle_graph(4), 0, 0), "target must differ from source"),
         (lambda: up_down_paths(fat_tree(4), 0, 99), "target must be a node"),

@@ -35,7 +35,9 @@ def test_bcube_servers_share_a_level_l_switch_exactly_when_they_differ_in_digit_
     graph = t.to_networkx()
     for a, b in combinations(t.hosts.tolist(), 2):
         differing = [
-            level for level, (x, y) in enumerate(zip(digits(a, n, k), digits(b, n, k), strict=True)) if x != y
+            level
+            for level, (x, y) in enumerate(zip(digits(a, n, k), digits(b, n, k), strict=True))
+            if x != y
         ]
         shared = [graph.nodes[v]["tier"] - 1 for v in set(graph[a]) & set(graph[b])]
         assert shared == (differing if len(differing) == 1 else [])
@@ -66,7 +68,11 @@ def test_every_dcell_server_has_one_cable_per_level_and_every_switch_is_full(n, 
     servers = n
     for _ in range(k):
         servers *= servers + 1
-    assert (t.num_hosts, t.num_switches, 2 * t.num_links) == (servers, servers // n, servers * (2 + k))
+    assert (t.num_hosts, t.num_switches, 2 * t.num_links) == (
+        servers,
+        servers // n,
+        servers * (2 + k),
+    )
     assert set(t.degrees[t.hosts]) == {k + 1}
     assert set(t.degrees[t.switches]) == {n}
     assert t.transit.all()
@@ -79,7 +85,9 @@ def test_each_two_copies_of_a_dcell_are_joined_by_the_cable_of_the_rule(n, k):
     size = t.num_hosts // copies
     assert copies == size + 1
     between = {
-        (min(p, q), max(p, q)): (u, v) for u, v in t.edges.tolist() if (p := t.pod[u]) != (q := t.pod[v])
+        (min(p, q), max(p, q)): (u, v)
+        for u, v in t.edges.tolist()
+        if (p := t.pod[u]) != (q := t.pod[v])
     }
     assert len(between) == copies * (copies - 1) // 2
     assert all(cable == (i * size + j - 1, j * size + i) for (i, j), cable in between.items())
@@ -127,7 +135,10 @@ def test_each_two_copies_of_a_ficonn_are_joined_by_the_cable_of_the_rule(n, k):
     assert len(between) == copies * (copies - 1) // 2
     half = 2 ** (k - 1)
     for (i, j), cable in between.items():
-        assert cable == (i * size + (j - 1) * 2 * half + half - 1, j * size + i * 2 * half + half - 1)
+        assert cable == (
+            i * size + (j - 1) * 2 * half + half - 1,
+            j * size + i * 2 * half + half - 1,
+        )
 
 
 @pytest.mark.parametrize(("n", "k"), [(4, 1), (4, 2), (2, 3)])
@@ -143,7 +154,14 @@ def test_ficonn_keeps_its_hosts_within_two_ports_and_the_bound():
     assert disjoint_paths(ficonn(4, 2), 0, 2) == 2
 
 
-MDCUBES = [(4, 1, (5, 5)), (4, 1, (9,)), (2, 1, (3, 2)), (2, 2, (4, 1, 3)), (3, 0, (2,)), (4, 1, (3, 3))]
+MDCUBES = [
+    (4, 1, (5, 5)),
+    (4, 1, (9,)),
+    (2, 1, (3, 2)),
+    (2, 2, (4, 1, 3)),
+    (3, 0, (2,)),
+    (4, 1, (3, 3)),
+]
 
 
 @pytest.mark.parametrize(("n", "k", "dims"), MDCUBES)
@@ -168,7 +186,9 @@ def test_every_container_of_an_mdcube_is_a_bcube(n, k, dims):
         nodes = np.flatnonzero(t.pod == pod)
         number = {v: i for i, v in enumerate(nodes.tolist())}
         inside = t.edges[np.isin(t.edges, nodes).all(axis=1)].tolist()
-        assert sorted((number[u], number[v]) for u, v in inside) == sorted(map(tuple, cube.edges.tolist()))
+        assert sorted((number[u], number[v]) for u, v in inside) == sorted(
+            map(tuple, cube.edges.tolist())
+        )
         assert np.array_equal(t.tier[nodes], cube.tier)
 
 
@@ -181,7 +201,9 @@ def test_a_dimension_of_an_mdcube_takes_the_next_switches():
     assert set(t.tier[between[column[:, 0] != column[:, 1]]].ravel()) == {2}
 
 
-@pytest.mark.parametrize(("n", "k", "dims", "paths"), [(4, 1, (5, 5), 2), (4, 1, (2,), 1), (2, 2, (3, 2), 3)])
+@pytest.mark.parametrize(
+    ("n", "k", "dims", "paths"), [(4, 1, (5, 5), 2), (4, 1, (2,), 1), (2, 2, (3, 2), 3)]
+)
 def test_disjoint_paths_between_containers_of_an_mdcube(n, k, dims, paths):
     t = mdcube(n, k, dims)
     assert min(disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()) == paths

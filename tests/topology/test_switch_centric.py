@@ -13,7 +13,12 @@ def test_a_fat_tree_has_its_counts_and_every_switch_is_full(k):
     assert (t.num_hosts, t.num_switches, t.num_links) == (k**3 // 4, 5 * k**2 // 4, 3 * k**3 // 4)
     assert set(t.degrees[t.hosts]) == {1}
     assert set(t.degrees[t.switches]) == {k}
-    assert [int(t.is_kind(kind).sum()) for kind in t.kinds] == [k**3 // 4, k**2 // 2, k**2 // 2, k**2 // 4]
+    assert [int(t.is_kind(kind).sum()) for kind in t.kinds] == [
+        k**3 // 4,
+        k**2 // 2,
+        k**2 // 2,
+        k**2 // 4,
+    ]
 
 
 def test_the_fat_tree_of_eight_ports():
@@ -98,9 +103,14 @@ def test_a_leaf_spine_network_joins_every_leaf_with_every_spine(leaves, spines, 
     graph = t.to_networkx()
     assert (t.num_hosts, t.num_switches) == (leaves * hosts, leaves + spines)
     assert t.num_links == leaves * (hosts + spines)
-    leaf, spine = np.flatnonzero(t.is_kind("leaf")).tolist(), np.flatnonzero(t.is_kind("spine")).tolist()
+    leaf, spine = (
+        np.flatnonzero(t.is_kind("leaf")).tolist(),
+        np.flatnonzero(t.is_kind("spine")).tolist(),
+    )
     assert all(graph.has_edge(a, b) for a in leaf for b in spine)
-    assert all(graph.nodes[h]["pod"] == graph.nodes[v]["pod"] for h in t.hosts.tolist() for v in graph[h])
+    assert all(
+        graph.nodes[h]["pod"] == graph.nodes[v]["pod"] for h in t.hosts.tolist() for v in graph[h]
+    )
     assert set(t.degrees[leaf]) == {hosts + spines}
     assert set(t.degrees[spine]) == {leaves}
     if leaves > 1:
@@ -135,7 +145,9 @@ def test_a_network_too_large_to_build_says_so():
         leaf_spine(leaves=100_000, spines=100_000, hosts_per_leaf=1)
 
 
-@pytest.mark.parametrize(("leaves", "spines", "hosts", "cables"), [(3, 2, 4, 2), (2, 1, 4, 3), (4, 2, 2, 1)])
+@pytest.mark.parametrize(
+    ("leaves", "spines", "hosts", "cables"), [(3, 2, 4, 2), (2, 1, 4, 3), (4, 2, 2, 1)]
+)
 def test_a_tapered_tree_has_parallel_cables(leaves, spines, hosts, cables):
     t = leaf_spine(leaves, spines, hosts, cables)
     up = ~t.endpoint[t.edges].any(axis=1)
@@ -149,5 +161,7 @@ def test_a_tapered_tree_has_parallel_cables(leaves, spines, hosts, cables):
     g = nx.Graph()
     for (u, v), many in zip(t.edges.tolist(), t.multiplicity.tolist(), strict=True):
         g.add_edge(u, v, weight=many)
-    flow = nx.maximum_flow_value(nx.DiGraph(g), hosts * leaves, hosts * leaves + 1, capacity="weight")
+    flow = nx.maximum_flow_value(
+        nx.DiGraph(g), hosts * leaves, hosts * leaves + 1, capacity="weight"
+    )
     assert flow == spines * cables

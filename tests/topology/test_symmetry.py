@@ -53,41 +53,100 @@ from relparallel.topology.symmetry import (
 RULES = {name for name, rule in rules().items() if rule.symmetries}
 # With the number of orbits of hosts that the wiring rule leaves.
 TREES = [
-    (fat_tree(2), 1), (fat_tree(4), 1), (fat_tree(6), 1), (f10(2), 1), (f10(4), 1), (f10(6), 1),
-    (leaf_spine(3, 2, 4), 1), (leaf_spine(1, 1, 1), 1), (helios(3, 8, 0.5, 0.5, 2), 1),
-    (three_tier(1, 1, 1, 1), 1), (three_tier(3, 2, 4, 5), 1), (vl2(2, 2), 1), (vl2(8, 4), 1),
-    (c_through(1, 1, 1), 1), (c_through(3, 2, 4), 1), (aspen(2, 4, (0,)), 1), (aspen(3, 4, (1, 0)), 1),
-    (aspen(4, 6, (0, 2, 0)), 1), (aspen(4, 8, (3, 1, 0)), 1), (aspen(4, 12, (5, 1, 2)), 1),
-]  # fmt: skip
-# A server of a FiConn_1 has a cable to another copy or is idle; larger DCells and FiConns count backwards.
+    (fat_tree(2), 1),
+    (fat_tree(4), 1),
+    (fat_tree(6), 1),
+    (f10(2), 1),
+    (f10(4), 1),
+    (f10(6), 1),
+    (leaf_spine(3, 2, 4), 1),
+    (leaf_spine(1, 1, 1), 1),
+    (helios(3, 8, 0.5, 0.5, 2), 1),
+    (three_tier(1, 1, 1, 1), 1),
+    (three_tier(3, 2, 4, 5), 1),
+    (vl2(2, 2), 1),
+    (vl2(8, 4), 1),
+    (c_through(1, 1, 1), 1),
+    (c_through(3, 2, 4), 1),
+    (aspen(2, 4, (0,)), 1),
+    (aspen(3, 4, (1, 0)), 1),
+    (aspen(4, 6, (0, 2, 0)), 1),
+    (aspen(4, 8, (3, 1, 0)), 1),
+    (aspen(4, 12, (5, 1, 2)), 1),
+]
+# A server of a FiConn_1 has a cable to another copy or is idle; larger DCells and FiConns count
+# backwards.
 SERVERS = [
-    (bcube(2, 1), 1), (bcube(4, 0), 1), (bcube(3, 2), 1), (bcube(2, 3), 1), (dcell(3, 0), 1),
-    (dcell(4, 1), 1), (dcell(2, 2), 21), (dcell(2, 3), 903), (ficonn(4, 0), 1), (ficonn(2, 1), 2),
-    (ficonn(8, 1), 2), (ficonn(4, 2), 24), (ficonn(6, 2), 154), (ficonn(8, 2), 193), (ficonn(4, 3), 336),
-    (mdcube(3, 0, (2,)), 1), (mdcube(3, 1, (1,)), 1), (mdcube(4, 1, (3, 3)), 2), (mdcube(3, 1, (3, 2, 3)), 4),
-    (mdcube(6, 1, (5, 6)), 16), (mdcube(4, 1, (9,)), 5), (mdcube(3, 2, (3, 2)), 54),
-]  # fmt: skip
-# Points of a plane over GF(q), q odd: on the conic, outside, inside. A group of a Dragonfly stands at a
-# multiple of h or between two, and everything is counted backwards.
+    (bcube(2, 1), 1),
+    (bcube(4, 0), 1),
+    (bcube(3, 2), 1),
+    (bcube(2, 3), 1),
+    (dcell(3, 0), 1),
+    (dcell(4, 1), 1),
+    (dcell(2, 2), 21),
+    (dcell(2, 3), 903),
+    (ficonn(4, 0), 1),
+    (ficonn(2, 1), 2),
+    (ficonn(8, 1), 2),
+    (ficonn(4, 2), 24),
+    (ficonn(6, 2), 154),
+    (ficonn(8, 2), 193),
+    (ficonn(4, 3), 336),
+    (mdcube(3, 0, (2,)), 1),
+    (mdcube(3, 1, (1,)), 1),
+    (mdcube(4, 1, (3, 3)), 2),
+    (mdcube(3, 1, (3, 2, 3)), 4),
+    (mdcube(6, 1, (5, 6)), 16),
+    (mdcube(4, 1, (9,)), 5),
+    (mdcube(3, 2, (3, 2)), 54),
+]
+# Points of a plane over GF(q), q odd: on the conic, outside, inside. A group of a Dragonfly stands
+# at a multiple of h or between two, and everything is counted backwards.
 GROUPS = [
     *((slim_fly(q, p), 1 + (q % 4 != 1)) for q in (3, 4, 5, 7, 8, 9) for p in (0, 2)),
     *((polarfly(q, p), 3) for q in (2, 3, 4, 5, 7, 8, 9) for p in (0, 2)),
-    (dragonfly(1, 1, 1), 1), (dragonfly(2, 1, 3), 2), (dragonfly(2, 4, 2), 18), (dragonfly(1, 3, 3), 11),
-    (dragonfly(3, 2, 1), 3), (dragonfly(2, 4, 2, "palmtree"), 2), (dragonfly(1, 3, 3, "palmtree"), 2),
-    (dragonfly_plus(2, 2, 2, 2), 3), (dragonfly_plus(2, 4, 2, 1), 3), (dragonfly_plus(2, 3, 2, 4), 4),
-]  # fmt: skip
+    (dragonfly(1, 1, 1), 1),
+    (dragonfly(2, 1, 3), 2),
+    (dragonfly(2, 4, 2), 18),
+    (dragonfly(1, 3, 3), 11),
+    (dragonfly(3, 2, 1), 3),
+    (dragonfly(2, 4, 2, "palmtree"), 2),
+    (dragonfly(1, 3, 3, "palmtree"), 2),
+    (dragonfly_plus(2, 2, 2, 2), 3),
+    (dragonfly_plus(2, 4, 2, 1), 3),
+    (dragonfly_plus(2, 3, 2, 4), 4),
+]
 GRIDS = [
-    (torus((4, 3, 2)), 1), (torus((5,)), 1), (torus((3, 3, 1)), 1), (torus((2, 2)), 1),
-    (torus((4, 4, 3), wrap=False), 6), (torus((3, 3), wrap=(True, False)), 2), (tpu_v4((4, 4, 4)), 1),
-    (tpu_v4((4, 8, 4), (7, 3)), 1), (hyperx((4, 4), 2), 1), (hyperx((2, 3, 3), 1, 2), 1),
-    (hyperx((5,), 0), 1), (hammingmesh(2, 2, 2, 2), 1), (hammingmesh(3, 4, 2, 5), 4),
+    (torus((4, 3, 2)), 1),
+    (torus((5,)), 1),
+    (torus((3, 3, 1)), 1),
+    (torus((2, 2)), 1),
+    (torus((4, 4, 3), wrap=False), 6),
+    (torus((3, 3), wrap=(True, False)), 2),
+    (tpu_v4((4, 4, 4)), 1),
+    (tpu_v4((4, 8, 4), (7, 3)), 1),
+    (hyperx((4, 4), 2), 1),
+    (hyperx((2, 3, 3), 1, 2), 1),
+    (hyperx((5,), 0), 1),
+    (hammingmesh(2, 2, 2, 2), 1),
+    (hammingmesh(3, 4, 2, 5), 4),
     (hammingmesh(1, 5, 3, 2), 3),
-]  # fmt: skip
+]
 CLUSTERS = [
-    (dgx_superpod(1), 1), (dgx_superpod(2, True), 1), (dgx_superpod(16), 1), (rail_only(1, 1, 2), 1),
-    (rail_only(4, 2, 8), 1), (rail_only(16, 3, 8), 1), (nvl72(1), 1), (nvl72(2, True), 1), (nvl72(16), 1),
-    (hpn7(1), 1), (hpn7(2), 1), (meta_roce(1), 1), (meta_roce(2), 1),
-]  # fmt: skip
+    (dgx_superpod(1), 1),
+    (dgx_superpod(2, True), 1),
+    (dgx_superpod(16), 1),
+    (rail_only(1, 1, 2), 1),
+    (rail_only(4, 2, 8), 1),
+    (rail_only(16, 3, 8), 1),
+    (nvl72(1), 1),
+    (nvl72(2, True), 1),
+    (nvl72(16), 1),
+    (hpn7(1), 1),
+    (hpn7(2), 1),
+    (meta_roce(1), 1),
+    (meta_roce(2), 1),
+]
 WITH_ORBITS = [*TREES, *SERVERS, *GROUPS, *GRIDS, *CLUSTERS]
 DESIGNS = [t for t in with_every_design([t for t, _ in WITH_ORBITS]) if t.meta.name in RULES]
 SMALL = [t for t in DESIGNS if t.num_nodes < 120]
@@ -272,7 +331,10 @@ def test_the_proof_agrees_with_the_definition(graph, number, transit):
 def test_arcs_of_an_orbit_join_the_same_orbits_of_nodes(t):
     node, arc = orbits(t), arc_orbits(t)
     both = np.concatenate(
-        [np.column_stack([arc[:, 0], node[t.edges]]), np.column_stack([arc[:, 1], node[t.edges[:, ::-1]]])]
+        [
+            np.column_stack([arc[:, 0], node[t.edges]]),
+            np.column_stack([arc[:, 1], node[t.edges[:, ::-1]]]),
+        ]
     )
     assert len(np.unique(both, axis=0)) == arc.max() + 1
     for image in automorphisms(t):
@@ -287,7 +349,10 @@ def test_symmetries_around_a_node_keep_the_distances_from_it(t):
     """Nodes that a symmetry around v exchanges are equally far from v."""
     graph = nx.Graph(t.edges.tolist())
     for v in (0, t.num_nodes - 1):
-        found, far = orbits(t, np.arange(t.num_nodes) == v), nx.single_source_shortest_path_length(graph, v)
+        found, far = (
+            orbits(t, np.arange(t.num_nodes) == v),
+            nx.single_source_shortest_path_length(graph, v),
+        )
         assert np.count_nonzero(found == found[v]) == 1
         assert all(len({far[u] for u in np.flatnonzero(found == o)}) == 1 for o in np.unique(found))
         assert found.max() < t.num_nodes - 1

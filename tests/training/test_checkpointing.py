@@ -25,9 +25,9 @@ def root_to_fifty_digits(ratio):
 
 
 def test_the_acceptance_call():
-    assert rp.training.checkpoint_interval(checkpoint=60, mtbf=10800, method="exact") == pytest.approx(
-        1098.776, abs=5e-4
-    )
+    assert rp.training.checkpoint_interval(
+        checkpoint=60, mtbf=10800, method="exact"
+    ) == pytest.approx(1098.776, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,9 @@ def test_the_exact_interval_minimises_the_time_per_unit_of_work(checkpoint, mtbf
         return float(expected_segment_time(mtbf, interval, checkpoint, restart=0.0)) / interval
 
     best = checkpoint_interval(checkpoint, mtbf)
-    found = minimize_scalar(time_per_work, bounds=(np.log(best) - 3, np.log(best) + 3), method="bounded")
+    found = minimize_scalar(
+        time_per_work, bounds=(np.log(best) - 3, np.log(best) + 3), method="bounded"
+    )
     assert time_per_work(np.log(best)) <= found.fun * (1 + 1e-12)
     assert np.exp(found.x) == pytest.approx(best, rel=1e-3)
 
@@ -54,7 +56,9 @@ def test_the_exact_interval_minimises_the_time_per_unit_of_work(checkpoint, mtbf
 @given(checkpoint=st.floats(1e-9, 10.0), mtbf=st.floats(1e5, 1e9))
 def test_young_and_daly_are_the_first_terms_of_the_exact_series(checkpoint, mtbf):
     s = np.sqrt(2 * checkpoint / mtbf)
-    young, daly, exact = (checkpoint_interval(checkpoint, mtbf, m) for m in ("young", "daly", "exact"))
+    young, daly, exact = (
+        checkpoint_interval(checkpoint, mtbf, m) for m in ("young", "daly", "exact")
+    )
     assert abs(exact - young) == pytest.approx(mtbf * s**2 / 3, rel=0.1 * s + 1e-6)
     assert abs(exact - daly) <= 1.05 * mtbf * s**4 / 270 + 1e-12 * exact
 
@@ -88,9 +92,11 @@ def test_intervals_broadcast():
 
 
 @given(
-    checkpoint=st.floats(1.0, 1e3), mtbf=st.floats(1e3, 1e6), restart=st.floats(0.0, 1e3),
+    checkpoint=st.floats(1.0, 1e3),
+    mtbf=st.floats(1e3, 1e6),
+    restart=st.floats(0.0, 1e3),
     factor=st.floats(0.5, 2.0),
-)  # fmt: skip
+)
 def test_the_availability_optimum_beats_its_neighbours(checkpoint, mtbf, restart, factor):
     def availability(period):
         return (1 - checkpoint / period) * mtbf / (mtbf + restart + period / 2)
@@ -101,7 +107,8 @@ def test_the_availability_optimum_beats_its_neighbours(checkpoint, mtbf, restart
 
 
 def test_the_state_of_bloom_is_predicted_from_its_parameters():
-    # Measured: 2.3 TB in 40 s for 176 billion parameters; 14 bytes each are 7 % more than what was written.
+    # Measured: 2.3 TB in 40 s for 176 billion parameters; 14 bytes each are 7 % more than what was
+    # written.
     assert checkpoint_time(176.25e9, 2.3e12 / 40) == pytest.approx(40.0, rel=0.08)
 
 

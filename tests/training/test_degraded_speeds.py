@@ -37,15 +37,29 @@ class Layout:
     @property
     def shape(self):
         return JobShape(
-            nodes=len(self.nodes), gpus_per_node=8 * self.stages_per_node, replicas=self.units,
-            stages=self.stages, tensor=8, nodes_per_replica=self.positions * self.width,
-        )  # fmt: skip
+            nodes=len(self.nodes),
+            gpus_per_node=8 * self.stages_per_node,
+            replicas=self.units,
+            stages=self.stages,
+            tensor=8,
+            nodes_per_replica=self.positions * self.width,
+        )
 
 
 LAYOUTS = [
-    Layout(1, 6), Layout(2, 4), Layout(4, 3), Layout(3, 4), Layout(6, 2), Layout(7, 1), Layout(2, 3, 2),
-    Layout(3, 2, 2), Layout(3, 1, 4), Layout(2, 7), Layout(2, 3, 1, 2), Layout(3, 2, 1, 4),
-]  # fmt: skip
+    Layout(1, 6),
+    Layout(2, 4),
+    Layout(4, 3),
+    Layout(3, 4),
+    Layout(6, 2),
+    Layout(7, 1),
+    Layout(2, 3, 2),
+    Layout(3, 2, 2),
+    Layout(3, 1, 4),
+    Layout(2, 7),
+    Layout(2, 3, 1, 2),
+    Layout(3, 2, 1, 4),
+]
 
 
 @cache
@@ -58,7 +72,9 @@ def states(layout):
 def mean(layout, speed):
     """Mean speed over all sets of k failed nodes, in fractions: of many sets few speeds differ."""
     speeds = [Counter(map(speed, sets)) for sets in states(layout)]
-    return [float(sum((v * n for v, n in each.items()), Fraction(0)) / each.total()) for each in speeds]
+    return [
+        float(sum((v * n for v, n in each.items()), Fraction(0)) / each.total()) for each in speeds
+    ]
 
 
 def close(found, expected):
@@ -82,7 +98,8 @@ def bamboo(layout, failed, batch, micro_batches):
 
 
 @pytest.mark.parametrize(
-    ("batch", "micro_batches"), [("shrink", None), ("shrink", 1), ("shrink", 5), ("keep", 1), ("keep", 6)]
+    ("batch", "micro_batches"),
+    [("shrink", None), ("shrink", 1), ("shrink", 5), ("keep", 1), ("keep", 6)],
 )
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_bamboo_is_the_mean_over_all_sets(layout, batch, micro_batches):
@@ -112,11 +129,15 @@ def recycle(layout, failed, micro_batches, bubble):
     return full / max(Fraction(full), work + (1 - Fraction(bubble)) * (layout.stages - 1))
 
 
-@pytest.mark.parametrize(("micro_batches", "bubble"), [(None, None), (1, None), (4, 0.0), (4, 0.5), (7, 1.0)])
+@pytest.mark.parametrize(
+    ("micro_batches", "bubble"), [(None, None), (1, None), (4, 0.0), (4, 0.5), (7, 1.0)]
+)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_recycle_is_the_mean_over_all_sets(layout, micro_batches, bubble):
     policy = Recovery("recycle", 60.0, micro_batches=micro_batches, bubble=bubble)
-    expected = mean(layout, lambda s: recycle(layout, s, micro_batches, 1.0 if bubble is None else bubble))
+    expected = mean(
+        layout, lambda s: recycle(layout, s, micro_batches, 1.0 if bubble is None else bubble)
+    )
     close(policy.speed(layout.shape, len(layout.nodes)), expected)
     close(policy.speed(layout.shape, 2), expected[:3])
 
@@ -149,13 +170,17 @@ def _two_paces(units, slowed, kept, batch, micro_batches):
 )
 @pytest.mark.parametrize("layout", LAYOUTS[:8], ids=str)
 def test_reduced_tensor_is_the_mean_over_all_sets(layout, batch, micro_batches, divisor):
-    policy = Recovery("reduced_tensor", 60.0, batch=batch, micro_batches=micro_batches, divisor=divisor)
+    policy = Recovery(
+        "reduced_tensor", 60.0, batch=batch, micro_batches=micro_batches, divisor=divisor
+    )
     expected = mean(layout, lambda s: reduced(layout, s, 4 if divisor else 7, batch, micro_batches))
     close(policy.speed(layout.shape, len(layout.nodes)), expected)
 
 
 @pytest.mark.parametrize("partial", [0.0, 0.25, 1.0])
-@pytest.mark.parametrize("layout", [Layout(2, 3), Layout(3, 2), Layout(1, 4), Layout(5, 1)], ids=str)
+@pytest.mark.parametrize(
+    "layout", [Layout(2, 3), Layout(3, 2), Layout(1, 4), Layout(5, 1)], ids=str
+)
 def test_reduced_tensor_drops_replicas_with_a_dead_node(layout, partial):
     def speed(failed):
         """Mean over which of the failed nodes have lost one GPU only."""
@@ -179,7 +204,9 @@ def test_reduced_tensor_drops_replicas_with_a_dead_node(layout, partial):
 @pytest.mark.parametrize("layout", LAYOUTS[:4], ids=str)
 def test_boosted_replicas_are_slowed_less_until_they_keep_up(layout, batch, micro_batches, boost):
     """7 of 8 GPUs that are 8/7 as fast do the work of 8; more speed than that only waits."""
-    policy = Recovery("reduced_tensor", 60.0, batch=batch, micro_batches=micro_batches, boost=float(boost))
+    policy = Recovery(
+        "reduced_tensor", 60.0, batch=batch, micro_batches=micro_batches, boost=float(boost)
+    )
     ranks = min(7 * Fraction(boost), Fraction(8))
     expected = mean(layout, lambda s: reduced(layout, s, ranks, batch, micro_batches))
     close(policy.speed(layout.shape, len(layout.nodes)), expected)
@@ -189,16 +216,19 @@ def test_boosted_replicas_are_slowed_less_until_they_keep_up(layout, batch, micr
 def test_a_failed_gpu_of_a_rack_of_72_costs_the_rack_or_one_gpu(failed):
     """A share of GPUs is down, each by itself: 72 times as much is lost if every rack has to be whole."""
     racks, repair = 256, 86400.0
-    shape = JobShape(nodes=racks, gpus_per_node=72, replicas=racks, stages=1, tensor=72, nodes_per_replica=1)
+    shape = JobShape(
+        nodes=racks, gpus_per_node=72, replicas=racks, stages=1, tensor=72, nodes_per_replica=1
+    )
     hit = -math.expm1(72 * math.log1p(-failed))
     rate = hit / (1 - hit) / repair
     kept = {
         name: 1 - Recovery(policy, repair, **options).throughput(shape, rate)
         for name, policy, options in (
-            ("dropped", "elastic", {}), ("slowed", "reduced_tensor", {}),
+            ("dropped", "elastic", {}),
+            ("slowed", "reduced_tensor", {}),
             ("boosted", "reduced_tensor", {"boost": 72 / 71}),
         )
-    }  # fmt: skip
+    }
     assert kept["dropped"] == pytest.approx(hit, rel=1e-9)
     assert kept["dropped"] == pytest.approx(72 * kept["slowed"], rel=1e-9)
     twice = 71 / 2 * failed  # Bonferroni: racks with two failed GPUs count as if with one
@@ -221,7 +251,9 @@ def spread(units, dead, holders):
     tail = np.concatenate([shard, np.full(units, 2 * units), alive])
     head = np.concatenate([holder, np.arange(units), np.full(alive.size, 2 * units + 1)])
     for most in range(1, holders + 1):
-        room = np.concatenate([np.ones(shard.size + units), np.full(alive.size, most)]).astype(np.int32)
+        room = np.concatenate([np.ones(shard.size + units), np.full(alive.size, most)]).astype(
+            np.int32
+        )
         arcs = csr_array((room, (tail, head)), shape=(2 * units + 2, 2 * units + 2))
         if maximum_flow(arcs, 2 * units, 2 * units + 1).flow_value == units:
             return Fraction(1, most)
@@ -232,7 +264,10 @@ def spread(units, dead, holders):
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_spare_shards_are_the_mean_over_all_sets(layout, holders):
     policy = Recovery("spare_shards", 60.0, holders=holders)
-    close(policy.speed(layout.shape, len(layout.nodes)), mean(layout, lambda s: shards(layout, s, holders)))
+    close(
+        policy.speed(layout.shape, len(layout.nodes)),
+        mean(layout, lambda s: shards(layout, s, holders)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +280,9 @@ def test_a_long_run_of_dead_holders_loads_the_living_one(units, holders, dead):
     assert speed == pytest.approx(float(sum(every, Fraction(0)) / len(every)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("units", "holders", "dead"), [(128, 8, 64), (128, 8, 80), (64, 4, 32), (40, 6, 26)])
+@pytest.mark.parametrize(
+    ("units", "holders", "dead"), [(128, 8, 64), (128, 8, 80), (64, 4, 32), (40, 6, 26)]
+)
 def test_spare_shards_of_large_rings_are_the_mean_over_drawn_sets(units, holders, dead):
     rng, drawn = np.random.default_rng(units + dead), []
     for _ in range(400):
@@ -272,7 +309,11 @@ def oobleck(nodes, smallest, largest, faults, layers):
     """Best sum of rates over every multiset of sizes, by enumeration."""
 
     def rate(size):
-        return Fraction(size) if layers is None else Fraction(layers, math.ceil(Fraction(layers, size)))
+        return (
+            Fraction(size)
+            if layers is None
+            else Fraction(layers, math.ceil(Fraction(layers, size)))
+        )
 
     best = [Fraction(0)]
 
@@ -290,7 +331,9 @@ def oobleck(nodes, smallest, largest, faults, layers):
 @pytest.mark.parametrize(("smallest", "largest"), [(1, 1), (2, 3), (3, 5), (2, 8), (4, 4)])
 def test_oobleck_is_the_best_of_all_instantiations(smallest, largest, faults, layers):
     shape = Layout(14, 1).shape
-    policy = Recovery("oobleck", 60.0, smallest=smallest, largest=largest, faults=faults, layers=layers)
+    policy = Recovery(
+        "oobleck", 60.0, smallest=smallest, largest=largest, faults=faults, layers=layers
+    )
     speeds = [oobleck(14 - k, smallest, largest, faults, layers) for k in range(15)]
     close(policy.speed(shape, 14), [float(s / speeds[0]) for s in speeds])
 
@@ -303,12 +346,15 @@ def test_policies_agree_where_they_mean_the_same():
     close(Recovery("oobleck", 60.0, faults=0).speed(shape, 60), elastic.tolist())
     close(Recovery("reduced_tensor", 60.0, partial=0.0).speed(shape, 60), elastic.tolist())
     one = JobShape(nodes=60, replicas=480, stages=1, tensor=1, nodes_per_replica=1)
-    close(Recovery("elastic", 60.0, batch="keep", micro_batches=3).speed(one, 60),
-          Recovery("bamboo", 60.0, batch="keep", micro_batches=3).speed(one, 60).tolist())  # fmt: skip
+    close(
+        Recovery("elastic", 60.0, batch="keep", micro_batches=3).speed(one, 60),
+        Recovery("bamboo", 60.0, batch="keep", micro_batches=3).speed(one, 60).tolist(),
+    )
 
 
 @pytest.mark.parametrize(
-    "policy", ["elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor", "spare_shards"]
+    "policy",
+    ["elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor", "spare_shards"],
 )
 def test_large_jobs_agree_with_random_sets(policy):
     rng, layout, down, runs = np.random.default_rng(5), Layout(64, 16), 40, 300
@@ -319,15 +365,19 @@ def test_large_jobs_agree_with_random_sets(policy):
     drawn = []
     for _ in range(runs):
         failed = [layout.nodes[i] for i in rng.choice(len(layout.nodes), down, replace=False)]
-        drawn.append(float({
-            "elastic": lambda s: Fraction(64 - len({u for u, _, _ in s}), 64),
-            "regroup": lambda s: Fraction((1024 - len(s)) // 16, 64),
-            "bamboo": lambda s: bamboo(layout, s, "shrink", 12),
-            "oobleck": lambda s: Fraction(1024 - len(s), 1024),
-            "recycle": lambda s: recycle(layout, s, 12, 1.0),
-            "reduced_tensor": lambda s: reduced(layout, s, 7, "shrink", None),
-            "spare_shards": lambda s: shards(layout, s, 6),
-        }[policy](failed)))  # fmt: skip
+        drawn.append(
+            float(
+                {
+                    "elastic": lambda s: Fraction(64 - len({u for u, _, _ in s}), 64),
+                    "regroup": lambda s: Fraction((1024 - len(s)) // 16, 64),
+                    "bamboo": lambda s: bamboo(layout, s, "shrink", 12),
+                    "oobleck": lambda s: Fraction(1024 - len(s), 1024),
+                    "recycle": lambda s: recycle(layout, s, 12, 1.0),
+                    "reduced_tensor": lambda s: reduced(layout, s, 7, "shrink", None),
+                    "spare_shards": lambda s: shards(layout, s, 6),
+                }[policy](failed)
+            )
+        )
     error = np.std(drawn) / math.sqrt(runs)
     assert abs(np.mean(drawn) - speed) <= 4 * error + 1e-12
 
@@ -335,14 +385,16 @@ def test_large_jobs_agree_with_random_sets(policy):
 def test_the_curve_does_not_depend_on_where_it_ends():
     shape = Layout(128, 16).shape
     for policy in (
-        Recovery("bamboo", 60.0), Recovery("recycle", 60.0, micro_batches=16),
+        Recovery("bamboo", 60.0),
+        Recovery("recycle", 60.0, micro_batches=16),
         Recovery("bamboo", 60.0, batch="keep", micro_batches=16),
-    ):  # fmt: skip
+    ):
         close(policy.speed(shape, 40), policy.speed(shape, 700)[:41].tolist())
 
 
 @pytest.mark.parametrize(
-    "policy", ["elastic", "bamboo", "recycle", "regroup", "oobleck", "reduced_tensor", "spare_shards"]
+    "policy",
+    ["elastic", "bamboo", "recycle", "regroup", "oobleck", "reduced_tensor", "spare_shards"],
 )
 def test_throughput_is_the_mean_over_independent_nodes(policy):
     layout, down = Layout(3, 4), 0.2 / 1.2
@@ -362,23 +414,29 @@ def test_throughput_of_jobs_that_wait_is_the_time_without_a_shortage():
 @pytest.mark.parametrize(
     ("policy", "options", "named"),
     [
-        ("elastic", {"overhead": 0.1}, "overhead"), ("bamboo", {"bubble": 0.5}, "bubble"),
+        ("elastic", {"overhead": 0.1}, "overhead"),
+        ("bamboo", {"bubble": 0.5}, "bubble"),
         ("recycle", {"batch": "keep", "micro_batches": 4}, "batch"),
         ("oobleck", {"micro_batches": 4}, "micro_batches"),
-        ("recycle", {"micro_batches": 0}, "micro_batches"), ("restart", {"faults": 1}, "faults"),
+        ("recycle", {"micro_batches": 0}, "micro_batches"),
+        ("restart", {"faults": 1}, "faults"),
         ("reduced_tensor", {"batch": "keep", "micro_batches": 2, "partial": 0.5}, "partial"),
-        ("reduced_tensor", {"boost": 0.9}, "boost"), ("elastic", {"boost": 1.1}, "boost"),
-        ("oobleck", {"smallest": 0}, "smallest"), ("melt", {}, "policy"),
+        ("reduced_tensor", {"boost": 0.9}, "boost"),
+        ("elastic", {"boost": 1.1}, "boost"),
+        ("oobleck", {"smallest": 0}, "smallest"),
+        ("melt", {}, "policy"),
         ("elastic", {"repair": -1.0}, "repair"),
     ],
-)  # fmt: skip
+)
 def test_options_of_another_policy_are_refused(policy, options, named):
     with pytest.raises((ValueError, TypeError), match=rf"\b{named}\b must"):
         Recovery(policy, **{"repair": 60.0, **options})
 
 
 def test_shapes_that_a_policy_cannot_take_are_refused():
-    crooked = JobShape(nodes=8, replicas=2, stages=8, tensor=1, nodes_per_replica=4, stages_per_node=3)
+    crooked = JobShape(
+        nodes=8, replicas=2, stages=8, tensor=1, nodes_per_replica=4, stages_per_node=3
+    )
     for policy in ("bamboo", "recycle"):
         with pytest.raises(ValueError, match="shape must spread 8 stages evenly"):
             Recovery(policy, 60.0).speed(crooked, 1)

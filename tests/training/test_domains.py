@@ -35,7 +35,9 @@ def counted(placement, cluster, level, reshard):
                     return cluster.gpus, strategy.data, cluster.nodes
         gone = {replica_of[gpu] for gpu in dead}
         if strategy.zero_stage and not reshard:
-            gone = {d for d in range(strategy.data) if any(d // shards == e // shards for e in gone)}
+            gone = {
+                d for d in range(strategy.data) if any(d // shards == e // shards for e in gone)
+            }
         ranks = {gpu for gpu, d in replica_of.items() if d in gone}
         nodes = {gpu // cluster.gpus_per_node for gpu in ranks}
         worst = np.maximum(worst, (len(ranks), len(gone), len(nodes)))
@@ -46,9 +48,13 @@ strategies = st.builds(
     lambda t, p, c, groups, shard, stage: Strategy(
         tensor=t, pipeline=p, context=c, data=groups * shard, shard=shard, zero_stage=stage
     ),
-    st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2]),
-    st.integers(1, 4), st.sampled_from([1, 2, 4]), st.integers(0, 3),
-)  # fmt: skip
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([1, 2]),
+    st.integers(1, 4),
+    st.sampled_from([1, 2, 4]),
+    st.integers(0, 3),
+)
 
 
 @given(
@@ -61,12 +67,16 @@ strategies = st.builds(
 def test_the_blast_radius_equals_a_count_over_every_part(strategy, order, level, reshard, data):
     per_node = data.draw(st.sampled_from([n for n in range(1, 9) if strategy.gpus % n == 0]))
     nodes = strategy.gpus // per_node
-    cluster = Cluster(nodes=nodes, gpus_per_node=per_node, nodes_per_switch=2 if nodes % 2 == 0 else 1)
+    cluster = Cluster(
+        nodes=nodes, gpus_per_node=per_node, nodes_per_switch=2 if nodes % 2 == 0 else 1
+    )
     placement = Placement(strategy=strategy, order=order)
     hit = blast_radius(part(level), placement, cluster, reshard)
     allowed = drop_rule(strategy, reshard).allowed and level != "job"
     expected = (
-        counted(placement, cluster, level, reshard) if allowed else (cluster.gpus, strategy.data, nodes)
+        counted(placement, cluster, level, reshard)
+        if allowed
+        else (cluster.gpus, strategy.data, nodes)
     )
     assert (hit.ranks, hit.replicas, hit.nodes) == expected
     assert hit.whole_job == (hit.ranks == cluster.gpus)
@@ -87,9 +97,12 @@ def test_the_rank_order_decides_how_many_replicas_share_a_node():
 
 
 def test_a_node_may_hold_every_copy_of_one_shard_and_spare_a_replica():
-    # Ranks 0 1 2 | 3 of each stage: shard 0 lives on ranks 0 and 2, both on node 0, which misses replica 3.
+    # Ranks 0 1 2 | 3 of each stage: shard 0 lives on ranks 0 and 2, both on node 0, which misses
+    # replica 3.
     strategy = Strategy(data=4, pipeline=3, zero_stage=1, shard=2)
-    hit = blast_radius(part("node"), Placement(strategy=strategy), Cluster(nodes=4, gpus_per_node=3))
+    hit = blast_radius(
+        part("node"), Placement(strategy=strategy), Cluster(nodes=4, gpus_per_node=3)
+    )
     assert hit.whole_job
     assert "all copies" in hit.reason
 
@@ -101,8 +114,12 @@ def test_two_copies_behind_one_node_are_one_copy():
     assert not blast_radius(part("gpu"), Placement(strategy=strategy), Cluster(nodes=1)).whole_job
 
 
-@given(data=st.integers(1, 6), shard=st.integers(1, 6), stage=st.integers(0, 3), lost=st.integers(0, 5))
-def test_a_replica_may_be_dropped_exactly_if_every_shard_survives_elsewhere(data, shard, stage, lost):
+@given(
+    data=st.integers(1, 6), shard=st.integers(1, 6), stage=st.integers(0, 3), lost=st.integers(0, 5)
+)
+def test_a_replica_may_be_dropped_exactly_if_every_shard_survives_elsewhere(
+    data, shard, stage, lost
+):
     if data % shard or lost >= data:
         return
     holds = [{rank % shard} if stage else set(range(shard)) for rank in range(data)]
@@ -124,7 +141,9 @@ def test_expected_replicas_hit_equals_the_mean_over_all_subsets(replicas, nodes)
     total = replicas * nodes
     for failures in range(total + 1):
         hits = [len({n // nodes for n in down}) for down in combinations(range(total), failures)]
-        assert expected_replicas_hit(replicas, nodes, failures) == pytest.approx(np.mean(hits), rel=1e-12)
+        assert expected_replicas_hit(replicas, nodes, failures) == pytest.approx(
+            np.mean(hits), rel=1e-12
+        )
 
 
 @given(replicas=st.integers(1, 500), nodes=st.integers(1, 100), failures=st.integers(1, 200))
@@ -157,7 +176,8 @@ def test_bad_arguments_are_named(arguments, named):
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"), [("replicas", 0), ("nodes_per_replica", 1.5), ("failures", 9), ("failures", -1)]
+    ("name", "bad"),
+    [("replicas", 0), ("nodes_per_replica", 1.5), ("failures", 9), ("failures", -1)],
 )
 def test_bad_counts_are_named(name, bad):
     with pytest.raises((ValueError, TypeError), match=name):
@@ -173,13 +193,15 @@ def test_a_rack_of_72_gpus_is_a_domain():
     """18 trays of 4 GPUs share NVLink: a tray stops the replica of its rack, and so does the whole rack."""
     racks = Cluster(nodes=18 * 8, gpus_per_node=4, nodes_per_rack=18)
     inside = Placement(
-        strategy=Strategy(tensor=8, pipeline=9, data=8), order=("tensor", "context", "pipeline", "data")
+        strategy=Strategy(tensor=8, pipeline=9, data=8),
+        order=("tensor", "context", "pipeline", "data"),
     )
     across = Placement(strategy=Strategy(tensor=8, pipeline=9, data=8))
     tray = ComponentClass(name="tray", level="node", rate=1e-8)
     rack = ComponentClass(name="NVLink switches", level="rack", rate=1e-9)
     assert [blast_radius(part, inside, racks).replicas for part in (tray, rack)] == [1, 1]
     assert [blast_radius(part, inside, racks).nodes for part in (tray, rack)] == [18, 18]
-    assert [blast_radius(part, across, racks).replicas for part in (tray, rack)] == [1, 8]  # data second
+    # data second
+    assert [blast_radius(part, across, racks).replicas for part in (tray, rack)] == [1, 8]
     assert racks.parts("rack") == 8
     assert racks.gpus_per_part("rack") == 72

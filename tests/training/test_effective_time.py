@@ -24,7 +24,9 @@ def simulated_shares(rng, runs, horizon, *, mtbf, interval, checkpoint, restart,
     assert (ends[:, -1] > horizon).all()
     begins = ends - exposed - down
     seen = np.clip(np.minimum(exposed, horizon - begins) - restart, 0.0, None)
-    return (np.floor(seen / (interval + checkpoint)) * interval * (begins < horizon)).sum(axis=1) / horizon
+    return (np.floor(seen / (interval + checkpoint)) * interval * (begins < horizon)).sum(
+        axis=1
+    ) / horizon
 
 
 def test_the_acceptance_call():
@@ -66,8 +68,16 @@ def test_a_simulated_segment_takes_the_expected_time(mtbf, interval, checkpoint,
         (800.0, 700.0, 90.0, 250.0, 0.0),
     ],
 )
-def test_mean_and_spread_over_a_finite_run_agree_with_simulation(mtbf, interval, checkpoint, restart, down):
-    parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": down}
+def test_mean_and_spread_over_a_finite_run_agree_with_simulation(
+    mtbf, interval, checkpoint, restart, down
+):
+    parts = {
+        "mtbf": mtbf,
+        "interval": interval,
+        "checkpoint": checkpoint,
+        "restart": restart,
+        "down": down,
+    }
     runs, horizon = pace(800, 3000), 40 * DAY
     model = effective_training_time_ratio(**parts)
     shares = simulated_shares(np.random.default_rng(2), runs, horizon, **parts)
@@ -104,7 +114,13 @@ def test_the_mean_is_work_over_expected_time(mtbf, interval, checkpoint, restart
     assert 0 <= mean <= 1
 
 
-@given(mtbf=mtbfs, checkpoint=st.floats(1e-3, 1e3), restart=small, down=small, factor=st.floats(0.2, 5.0))
+@given(
+    mtbf=mtbfs,
+    checkpoint=st.floats(1e-3, 1e3),
+    restart=small,
+    down=small,
+    factor=st.floats(0.2, 5.0),
+)
 def test_the_best_ratio_belongs_to_the_exact_interval_and_no_other_beats_it(
     mtbf, checkpoint, restart, down, factor
 ):
@@ -113,7 +129,8 @@ def test_the_best_ratio_belongs_to_the_exact_interval_and_no_other_beats_it(
     at = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down).mean
     assert at == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert (
-        effective_training_time_ratio(mtbf, factor * interval, checkpoint, restart, down).mean <= best + 1e-12
+        effective_training_time_ratio(mtbf, factor * interval, checkpoint, restart, down).mean
+        <= best + 1e-12
     )
 
 
@@ -139,7 +156,9 @@ def test_every_cost_lowers_the_mean(mtbf, interval, checkpoint, restart, down):
         (checkpoint, restart, down + 5),
     ):
         assert effective_training_time_ratio(mtbf, interval, *worse).mean <= mean
-    assert effective_training_time_ratio(1.1 * mtbf, interval, checkpoint, restart, down).mean >= mean
+    assert (
+        effective_training_time_ratio(1.1 * mtbf, interval, checkpoint, restart, down).mean >= mean
+    )
 
 
 @given(interval=intervals, checkpoint=st.floats(0.0, 50.0), restart=small, down=small)
@@ -148,8 +167,11 @@ def test_the_first_order_form_is_below_the_exact_one_and_meets_it_for_rare_failu
 ):
     for mtbf, close in ((3e3, 1.0), (1e8, 1e-3)):
         exact = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down).mean
-        first = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down, "kokolis").mean
-        # Kokolis charges no rework for the checkpoint itself: at most W C / M above, to first order.
+        first = effective_training_time_ratio(
+            mtbf, interval, checkpoint, restart, down, "kokolis"
+        ).mean
+        # Kokolis charges no rework for the checkpoint itself: at most W C / M above, to first
+        # order.
         assert first <= exact + 0.5 * checkpoint / mtbf * 1.5
         assert exact - first < close or mtbf < 1e4
 
@@ -162,7 +184,9 @@ def test_the_first_order_form_has_no_spread():
 
 def test_the_spread_falls_with_the_root_of_the_run():
     ratio = effective_training_time_ratio(5e3, 900, 20, 600)
-    assert ratio.std(np.array([DAY, 4 * DAY])) == pytest.approx(ratio.std(DAY) * np.array([1.0, 0.5]))
+    assert ratio.std(np.array([DAY, 4 * DAY])) == pytest.approx(
+        ratio.std(DAY) * np.array([1.0, 0.5])
+    )
 
 
 @pytest.mark.parametrize("change", [{"mtbf": np.array([5e3, 2e4])}, {"down": 60.0}])
@@ -228,14 +252,18 @@ def test_percentiles_are_those_of_simulated_runs(restart, interval, checkpoint, 
     parts = {"interval": interval, "checkpoint": checkpoint, "restart": restart}
     assert restart + interval / 2 < 0.5
     rng = np.random.default_rng(failures)
-    shares = np.concatenate([progress_of_windows(rng, runs // 4, failures, **parts) for _ in range(4)])
+    shares = np.concatenate(
+        [progress_of_windows(rng, runs // 4, failures, **parts) for _ in range(4)]
+    )
     model = effective_training_time_ratio(1.0, **parts, horizon=failures)
     found = np.percentile(shares, [5, 50, 95])
     np.testing.assert_allclose(model.percentiles([5, 50, 95]), found, rtol=0, atol=1e-3)
     back = model.long_run
     skewness = back.third_rate / back.variance_rate**1.5 / failures**0.5
     error = 4 * np.sqrt(6 / runs) + 1.0 / failures  # of a sample, and of what begin and end add
-    assert np.mean((shares - shares.mean()) ** 3) / shares.std() ** 3 == pytest.approx(skewness, abs=error)
+    assert np.mean((shares - shares.mean()) ** 3) / shares.std() ** 3 == pytest.approx(
+        skewness, abs=error
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +277,13 @@ def test_percentiles_are_those_of_simulated_runs(restart, interval, checkpoint, 
 def test_a_run_that_begins_with_a_restart_and_counts_what_is_saved_reaches_little_less(
     mtbf, interval, checkpoint, restart, days
 ):
-    parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": 0.0}
+    parts = {
+        "mtbf": mtbf,
+        "interval": interval,
+        "checkpoint": checkpoint,
+        "restart": restart,
+        "down": 0.0,
+    }
     runs = pace(5000, 20_000)
     shares = simulated_shares(np.random.default_rng(5), runs, days * DAY, **parts)
     model = effective_training_time_ratio(**parts, horizon=days * DAY)
@@ -265,4 +299,6 @@ def test_the_spread_is_that_of_the_renewal_cycle_in_closed_form(restart, interva
     second, third = renewal_cumulants(model.mean, interval, checkpoint, restart)
     assert model.long_run.share == pytest.approx(model.mean, rel=1e-9)
     assert model.long_run.variance_rate == pytest.approx(1e4 * second, rel=1e-6)
-    assert model.long_run.third_rate == pytest.approx(1e8 * third, rel=1e-6, abs=1e-6 * second**1.5 * 1e8)
+    assert model.long_run.third_rate == pytest.approx(
+        1e8 * third, rel=1e-6, abs=1e-6 * second**1.5 * 1e8
+    )

@@ -15,7 +15,9 @@ HEAD = "node,start,end,cause\n"
 
 def log(start, end, node=None, **given):
     node = ["n"] * len(start) if node is None else node
-    return FailureLog(node=node, start=start, end=end, cause=["c"] * len(start), population=9, **given)
+    return FailureLog(
+        node=node, start=start, end=end, cause=["c"] * len(start), population=9, **given
+    )
 
 
 def read(tmp_path, text, **given):
@@ -30,14 +32,19 @@ def test_rows_come_in_order_of_time_whatever_their_order_in_the_file(tmp_path):
     assert found.node.tolist() == ["a", "b", "b"]
     assert found.cause.tolist() == ["gpu", "gpu", "nic"]
     assert found.repairs.tolist() == [36e3, 3600.0, 36e3]
-    assert found.records().to_numpy().tolist() == [[0, 0, 36e3], [1, 72e3, 75.6e3], [1, 180e3, 216e3]]
+    assert found.records().to_numpy().tolist() == [
+        [0, 0, 36e3],
+        [1, 72e3, 75.6e3],
+        [1, 180e3, 216e3],
+    ]
     assert found.select("gpu").gaps().tolist() == [72e3]
     assert found.to_frame()["failures"].tolist() == [2, 1]
 
 
 def test_dates_of_several_zones_are_moments_and_dates_without_a_zone_are_not_mixed_in(tmp_path):
     text = (
-        HEAD + "a,2022-05-07T20:14:00+08:00,2022-05-07T13:44:59Z,x\nb,2022-05-08T00:00Z,2022-05-08T00-01,x\n"
+        HEAD
+        + "a,2022-05-07T20:14:00+08:00,2022-05-07T13:44:59Z,x\nb,2022-05-08T00:00Z,2022-05-08T00-01,x\n"
     )
     found = read(tmp_path, text, clock="iso")
     assert found.start.tolist() == [0.0, 42360.0]
@@ -49,15 +56,23 @@ def test_dates_of_several_zones_are_moments_and_dates_without_a_zone_are_not_mix
             read(tmp_path, text.replace("2022-05-08T00-01", bare), clock="iso")
     local = HEAD + "a,2022-05-07,2022-05-08,x\nb,2022-05-08 01:00,2022-05-08T02:00,x\n"
     assert read(tmp_path, local, clock="iso").repairs.tolist() == [86400.0, 3600.0]
-    with pytest.raises(ValueError, match=r"start must be a time \(%d.%m.%Y\), got '2022-05-07T.* in row 1"):
+    with pytest.raises(
+        ValueError, match=r"start must be a time \(%d.%m.%Y\), got '2022-05-07T.* in row 1"
+    ):
         read(tmp_path, text, clock="%d.%m.%Y")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,5,4,x\n", r"end must not lie before start, got start 5 s and end 4 s in row 1 \(node a\)"),
-        ("a,1,2,x\nb,3,4,x\na,1.5,5,x\nb,3.5,9,x\n", r"got 1.5 s in row 3 \(node a\), and 1 more such rows"),
+        (
+            "a,5,4,x\n",
+            r"end must not lie before start, got start 5 s and end 4 s in row 1 \(node a\)",
+        ),
+        (
+            "a,1,2,x\nb,3,4,x\na,1.5,5,x\nb,3.5,9,x\n",
+            r"got 1.5 s in row 3 \(node a\), and 1 more such rows",
+        ),
         ("a,1,2,x\nb,-3,4,x\n", "start must hold times >= 0, got -3 s in row 2"),
         ("a,1,2,x\nb,soon,4,x\n", r"start must be a time \(s\), got 'soon' in row 2"),
         ("a,,1,x\n", r"start must be a time \(s\), got '' in row 1 \(line 2 of .*log.csv\)"),
@@ -83,7 +98,9 @@ def test_columns_are_named_or_refused(tmp_path):
     with pytest.raises(ValueError, match="node must be one of host, start, end, cause, got 'node'"):
         read(tmp_path, HEAD.replace("node", "host") + "a,1,2,x\n")
     text = "node,start,end,cause,rack\na,1,2,x,r1\n"
-    with pytest.raises(ValueError, match="ignore must name every column that is not used, got 'rack'"):
+    with pytest.raises(
+        ValueError, match="ignore must name every column that is not used, got 'rack'"
+    ):
         read(tmp_path, text)
     assert read(tmp_path, text, ignore=["rack"]).node.tolist() == ["a"]
     with pytest.raises(ValueError, match="path must name every column once, got 'rack' twice"):
@@ -96,8 +113,12 @@ def test_columns_are_named_or_refused(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.bz2", "csv.xz"])
 def test_compressed_files_and_numbers_with_separators_are_read_as_they_are(tmp_path, suffix):
-    table = pd.DataFrame({"node": ["a", "b"], "start": ["1,234.5", "1.5e4"], "end": ["2,000", "2e4"]})
-    table.assign(cause=["gpu", ""]).to_csv(tmp_path / f"log.{suffix}", index=False, encoding="utf-8-sig")
+    table = pd.DataFrame(
+        {"node": ["a", "b"], "start": ["1,234.5", "1.5e4"], "end": ["2,000", "2e4"]}
+    )
+    table.assign(cause=["gpu", ""]).to_csv(
+        tmp_path / f"log.{suffix}", index=False, encoding="utf-8-sig"
+    )
     found = read_failure_log(tmp_path / f"log.{suffix}", population=9)
     assert found.start.tolist() == [1234.5, 15000.0]
     assert found.repairs.tolist() == [765.5, 5000.0]
@@ -106,8 +127,12 @@ def test_compressed_files_and_numbers_with_separators_are_read_as_they_are(tmp_p
 
 
 def test_more_failed_nodes_than_nodes_are_refused():
-    with pytest.raises(ValueError, match=r"population must be an integer in \[2, 1000000000\], got 1"):
-        FailureLog(node=["a", "b"], start=[0.0, 1.0], end=[1.0, 2.0], cause=["c", "c"], population=1)
+    with pytest.raises(
+        ValueError, match=r"population must be an integer in \[2, 1000000000\], got 1"
+    ):
+        FailureLog(
+            node=["a", "b"], start=[0.0, 1.0], end=[1.0, 2.0], cause=["c", "c"], population=1
+        )
     with pytest.raises(ValueError, match="finish"):
         log([0.0, 5.0], [1.0, 6.0], finish=4.0)
 
@@ -148,7 +173,10 @@ def test_failures_of_one_moment_leave_no_gap():
     "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with data/lanl"
 )
 def test_the_record_of_los_alamos_keeps_every_row():
-    path = Path(os.environ["RELPARALLEL_DATA"]) / "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+    path = (
+        Path(os.environ["RELPARALLEL_DATA"])
+        / "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+    )
     whole = read_lanl(path)
     assert len(whole.start) == 23739
     assert whole.notes[1] == "453 rows give no cause"
@@ -163,14 +191,22 @@ def test_an_open_outage_counts_for_the_rate_and_as_long_as_it_lasted(tmp_path):
     found = read(tmp_path, text, clock="h", finish=50 * 3600.0)
     assert found.rate == pytest.approx(5 / (9 * 50 * 3600.0))
     assert np.isnan(found.repairs).tolist() == [False, False, True, True, False]
-    # Two repairs of 4 h and 2 h, and 30 h of one that goes on; c failed again, so that it had been repaired.
+    # Two repairs of 4 h and 2 h, and 30 h of one that goes on; c failed again, so that it had been
+    # repaired.
     assert found.repair_of("gpu") == pytest.approx((4 + 2 + 30) * 3600 / 2)
     assert found.repair_of("nic") == pytest.approx(3 * 3600)
-    assert found.to_frame()["mean_repair"].tolist() == [found.repair_of("gpu"), found.repair_of("nic")]
+    assert found.to_frame()["mean_repair"].tolist() == [
+        found.repair_of("gpu"),
+        found.repair_of("nic"),
+    ]
     assert found.notes[0].startswith("2 failures have no end")
-    with pytest.raises(ValueError, match="end must be known for records, got 2 failures without one"):
+    with pytest.raises(
+        ValueError, match="end must be known for records, got 2 failures without one"
+    ):
         found.records()
-    with pytest.raises(ValueError, match=r"start must not lie inside an earlier repair .* in row 2 "):
+    with pytest.raises(
+        ValueError, match=r"start must not lie inside an earlier repair .* in row 2 "
+    ):
         read(tmp_path, HEAD + "a,0,30,gpu\na,20,,gpu\n")
 
 
@@ -195,9 +231,13 @@ def test_lines_are_those_of_the_file(tmp_path):
     with pytest.raises(ValueError, match=r"got 'soon' in row 3 \(line 7 of .*log.csv\)"):
         read(tmp_path, text)
     late = HEAD + "b,50,60,x\n\na,7,9,x\na,1,8,x\n"  # out of order, with a blank line
-    with pytest.raises(ValueError, match=r"got 7 s in row 2 .*overlaps='merge'.* \(line 4 of .*log.csv\)"):
+    with pytest.raises(
+        ValueError, match=r"got 7 s in row 2 .*overlaps='merge'.* \(line 4 of .*log.csv\)"
+    ):
         read(tmp_path, late)
-    with pytest.raises(ValueError, match=r"end must not lie before start.* in row 1 .* \(line 2 of"):
+    with pytest.raises(
+        ValueError, match=r"end must not lie before start.* in row 1 .* \(line 2 of"
+    ):
         read(tmp_path, HEAD + "a,2026-01-02,2026-01-01,x\nb,2026-01-03,2026-01-04,x\n", clock="iso")
 
 
@@ -215,37 +255,55 @@ def test_units_and_separators_that_cannot_be_meant_are_refused(tmp_path):
     with pytest.raises(ValueError, match="delimiter=';' would split it"):
         read(tmp_path, other)
     assert read(tmp_path, other, delimiter=";").repairs.tolist() == [1.0]
-    with pytest.raises(ValueError, match="numbers without commas between semicolons, got start '1,234'"):
+    with pytest.raises(
+        ValueError, match="numbers without commas between semicolons, got start '1,234'"
+    ):
         read(tmp_path, HEAD.replace(",", ";") + "a;1,234;2,345;x\n", delimiter=";")
 
 
 MIXED = {
-    "software crash": "job", "Network": "job", "power outage": "rack", "power supply": "node",
-    "GPU memory": "gpu", "gpus": "gpu", "leaf switch": "switch", "xid 79": "gpu", "NODE_FAIL": "node",
+    "software crash": "job",
+    "Network": "job",
+    "power outage": "rack",
+    "power supply": "node",
+    "GPU memory": "gpu",
+    "gpus": "gpu",
+    "leaf switch": "switch",
+    "xid 79": "gpu",
+    "NODE_FAIL": "node",
     "unheard of": "node",
-}  # fmt: skip
+}
 
 
 def test_causes_are_read_by_usual_words_and_it_is_said():
     causes = [*MIXED]
     start = np.arange(len(causes), dtype=float)
     found = FailureLog(
-        node=[f"n{k}" for k in range(len(causes))], start=start, end=start + 0.5, cause=causes, population=99,
+        node=[f"n{k}" for k in range(len(causes))],
+        start=start,
+        end=start + 0.5,
+        cause=causes,
+        population=99,
         finish=100.0,
-    )  # fmt: skip
+    )
     assert found.level_of() == MIXED
     assert found.notes[-1] == found.reading
     assert "Network is a failure of the job" in found.reading
     assert "4 more" in found.reading
     chosen = FailureLog(
-        node=["a", "b"], start=[0.0, 5.0], end=[1.0, 6.0], cause=["software", "odd"], population=4,
+        node=["a", "b"],
+        start=[0.0, 5.0],
+        end=[1.0, 6.0],
+        cause=["software", "odd"],
+        population=4,
         levels={"software": "node", "odd": "rack", "power": "rack"},
-    )  # fmt: skip
+    )
     assert chosen.level_of() == {"odd": "rack", "software": "node"}
     assert "levels names 'power', which never failed" in chosen.notes[-1]
     assert chosen.select("odd").level_of() == {"odd": "rack"}
     with pytest.raises(
-        ValueError, match="levels must be one of 'gpu', 'tray', 'node', 'nvlink', 'switch', 'rack', 'job'"
+        ValueError,
+        match="levels must be one of 'gpu', 'tray', 'node', 'nvlink', 'switch', 'rack', 'job'",
     ):
         log([0.0, 5.0], [1.0, 6.0], levels={"c": "house"})
 
@@ -254,14 +312,22 @@ def test_causes_are_read_by_usual_words_and_it_is_said():
 def test_failures_of_every_level_are_as_many_per_node_as_in_the_log(nodes):
     """A cluster of another size sees the failures of the log per node and second, whatever fails at once."""
     found = log(
-        [0.0, 10.0, 20.0, 30.0], [1.0, 11.0, 21.0, 31.0], node=["a", "b", "c", "d"], finish=1000.0,
+        [0.0, 10.0, 20.0, 30.0],
+        [1.0, 11.0, 21.0, 31.0],
+        node=["a", "b", "c", "d"],
+        finish=1000.0,
         levels={"c": "job"},
-    )  # fmt: skip
+    )
     for level in ("gpu", "node", "switch", "rack", "job"):
         same = FailureLog(
-            node=found.node, start=found.start, end=found.end, cause=found.cause, population=9, finish=1000.0,
+            node=found.node,
+            start=found.start,
+            end=found.end,
+            cause=found.cause,
+            population=9,
+            finish=1000.0,
             levels={"c": level},
-        )  # fmt: skip
+        )
         place = Cluster(nodes=nodes, nodes_per_switch=4, nodes_per_rack=8)
         (entry,) = same.classes(place)
         assert entry.rate * place.parts(level) == pytest.approx(nodes * 4 / (9 * 1000.0))
@@ -284,9 +350,13 @@ def test_nodes_of_a_log_are_the_trays_of_a_rack():
 
 def test_the_line_of_a_log_says_rate_causes_and_span():
     found = FailureLog(
-        node=["a", "b"], start=[0.0, 86400.0], end=[3600.0, 90000.0], cause=["gpu", "software"],
-        population=10, finish=2 * 86400.0,
-    )  # fmt: skip
+        node=["a", "b"],
+        start=[0.0, 86400.0],
+        end=[3600.0, 90000.0],
+        cause=["gpu", "software"],
+        population=10,
+        finish=2 * 86400.0,
+    )
     assert "2 failures of 10 nodes in 2 days, 100 per 1000 node-days" in repr(found)
     assert "gpu 1 (gpu), software 1 (job)" in repr(found)
     assert "2 failures of 10 nodes" in found._repr_html_()

@@ -15,7 +15,8 @@ def test_good_records_come_back_whatever_their_index():
     records.index = pd.Index([7, 7, 7])
     assert check_records(records, nodes=2) is records
     assert len(check_records(table().iloc[:0], nodes=2)) == 0
-    assert len(check_records(table(start=[1.0, 2.0, 2.0]), nodes=2)) == 3  # one repair ends, the next begins
+    # one repair ends, the next begins
+    assert len(check_records(table(start=[1.0, 2.0, 2.0]), nodes=2)) == 3
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,9 @@ def test_impossible_records_are_refused_with_their_row(columns, said):
         check_records(table(**columns), nodes=2)
     records = table(**columns)
     records.index = pd.Index(["a"] * 3)
-    with pytest.raises(ValueError, match=f"records must have {said.split(', got')[0]}, got row 'a'"):
+    with pytest.raises(
+        ValueError, match=f"records must have {said.split(', got')[0]}, got row 'a'"
+    ):
         check_records(records, nodes=2)
 
 

@@ -62,7 +62,8 @@ def test_hosts_fail_per_gpu_as_often_in_a_rack_of_trays_as_in_boxes(name):
     racks, boxes = cluster(name, 4096), cluster("h100-80gb-dgx", 4096)
     assert host_failures(racks) == pytest.approx(host_failures(boxes), rel=1e-12)
     assert (racks.parts("tray"), racks.gpus_per_part("tray"), boxes.parts("tray")) == (1024, 4, 512)
-    whole = Cluster(nodes=64, gpus_per_node=72)  # hosts not known: one to a node, which is nine boxes
+    # hosts not known: one to a node, which is nine boxes
+    whole = Cluster(nodes=64, gpus_per_node=72)
     assert host_failures(whole) == pytest.approx(host_failures(boxes), rel=1e-12)
     network = [FailureModel.from_rates(llama3_interruptions(), at) for at in (racks, boxes)]
     one, other = (sum(m.class_rate(e) for e in m.classes if e.level == "switch") for m in network)
@@ -83,12 +84,19 @@ def test_a_switch_tray_of_nvlink_is_a_part_of_its_own_and_stops_its_rack():
     """Nine of a rack, none of a box; its rate is that of the part, whatever else the rack holds."""
     racks, split = cluster("gb200-186gb-nvl72", 512), Strategy(tensor=8, data=64)
     counted = ComponentRate(
-        cause="NVLink switch tray", category="NVLink", level="nvlink", events=3, components=90, duration=1e6
-    )  # fmt: skip
+        cause="NVLink switch tray",
+        category="NVLink",
+        level="nvlink",
+        events=3,
+        components=90,
+        duration=1e6,
+    )
     table = llama3_interruptions()
     table = replace(table, causes=(*table.causes, counted))
     model = failure_model(racks, split, rates=table)
-    assert model.to_frame().set_index("class").loc["NVLink switch tray", ["parts", "nodes"]].tolist() == [
+    assert model.to_frame().set_index("class").loc[
+        "NVLink switch tray", ["parts", "nodes"]
+    ].tolist() == [
         72,
         1,
     ]
@@ -98,16 +106,21 @@ def test_a_switch_tray_of_nvlink_is_a_part_of_its_own_and_stops_its_rack():
     bare = failure_model(racks, split)
     assert 1 / model.mtbf - 1 / bare.mtbf == pytest.approx(mine[0].rate)
     assert blast_radius(mine[0].component, Placement(strategy=split), racks).nodes == 1
-    with pytest.raises(ValueError, match="nvlink_trays must be given for failures of level 'nvlink'"):
+    with pytest.raises(
+        ValueError, match="nvlink_trays must be given for failures of level 'nvlink'"
+    ):
         failure_model(cluster("h100-80gb-dgx", 512), split, rates=table)
 
 
 def test_all_parts_of_a_rack_are_counted_by_what_they_hit():
     """Trays lost one by one: a rack where two replicas meet counts nine times with two."""
-    place = Placement(strategy=Strategy(tensor=4, data=6))  # nodes of 8, replicas of 4: two on each node
+    # nodes of 8, replicas of 4: two on each node
+    place = Placement(strategy=Strategy(tensor=4, data=6))
     nodes = Cluster(nodes=3, gpus_per_node=8, nvlink_trays=5)
     model = FailureModel(
-        classes=(ComponentClass(name="s", level="nvlink", rate=1.0),), cluster=nodes, placement=place
+        classes=(ComponentClass(name="s", level="nvlink", rate=1.0),),
+        cluster=nodes,
+        placement=place,
     )
     assert [(d.parts, d.replicas) for d in model.domains] == [(15, 2)]
     assert model.mtbf == pytest.approx(1 / 15)
@@ -124,7 +137,11 @@ def test_rates_of_a_run_without_its_gpus_stay_as_they_are_given():
 
 def test_memory_of_a_node_does_not_outlive_a_tray_of_it():
     memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"node": 0.25})
-    assert (memory.survival("tray"), memory.survival("gpu"), memory.survival("rack")) == (0.25, 1.0, 1.0)
+    assert (memory.survival("tray"), memory.survival("gpu"), memory.survival("rack")) == (
+        0.25,
+        1.0,
+        1.0,
+    )
     assert replace(memory, survives={"node": 0.25, "tray": 0.5}).survival("tray") == 0.5
     assert memory.survival("nvlink") == 0.25
 
@@ -183,10 +200,14 @@ def test_a_model_checks_its_fields():
 
 
 @given(
-    st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2, 4]),
     st.sampled_from([0, 1, 3]),
-    st.sampled_from([1, 2]), st.sampled_from(LEVELS), st.sampled_from(list(permutations(DEGREES))),
-)  # fmt: skip
+    st.sampled_from([1, 2]),
+    st.sampled_from(LEVELS),
+    st.sampled_from(list(permutations(DEGREES))),
+)
 def test_domains_are_what_a_count_over_every_part_finds(t, p, d, zero, shard, level, order):
     """Every part looked at alone: its ranks, their replicas, and whether a shard has a copy elsewhere."""
     strategy = Strategy(tensor=t, pipeline=p, data=8 * d, zero_stage=zero, shard=8 * d // shard)
@@ -204,13 +225,17 @@ def test_domains_are_what_a_count_over_every_part_finds(t, p, d, zero, shard, le
         behind = set(range(first, first + width))
         hit = sum(bool(behind & set(replica)) for replica in placement.replicas.tolist())
         lost = any(
-            set(group[j::shards]) <= behind for group in placement.data_groups.tolist() for j in range(shards)
+            set(group[j::shards]) <= behind
+            for group in placement.data_groups.tolist()
+            for j in range(shards)
         )
         expected[hit, level == "job" or lost] += 1
     if level == "job":
         assert [(domain.replicas, domain.nodes) for domain in found] == [(8 * d, 0)]
     else:
-        assert {(domain.replicas, domain.state_lost): domain.parts for domain in found} == dict(expected)
+        assert {(domain.replicas, domain.state_lost): domain.parts for domain in found} == dict(
+            expected
+        )
         assert {domain.nodes for domain in found} == {max(width // 4, 1)}
 
 
@@ -230,5 +255,7 @@ def test_domains_need_a_placement_that_fills_the_cluster():
         _ = FailureModel(classes=(entry,), cluster=Cluster(nodes=2)).domains
     with pytest.raises(ValueError, match="gpus must be"):
         FailureModel(
-            classes=(entry,), cluster=Cluster(nodes=2), placement=Placement(strategy=Strategy(tensor=8))
+            classes=(entry,),
+            cluster=Cluster(nodes=2),
+            placement=Placement(strategy=Strategy(tensor=8)),
         )

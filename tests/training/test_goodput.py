@@ -45,7 +45,12 @@ repairs = st.floats(0.0, 30 * DAY)
 )
 def test_restart_is_the_exact_model_with_the_repair_as_down_time(rate, checkpoint, restart, repair):
     job = Job(
-        nodes=48, nodes_per_replica=6, node_rate=rate, checkpoint=checkpoint, restart=restart, pause=0.0
+        nodes=48,
+        nodes_per_replica=6,
+        node_rate=rate,
+        checkpoint=checkpoint,
+        restart=restart,
+        pause=0.0,
     )
     found = relative_goodput(job, "restart", repair)
     mtbf = 1 / (job.nodes * job.node_rate)
@@ -76,7 +81,13 @@ def test_the_best_number_of_spares_beats_every_other(job, repair):
 def test_the_share_is_the_product_of_its_factors(job, repair):
     for policy in ("restart", "spares", "elastic"):
         found = relative_goodput(job, policy, repair)
-        factors = found.active * found.availability * found.recovery * found.rollback * found.degraded_nodes
+        factors = (
+            found.active
+            * found.availability
+            * found.recovery
+            * found.rollback
+            * found.degraded_nodes
+        )
         assert found.share == pytest.approx(factors, rel=1e-12)
         assert 0 <= found.share <= 1
 
@@ -129,7 +140,9 @@ def test_the_spares_policy_agrees_with_simulation_whatever_the_repair_law(spares
 
 def test_spares_wait_as_often_as_erlang_says():
     found = relative_goodput(JOB, "spares", 10 * DAY, spares=16)
-    assert 1 - found.availability == pytest.approx(shortage_probability(240, 16, 3e-3 / DAY, 10 * DAY))
+    assert 1 - found.availability == pytest.approx(
+        shortage_probability(240, 16, 3e-3 / DAY, 10 * DAY)
+    )
     assert found.active == 240 / 256
 
 
@@ -160,19 +173,28 @@ def test_goodput_is_vectorised_over_repair_times():
 def test_many_repair_times_at_once_are_the_goodput_of_each(policy, spares):
     """Without pauses the closed form over repair times is the report of the same job, factor by factor."""
     job, active = dataclasses.replace(JOB, pause=0.0), JOB.nodes - spares
-    strategy = Strategy(tensor=8, pipeline=job.nodes_per_replica, data=active // job.nodes_per_replica)
+    strategy = Strategy(
+        tensor=8, pipeline=job.nodes_per_replica, data=active // job.nodes_per_replica
+    )
     rates = {"node": job.node_rate, "job": job.job_rate}
     model = FailureModel(
-        classes=tuple(ComponentClass(name=level, level=level, rate=rate) for level, rate in rates.items()),
-        cluster=Cluster(nodes=active), placement=Placement(strategy=strategy),
-    )  # fmt: skip
+        classes=tuple(
+            ComponentClass(name=level, level=level, rate=rate) for level, rate in rates.items()
+        ),
+        cluster=Cluster(nodes=active),
+        placement=Placement(strategy=strategy),
+    )
     storage = Checkpointing(levels=(CheckpointLevel(name="s", cost=job.checkpoint, restart=0.0),))
     for repair in (HOUR, DAY, 10 * DAY):
         recovery = Recovery(policy, repair=repair, restart=job.restart, pause=0.0)
         found = steady_state(model, storage, recovery, spares)
-        many = relative_goodput(job, policy, np.array([repair]), **({"spares": spares} if spares else {}))
+        many = relative_goodput(
+            job, policy, np.array([repair]), **({"spares": spares} if spares else {})
+        )
         for factor in ("availability", "recovery", "rollback", "degraded_nodes"):
-            assert np.ravel(getattr(many, factor))[0] == pytest.approx(getattr(found, factor), rel=1e-9)
+            assert np.ravel(getattr(many, factor))[0] == pytest.approx(
+                getattr(found, factor), rel=1e-9
+            )
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +208,10 @@ def test_the_placement_of_a_strategy_decides_how_many_nodes_stop_together(failur
     order = ("tensor", "context", "pipeline", "data")
     apart = Job.of(Placement(strategy=strategy, order=order), failures, **COSTS)
     assert (usual.nodes_per_replica, apart.nodes_per_replica) == (12, 6)
-    assert relative_goodput(apart, "elastic", DAY).share > relative_goodput(usual, "elastic", DAY).share
+    assert (
+        relative_goodput(apart, "elastic", DAY).share
+        > relative_goodput(usual, "elastic", DAY).share
+    )
 
 
 def test_a_job_whose_shards_exist_once_is_refused_elastic_recovery_with_the_reason(failures):
@@ -219,11 +244,22 @@ def test_replicas_that_share_nodes_with_others_are_refused():
 @pytest.mark.parametrize(
     ("field", "bad"),
     [
-        ("nodes", 250), ("nodes", 0), ("nodes_per_replica", 1.0), ("node_rate", -1.0), ("node_rate", [1e-9]),
-        ("job_rate", float("nan")), ("checkpoint", "long"), ("restart", None), ("pause", 1e300),
-        ("batch", "grow"), ("micro_batches", 8), ("regroup", 1), ("droppable", None), ("reason", 3),
+        ("nodes", 250),
+        ("nodes", 0),
+        ("nodes_per_replica", 1.0),
+        ("node_rate", -1.0),
+        ("node_rate", [1e-9]),
+        ("job_rate", float("nan")),
+        ("checkpoint", "long"),
+        ("restart", None),
+        ("pause", 1e300),
+        ("batch", "grow"),
+        ("micro_batches", 8),
+        ("regroup", 1),
+        ("droppable", None),
+        ("reason", 3),
     ],
-)  # fmt: skip
+)
 def test_a_job_checks_its_fields(field, bad):
     good = {"nodes": 256, "nodes_per_replica": 16, "node_rate": 1e-8, **COSTS}
     with pytest.raises((ValueError, TypeError), match=field):

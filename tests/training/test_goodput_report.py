@@ -27,15 +27,24 @@ from relparallel.training.report import BUCKETS
 
 DAY = 86400.0
 STORAGE = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=240.0),))
-MEMORY = CheckpointLevel(name="memory", cost=1.0, restart=30.0, survives={"rack": 0.0, "switch": 0.9})
+MEMORY = CheckpointLevel(
+    name="memory", cost=1.0, restart=30.0, survives={"rack": 0.0, "switch": 0.9}
+)
 LEVELS = Checkpointing(levels=(MEMORY, CheckpointLevel(name="storage", cost=60.0, restart=600.0)))
 ALONE = (
     ComponentClass(name="GPU", level="gpu", rate=3e-4 / DAY, detection=30.0),
     ComponentClass(name="host", level="node", rate=1e-3 / DAY),
     ComponentClass(name="software", level="job", rate=0.5 / DAY),
-    ComponentClass(name="corruption", level="gpu", rate=1e-5 / DAY, effect="corrupt", detection=600.0),
     ComponentClass(
-        name="slow NIC", level="node", rate=3e-4 / DAY, effect="degrade", slowdown=1.2, repair=3600.0
+        name="corruption", level="gpu", rate=1e-5 / DAY, effect="corrupt", detection=600.0
+    ),
+    ComponentClass(
+        name="slow NIC",
+        level="node",
+        rate=3e-4 / DAY,
+        effect="degrade",
+        slowdown=1.2,
+        repair=3600.0,
     ),
 )
 EVERY = (
@@ -99,10 +108,18 @@ def test_percentiles_of_thirty_failures_without_simulation(levels):
     np.testing.assert_allclose(report.percentiles(), made.percentiles(), atol=1e-3)
 
 
-@pytest.mark.parametrize(("policy", "spares"), [
-    ("spares", 0), ("spares", 2), ("spares", 4), ("spares", 8), ("hot_spares", 4), ("elastic", 0),
-    ("regroup", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("policy", "spares"),
+    [
+        ("spares", 0),
+        ("spares", 2),
+        ("spares", 4),
+        ("spares", 8),
+        ("hot_spares", 4),
+        ("elastic", 0),
+        ("regroup", 0),
+    ],
+)
 def test_several_sizes_of_failures_against_simulation(policy, spares):
     report = goodput(model(EVERY), 5.0, STORAGE, way(policy), spares)
     made = training.simulate(
@@ -114,7 +131,8 @@ def test_several_sizes_of_failures_against_simulation(policy, spares):
 @pytest.mark.parametrize("level", ["count", "identity"])
 @pytest.mark.parametrize(("policy", "spares"), [("restart", 0), ("hot_spares", 1)])
 def test_long_waits_with_every_class_against_simulation(policy, spares, level):
-    # What can fail while the job waits decides how long it waits, and how many parts are slow afterwards.
+    # What can fail while the job waits decides how long it waits, and how many parts are slow
+    # afterwards.
     classes = tuple(
         replace(part, rate=5 * part.rate, repair=DAY if part.effect == "degrade" else part.repair)
         for part in EVERY
@@ -124,7 +142,14 @@ def test_long_waits_with_every_class_against_simulation(policy, spares, level):
     built = failure_model(cluster, Strategy(tensor=8, pipeline=4, data=16), rates=classes)
     report = goodput(built, 5.0, STORAGE, way(policy), spares)
     made = training.simulate(
-        built, 5.0, STORAGE, way(policy), spares, years=200, rng=np.random.default_rng(4), level=level
+        built,
+        5.0,
+        STORAGE,
+        way(policy),
+        spares,
+        years=200,
+        rng=np.random.default_rng(4),
+        level=level,
     )
     error = np.sqrt(made.variance_rate / (200 * 365 * DAY))
     assert report.buckets["waiting"] > 0.25
@@ -132,25 +157,38 @@ def test_long_waits_with_every_class_against_simulation(policy, spares, level):
         assert abs(report.buckets[name] - made.buckets[name]) < 3.5 * error, name
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    ((600.0, 2.0, 0.01), (600.0, 1.05, 0.01)),
-    ((600.0, 2.0, 0.01), (7 * DAY, 1.05, 0.01)),
-    ((600.0, 2.0, 0.05), (7 * DAY, 1.05, 0.05)),
-    ((7 * DAY, 1.5, 0.02), (600.0, 1.1, 0.02)),
-    ((3600.0, 1.5, 0.02), (0.001, 1.1, 1e-9)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((600.0, 2.0, 0.01), (600.0, 1.05, 0.01)),
+        ((600.0, 2.0, 0.01), (7 * DAY, 1.05, 0.01)),
+        ((600.0, 2.0, 0.05), (7 * DAY, 1.05, 0.05)),
+        ((7 * DAY, 1.5, 0.02), (600.0, 1.1, 0.02)),
+        ((3600.0, 1.5, 0.02), (0.001, 1.1, 1e-9)),
+    ],
+)
 def test_slow_parts_of_different_repairs_spread_the_share_each_by_its_own(first, second):
     """Two independent M/M/inf queues of slow parts: the autocovariance of their speeds, integrated."""
     parts, variance = [], 0.0
     for name, (repair, slowdown, load) in (("A", first), ("B", second)):
         rate = load / repair / 512
-        parts.append(ComponentClass(name=name, level="gpu", rate=rate, effect="degrade", slowdown=slowdown,
-                                    repair=repair))  # fmt: skip
+        parts.append(
+            ComponentClass(
+                name=name,
+                level="gpu",
+                rate=rate,
+                effect="degrade",
+                slowdown=slowdown,
+                repair=repair,
+            )
+        )
         none, drop = exp(-load), 1 - 1 / slowdown
         s = np.geomspace(1e-9, 60, 4000)  # time in repairs; P(none at 0 and s) = e^(-u (2 - e^-s))
         joint = np.exp(-load * (2 - np.exp(-s))) - none**2
         variance += 2 * drop**2 * repair * np.trapezoid(joint, s) / (1 - (1 - none) * drop) ** 2
-    plan = Checkpointing(levels=(CheckpointLevel(name="free", cost=0.0, restart=0.0),), interval=DAY)
+    plan = Checkpointing(
+        levels=(CheckpointLevel(name="free", cost=0.0, restart=0.0),), interval=DAY
+    )
     job = failure_model(Cluster(nodes=64), Strategy(tensor=8, data=64), rates=tuple(parts))
     found = goodput(job, 5.0, plan, Recovery("spares", repair=DAY), 8, horizon=30 * DAY)
     assert found.sd / found.mean == pytest.approx(np.sqrt(variance / (30 * DAY)), rel=0.05)
@@ -178,22 +216,31 @@ def test_a_higher_level_that_is_durable_sooner_makes_the_closed_form_too_small_b
     storage = CheckpointLevel(name="storage", cost=5.0, restart=30.0)
     plan = Checkpointing(levels=(late, storage), interval=600.0, every=(2,))
     report = goodput(model(), 5.0, plan, way("spares"), 30)
-    made = training.simulate(model(), 5.0, plan, way("spares"), 30, years=200, rng=np.random.default_rng(2))
+    made = training.simulate(
+        model(), 5.0, plan, way("spares"), 30, years=200, rng=np.random.default_rng(2)
+    )
     rate = report.importance["rate"][report.importance["interrupts"]].sum()
     found = (made.mean - report.mean) / (rate * 100.0 / 2)
     assert found == pytest.approx(1.0, abs=0.2)
 
 
 def test_cold_spares_with_parts_of_two_sizes_by_hand():
-    # No spare, a single node and a pair: three states that wait, and the pair's repair leads back at once.
+    # No spare, a single node and a pair: three states that wait, and the pair's repair leads back
+    # at once.
     law = cold_distribution({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 0)
     np.testing.assert_allclose(law, np.array([1.0, 0.2, 0.3]) / 1.5, rtol=1e-12)
     # One spare: a pair on top of a single node waits, and either may be back first.
     flow = {  # (singles, pairs)
-        ((0, 0), (1, 0)): 0.2, ((0, 0), (0, 1)): 0.1, ((1, 0), (2, 0)): 0.2, ((1, 0), (1, 1)): 0.1,
-        ((1, 0), (0, 0)): 1.0, ((2, 0), (1, 0)): 2.0, ((0, 1), (0, 0)): 1 / 3, ((1, 1), (0, 1)): 1.0,
+        ((0, 0), (1, 0)): 0.2,
+        ((0, 0), (0, 1)): 0.1,
+        ((1, 0), (2, 0)): 0.2,
+        ((1, 0), (1, 1)): 0.1,
+        ((1, 0), (0, 0)): 1.0,
+        ((2, 0), (1, 0)): 2.0,
+        ((0, 1), (0, 0)): 1 / 3,
+        ((1, 1), (0, 1)): 1.0,
         ((1, 1), (1, 0)): 1 / 3,
-    }  # fmt: skip
+    }
     states = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]
     balance = np.zeros((5, 5))
     for (start, end), rate in flow.items():
@@ -201,12 +248,18 @@ def test_cold_spares_with_parts_of_two_sizes_by_hand():
         balance[states.index(start), states.index(start)] -= rate
     known = np.linalg.lstsq(np.vstack([balance, np.ones(5)]), np.eye(6)[-1], rcond=None)[0]
     by_down = np.bincount([a + 2 * b for a, b in states], known)
-    np.testing.assert_allclose(cold_distribution({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 1), by_down, rtol=1e-10)
-    assert np.abs(down_distribution({1: 0.2, 2: 0.3}, np.array([1.0, 1, 0, 0])) - by_down).max() > 1e-3
+    np.testing.assert_allclose(
+        cold_distribution({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 1), by_down, rtol=1e-10
+    )
+    assert (
+        np.abs(down_distribution({1: 0.2, 2: 0.3}, np.array([1.0, 1, 0, 0])) - by_down).max() > 1e-3
+    )
     for spares in (0, 3, 9):  # parts of one size: Erlang's loss law
         able = able_to_fail(np.arange(spares + 2), 64, spares, False, True)
         np.testing.assert_allclose(
-            cold_distribution({1: 2.5}, {1: 7.0}, spares), down_distribution({1: 2.5}, able), rtol=1e-11
+            cold_distribution({1: 2.5}, {1: 7.0}, spares),
+            down_distribution({1: 2.5}, able),
+            rtol=1e-11,
         )
     assert cold_distribution({1: 2.5, 4: 1.0}, {1: 7.0, 4: 1.0}, 500) is None
 
@@ -256,10 +309,14 @@ def test_chain_and_closed_form_agree_up_to_pauses():
         ]
         assert means[0] == pytest.approx(means[1], abs=1e-12 if "spares" in policy else 5e-5)
     crews = [
-        goodput(model(), 5.0, STORAGE, way("spares"), 3, method="markov", crews=c).mean for c in (1, 2, 99)
+        goodput(model(), 5.0, STORAGE, way("spares"), 3, method="markov", crews=c).mean
+        for c in (1, 2, 99)
     ]
     assert (
-        crews[0] < crews[1] < crews[2] == pytest.approx(goodput(model(), 5.0, STORAGE, way("spares"), 3).mean)
+        crews[0]
+        < crews[1]
+        < crews[2]
+        == pytest.approx(goodput(model(), 5.0, STORAGE, way("spares"), 3).mean)
     )
 
 
@@ -276,7 +333,9 @@ def test_elasticities_are_the_slopes_of_the_whole(policy):
             changed = model((*EVERY[:place], moved, *EVERY[place + 1 :]))
             ends.append(goodput(changed, 5.0, fixed, way(policy), spares).mean)
         slope = np.log(ends[0] / ends[1]) / 2e-3
-        assert base.importance.loc[entry.name, "elasticity"] == pytest.approx(slope, rel=2e-3, abs=2e-8)
+        assert base.importance.loc[entry.name, "elasticity"] == pytest.approx(
+            slope, rel=2e-3, abs=2e-8
+        )
     assert base.importance["share"].sum() == pytest.approx(1)
     lost = base.importance["birnbaum"] * base.importance["rate"]
     assert lost.to_numpy() == pytest.approx(-base.mean * base.importance["elasticity"].to_numpy())
@@ -285,7 +344,9 @@ def test_elasticities_are_the_slopes_of_the_whole(policy):
 def test_law_of_missing_nodes_where_all_parts_can_always_fail():
     down = np.arange(60)
     law = down_distribution({1: 2.0, 4: 0.7}, np.ones(60))
-    poisson = {n: [exp(-x) * x**k / factorial(k) for k in range(60)] for n, x in ((1, 2.0), (4, 0.7))}
+    poisson = {
+        n: [exp(-x) * x**k / factorial(k) for k in range(60)] for n, x in ((1, 2.0), (4, 0.7))
+    }
     brute = np.zeros(60)
     for single in range(60):
         for four in range((59 - single) // 4 + 1):
@@ -302,7 +363,9 @@ def test_a_rack_counts_with_everything_in_it():
     inside = model(rack).domains[0]
     assert (inside.nodes, inside.replicas) == (4, 4)
     order = ("tensor", "context", "pipeline", "data")
-    packed = FailureModel(classes=rack, cluster=HALL, placement=Placement(strategy=SHAPE, order=order))
+    packed = FailureModel(
+        classes=rack, cluster=HALL, placement=Placement(strategy=SHAPE, order=order)
+    )
     assert packed.domains[0].replicas == 1
     far = goodput(model(rack), 5.0, STORAGE, way("regroup")).mean
     assert far < 1
@@ -371,7 +434,9 @@ def test_long_pauses_of_an_elastic_job_against_simulation(pause):
 
 def test_a_job_that_waits_for_repairs_takes_no_spares():
     for question in (goodput, training.simulate):
-        options = {"years": 1.0, "rng": np.random.default_rng(1)} if question is training.simulate else {}
+        options = (
+            {"years": 1.0, "rng": np.random.default_rng(1)} if question is training.simulate else {}
+        )
         with pytest.raises(ValueError, match=r"spares must be 0 with recovery 'restart'.*got 12"):
             question(model(), 5.0, STORAGE, way("restart"), 12, **options)
 
@@ -388,6 +453,11 @@ def test_a_job_that_waits_for_repairs_takes_no_spares():
     ids=str,
 )
 def test_bad_arguments_are_named(changed, name):
-    given = {"model": model(), "step_time": 5.0, "checkpointing": STORAGE, "recovery": way("spares")}
+    given = {
+        "model": model(),
+        "step_time": 5.0,
+        "checkpointing": STORAGE,
+        "recovery": way("spares"),
+    }
     with pytest.raises(ValueError, match=name):
         goodput(**given | changed)

@@ -67,7 +67,8 @@ def test_the_first_of_many_is_weibull_again(shape, parts):
 
 @pytest.mark.parametrize(("shape", "wrong"), [(0.7, 1654.4), (1.5, 23.9)])
 def test_lives_drawn_again_at_every_failure_are_a_mistake(shape, wrong):
-    # 256 servers, mean life 100 days, 60 days: 153.6 failures, whatever the shape of the distribution.
+    # 256 servers, mean life 100 days, 60 days: 153.6 failures, whatever the shape of the
+    # distribution.
     law, rng = Lifetime.weibull(100.0, shape), np.random.default_rng(6)
     assert close(fleet_failures(law, 256, 60.0, rng), 153.6)
     firsts = law.sample(rng, 256 * 20_000).reshape(-1, 256).min(axis=1)
@@ -98,5 +99,7 @@ def test_bad_laws_are_refused():
 
 def test_a_shape_that_leaves_no_scale_is_refused():
     assert Lifetime.weibull(1.0, 0.01).scale > 0
-    with pytest.raises(ValueError, match=r"shape must leave a scale above 0 at mean = 1, got 0\.005"):
+    with pytest.raises(
+        ValueError, match=r"shape must leave a scale above 0 at mean = 1, got 0\.005"
+    ):
         Lifetime.weibull(1.0, 0.005)

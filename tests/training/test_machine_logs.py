@@ -25,7 +25,9 @@ def run(job: object, name: str, state: str, start: str, end: str, nodes: str) ->
 
 
 def slurm(folder: Path, *rows: str, head: str = HEAD, **options):
-    return read_failure_log(written(folder, head, *rows), **{"population": 64, "dialect": "slurm", **options})
+    return read_failure_log(
+        written(folder, head, *rows), **{"population": 64, "dialect": "slurm", **options}
+    )
 
 
 REQUEUED = [
@@ -52,9 +54,13 @@ def test_requeues_node_lists_and_running_jobs_of_slurm(tmp_path):
     assert log.rate == pytest.approx(2 / (64 * 49 * 3600.0))
     told = " ".join(log.notes)
     for part in (
-        "1 steps of jobs", "1 runs that never started", "1 runs had not ended", "1 FAILED", "1 OUT_OF_MEMORY",
+        "1 steps of jobs",
+        "1 runs that never started",
+        "1 runs had not ended",
+        "1 FAILED",
+        "1 OUT_OF_MEMORY",
         "1 failures are put on the first node",
-    ):  # fmt: skip
+    ):
         assert part in told
 
 
@@ -93,16 +99,43 @@ def test_one_node_that_stops_several_jobs_fails_once_and_too_many_nodes_are_told
     assert "the log names 99 nodes, more than the population" in log.notes
 
 
-@pytest.mark.parametrize(("row", "said"), [
-    (run(1, "t", "NODE_FAILED", "01-00:00", "01-06:00", "n1"), "states of Slurm, .*NODE_FAILED.*line 2"),
-    (run(1, "t", "", "01-00:00", "01-06:00", "n1"), "states of Slurm, .* got State '' in row 1"),
-    (run(1, "t", "NODE_FAIL", "01-00:00", "Unknown", "n1"), "an end and nodes of every failed run.*line 2"),
-    (run(1, "t", "NODE_FAIL", "01-00:00", "01-06:00", "None assigned"), "an end and nodes of every"),
-    (run(1, "t", "NODE_FAIL", "02-00:00", "01-06:00", "n1"), "runs that end after they start.*line 2"),
-    (run(1, "t", "NODE_FAIL", "01-00:00", "01-06:00", "gpu[001-06"), "lists of nodes, got .*line 2"),
-    (run(1, "t", "NODE_FAIL", "nan", "01-06:00", "n1"), "Start must be a time .iso., got .* .line 2"),
-    ("\n".join([run(1, "t", "NODE_FAIL", "01-00:00", "01-06:00", "n1")] * 2), "every run once.*in row 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (
+            run(1, "t", "NODE_FAILED", "01-00:00", "01-06:00", "n1"),
+            "states of Slurm, .*NODE_FAILED.*line 2",
+        ),
+        (
+            run(1, "t", "", "01-00:00", "01-06:00", "n1"),
+            "states of Slurm, .* got State '' in row 1",
+        ),
+        (
+            run(1, "t", "NODE_FAIL", "01-00:00", "Unknown", "n1"),
+            "an end and nodes of every failed run.*line 2",
+        ),
+        (
+            run(1, "t", "NODE_FAIL", "01-00:00", "01-06:00", "None assigned"),
+            "an end and nodes of every",
+        ),
+        (
+            run(1, "t", "NODE_FAIL", "02-00:00", "01-06:00", "n1"),
+            "runs that end after they start.*line 2",
+        ),
+        (
+            run(1, "t", "NODE_FAIL", "01-00:00", "01-06:00", "gpu[001-06"),
+            "lists of nodes, got .*line 2",
+        ),
+        (
+            run(1, "t", "NODE_FAIL", "nan", "01-06:00", "n1"),
+            "Start must be a time .iso., got .* .line 2",
+        ),
+        (
+            "\n".join([run(1, "t", "NODE_FAIL", "01-00:00", "01-06:00", "n1")] * 2),
+            "every run once.*in row 2",
+        ),
+    ],
+)
 def test_runs_that_cannot_be_are_refused_with_their_line(tmp_path, row, said):
     with pytest.raises(ValueError, match=said):
         slurm(tmp_path, row)
@@ -118,24 +151,39 @@ def test_the_number_of_nodes_is_counted_twice_and_columns_are_named(tmp_path):
         slurm(tmp_path, row + "|5", head=HEAD + "|NNodes")
     with pytest.raises(ValueError, match=r"columns JobID, .*, got no JobName, End in"):
         slurm(tmp_path, "1|FAILED|n1|2026-01-01", head="JobID|State|NodeList|Start")
-    assert len(slurm(tmp_path, row.replace("|", ","), head=HEAD.replace("|", ","), delimiter=",").start) == 1
+    assert (
+        len(
+            slurm(tmp_path, row.replace("|", ","), head=HEAD.replace("|", ","), delimiter=",").start
+        )
+        == 1
+    )
 
 
 def event(cycle: int, name: str, second: int, node: str = "n1_4711_0") -> str:
     time = f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}.250 UTC"
-    return f"[INFO] profiling.py:90   - Cycle: {cycle} Event: {name} Node: {node} Rank: None Time: {time}"
+    return (
+        f"[INFO] profiling.py:90   - Cycle: {cycle} Event: {name} Node: {node} Rank: None Time: "
+        f"{time}"
+    )
 
 
 def test_cycles_whose_failure_nobody_saw_and_second_attempts_count(tmp_path):
     lines = [
-        event(3, "rendezvous_started", 0), event(3, "worker_start_completed", 60),  # begun before this log
-        event(4, "failure_detected", 600, "n7_1_0"), event(4, "worker_start_completed", 660),
-        event(5, "worker_terminated", 900, "n2_9_1"), event(5, "worker_start_completed", 960),
-        event(8, "failure_detected", 1200), event(8, "worker_start_completed", 1230),
-        event(0, "rendezvous_started", 2000), event(0, "worker_start_completed", 2060),
-        event(1, "failure_detected", 2400), event(1, "worker_start_completed", 2500),
+        # begun before this log
+        event(3, "rendezvous_started", 0),
+        event(3, "worker_start_completed", 60),
+        event(4, "failure_detected", 600, "n7_1_0"),
+        event(4, "worker_start_completed", 660),
+        event(5, "worker_terminated", 900, "n2_9_1"),
+        event(5, "worker_start_completed", 960),
+        event(8, "failure_detected", 1200),
+        event(8, "worker_start_completed", 1230),
+        event(0, "rendezvous_started", 2000),
+        event(0, "worker_start_completed", 2060),
+        event(1, "failure_detected", 2400),
+        event(1, "worker_start_completed", 2500),
         "another line",
-    ]  # fmt: skip
+    ]
     log = read_failure_log(written(tmp_path, *lines), population=8, dialect="nvrx")
     assert log.node.tolist() == ["n7", "n2", "n1", "n1"]
     assert log.start.tolist() == [600.0, 900.0, 1200.0, 2400.0]
@@ -148,27 +196,33 @@ def test_cycles_whose_failure_nobody_saw_and_second_attempts_count(tmp_path):
 
 
 def cycle(number: int, start: str, end: str, nodes: str, **more: object) -> dict:
-    stamps = {f"cycle_{name}_time": f"2026-01-01T{t}:00Z" if t else "" for name, t in
-              (("start", start), ("end", end))}  # fmt: skip
+    stamps = {
+        f"cycle_{name}_time": f"2026-01-01T{t}:00Z" if t else ""
+        for name, t in (("start", start), ("end", end))
+    }
     return {"job_id": "77", "cycle_number": number, **stamps, "active_nodes": nodes, **more}
 
 
 CYCLES = [
-    cycle(0, "00:00", "05:00", "n[1-4]"), cycle(1, "05:10", "06:00", "n[1-2,4-5]"),
+    cycle(0, "00:00", "05:00", "n[1-4]"),
+    cycle(1, "05:10", "06:00", "n[1-2,4-5]"),
     cycle(4, "06:30", "", "n[1-2,4-5]", standby_nodes="n9", generation=0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("form", ["folder", "list", "lines", "indented"])
 def test_cycle_info_of_a_launcher_is_read_in_every_form(tmp_path, form):
     if form == "folder":
         for one in CYCLES:
-            written(tmp_path, json.dumps(one, indent=2), name=f"cycle_info.77.0.{one['cycle_number']}")
+            written(
+                tmp_path, json.dumps(one, indent=2), name=f"cycle_info.77.0.{one['cycle_number']}"
+            )
         written(tmp_path, json.dumps(CYCLES[-1]), name="cycle_info.77.current")
     texts = {
         "list": [json.dumps(CYCLES[::-1])],
         "lines": (
-            json.dumps(one).replace('"cycle_end_time": ""', '"cycle_end_time": null') for one in CYCLES
+            json.dumps(one).replace('"cycle_end_time": ""', '"cycle_end_time": null')
+            for one in CYCLES
         ),
         "indented": (json.dumps(one, indent=2) for one in CYCLES),
     }
@@ -180,17 +234,26 @@ def test_cycle_info_of_a_launcher_is_read_in_every_form(tmp_path, form):
     assert "2 cycles left no file and are not counted" in log.notes
 
 
-@pytest.mark.parametrize(("objects", "said"), [
-    ([CYCLES[0], CYCLES[0]], "every cycle once"),
-    ([CYCLES[0] | {"cycle_number": 0.5}], "whole numbers of attempts and cycles, got .* cycle_number 0.5"),
-    ([CYCLES[0] | {"cycle_end_time": "2026-01-01T01:00:00"}, *CYCLES[1:]],
-     "cycle_end_time must give a time zone as other rows do, got '2026-01-01T01:00:00' in row 1"),
-    ([CYCLES[0] | {"cycle_number": True}], "whole numbers of attempts and cycles"),
-    ([cycle(0, "05:00", "04:00", "n1")], "cycles that end after they start"),
-    ([CYCLES[0], cycle(1, "04:00", "", "n1")], "cycles one after another"),
-    ([cycle(0, "05:00", "", "n1")], "1 last cycles of jobs"),
-    ([{"job_id": 1}], "job_id and start of cycles, got .*, line 1 of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ([CYCLES[0], CYCLES[0]], "every cycle once"),
+        (
+            [CYCLES[0] | {"cycle_number": 0.5}],
+            "whole numbers of attempts and cycles, got .* cycle_number 0.5",
+        ),
+        (
+            [CYCLES[0] | {"cycle_end_time": "2026-01-01T01:00:00"}, *CYCLES[1:]],
+            "cycle_end_time must give a time zone as other rows do, got '2026-01-01T01:00:00' in "
+            "row 1",
+        ),
+        ([CYCLES[0] | {"cycle_number": True}], "whole numbers of attempts and cycles"),
+        ([cycle(0, "05:00", "04:00", "n1")], "cycles that end after they start"),
+        ([CYCLES[0], cycle(1, "04:00", "", "n1")], "cycles one after another"),
+        ([cycle(0, "05:00", "", "n1")], "1 last cycles of jobs"),
+        ([{"job_id": 1}], "job_id and start of cycles, got .*, line 1 of"),
+    ],
+)
 def test_cycles_that_cannot_be_are_refused(tmp_path, objects, said):
     path = written(tmp_path, *map(json.dumps, objects))
     with pytest.raises(ValueError, match=said):
@@ -201,20 +264,32 @@ def test_cycles_that_cannot_be_are_refused(tmp_path, objects, said):
 
 
 def xid(stamp: str, number: int, gpu: str = "3b", front: str = "") -> str:
-    return f"{stamp}{front} NVRM: Xid (PCI:0000:{gpu}:00): {number}, pid=1, GPU has fallen off the bus."
+    return (
+        f"{stamp}{front} NVRM: Xid (PCI:0000:{gpu}:00): {number}, pid=1, GPU has fallen off the "
+        "bus."
+    )
 
 
-@pytest.mark.parametrize(("stamps", "front"), [
-    (("[Mon Mar  2 10:15:02 2026]", "[Tue Mar  3 10:15:12 2026]"), ""),
-    (("Mar  2 10:15:02", "Mar  3 10:15:12"), " gpu-017 kernel:"),
-    (("Mar  2 10:15:02", "Mar  3 10:15:12"), " gpu-017 kernel: [ 1843.308145]"),
-    (("2026-03-02T10:15:02+0000", "2026-03-03T11:15:12+01:00"), " gpu-017 kernel:"),
-    (("2026-03-02T10:15:02,500000+00:00", "2026-03-03T10:15:12,500000+00:00"), ""),
-    (("[  123.450000]", "[86533.450000]"), ""),
-    (("kern  :warn  : [Mon Mar  2 10:15:02 2026]", "kern  :warn  : [Tue Mar  3 10:15:12 2026]"), ""),
-    (("Feb 28 10:15:02", "Feb 29 10:15:12"), " gpu-017 kernel:"),
-    (("Dec 31 10:15:02", "Jan  1 10:15:12"), " gpu-017 kernel:"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stamps", "front"),
+    [
+        (("[Mon Mar  2 10:15:02 2026]", "[Tue Mar  3 10:15:12 2026]"), ""),
+        (("Mar  2 10:15:02", "Mar  3 10:15:12"), " gpu-017 kernel:"),
+        (("Mar  2 10:15:02", "Mar  3 10:15:12"), " gpu-017 kernel: [ 1843.308145]"),
+        (("2026-03-02T10:15:02+0000", "2026-03-03T11:15:12+01:00"), " gpu-017 kernel:"),
+        (("2026-03-02T10:15:02,500000+00:00", "2026-03-03T10:15:12,500000+00:00"), ""),
+        (("[  123.450000]", "[86533.450000]"), ""),
+        (
+            (
+                "kern  :warn  : [Mon Mar  2 10:15:02 2026]",
+                "kern  :warn  : [Tue Mar  3 10:15:12 2026]",
+            ),
+            "",
+        ),
+        (("Feb 28 10:15:02", "Feb 29 10:15:12"), " gpu-017 kernel:"),
+        (("Dec 31 10:15:02", "Jan  1 10:15:12"), " gpu-017 kernel:"),
+    ],
+)
 def test_xid_lines_of_every_clock(tmp_path, stamps, front):
     lines = [xid(stamps[0], 79, front=front), "noise", xid(stamps[1], 119, "86", front)]
     log = read_failure_log(written(tmp_path, *lines), population=1, dialect="xid")
@@ -228,7 +303,10 @@ def test_xid_lines_of_every_clock(tmp_path, stamps, front):
 
 
 def test_the_host_of_a_syslog_line_with_fields_is_its_node(tmp_path):
-    lines = [xid(f"<4>1 2026-03-0{d}T10:15:02.1Z {n} kernel - - -", 79) for d, n in ((2, "a1"), (3, "a2"))]
+    lines = [
+        xid(f"<4>1 2026-03-0{d}T10:15:02.1Z {n} kernel - - -", 79)
+        for d, n in ((2, "a1"), (3, "a2"))
+    ]
     log = read_failure_log(written(tmp_path, *lines), population=2, dialect="xid")
     assert log.node.tolist() == ["a1", "a2"]
 
@@ -244,15 +322,27 @@ def test_reports_and_errors_of_programs_are_no_failures_unless_asked_for(tmp_pat
     assert asked.cause.tolist() == ["xid 31", "xid 13"]
 
 
-@pytest.mark.parametrize(("lines", "said"), [
-    (["[12.5] NVRM: Xid (PCI:0000:3b"], "whole events, got line 1"),
-    ([xid("", 79)], "a time in every Xid line"),
-    ([xid("[12.5]", 79), xid("[Mon Mar  2 10:15:02 2026]", 79)], "a time in every Xid line.*line 2"),
-    ([xid("[12.5]", 79), xid("[3.5]", 79)], "times since one boot .*got time '3.5' in row 2 .line 2"),
-    ([xid("Mar 42 10:15:02", 79)], "time must be a time .*'2001 Mar 42 10:15:02' in row 1"),
-    (["noise"], "lines with 'NVRM: Xid', got none"),
-    ([xid("[12.5]", 31)], "must hold a failure, got 1 lines of Xid 31 in .*: states= says what counts"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["[12.5] NVRM: Xid (PCI:0000:3b"], "whole events, got line 1"),
+        ([xid("", 79)], "a time in every Xid line"),
+        (
+            [xid("[12.5]", 79), xid("[Mon Mar  2 10:15:02 2026]", 79)],
+            "a time in every Xid line.*line 2",
+        ),
+        (
+            [xid("[12.5]", 79), xid("[3.5]", 79)],
+            "times since one boot .*got time '3.5' in row 2 .line 2",
+        ),
+        ([xid("Mar 42 10:15:02", 79)], "time must be a time .*'2001 Mar 42 10:15:02' in row 1"),
+        (["noise"], "lines with 'NVRM: Xid', got none"),
+        (
+            [xid("[12.5]", 31)],
+            "must hold a failure, got 1 lines of Xid 31 in .*: states= says what counts",
+        ),
+    ],
+)
 def test_xid_lines_that_cannot_be_read_are_refused_with_their_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):
         read_failure_log(written(tmp_path, *lines), population=1, dialect="xid")

@@ -13,10 +13,14 @@ from relparallel.training.down_nodes import NodeChain
 ONE = np.array([1.0, 0.0])
 rng = np.random.default_rng(20)
 CASES = [
-    (int(rng.integers(1, 3000)), int(rng.integers(0, 30)), float(10 ** rng.uniform(-5, -2)),
-     float(10 ** rng.uniform(-1, 1)))
+    (
+        int(rng.integers(1, 3000)),
+        int(rng.integers(0, 30)),
+        float(10 ** rng.uniform(-5, -2)),
+        float(10 ** rng.uniform(-1, 1)),
+    )
     for _ in range(25)
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", range(25))
@@ -24,9 +28,14 @@ def test_cold_spares_are_erlangs_formula_and_hot_spares_the_binomial_tail(case):
     nodes, spares, rate, repair = CASES[case]
     for kind in ("cold", "hot"):
         chain = NodeChain(
-            nodes=nodes, spares=spares, rates={1: nodes * rate}, repair=repair, speed=ONE,
-            hot=kind == "hot", waits=True,
-        )  # fmt: skip
+            nodes=nodes,
+            spares=spares,
+            rates={1: nodes * rate},
+            repair=repair,
+            speed=ONE,
+            hot=kind == "hot",
+            waits=True,
+        )
         expected = training.shortage_probability(nodes, spares, rate, repair, kind)
         assert chain.shares()[0] == pytest.approx(expected, rel=1e-10, abs=1e-13)
 
@@ -35,7 +44,9 @@ def test_cold_spares_are_erlangs_formula_and_hot_spares_the_binomial_tail(case):
 def test_elastic_job_has_the_throughput_of_its_closed_form(case):
     replicas, size, rate, repair = CASES[case]
     replicas, size = replicas % 60 + 1, size % 9 + 1
-    shape = JobShape(nodes=replicas * size, replicas=replicas, stages=size, tensor=8, nodes_per_replica=size)
+    shape = JobShape(
+        nodes=replicas * size, replicas=replicas, stages=size, tensor=8, nodes_per_replica=size
+    )
     speed = Recovery("elastic", repair=repair).speed(shape, shape.nodes)
     chain = NodeChain(nodes=shape.nodes, rates={1: shape.nodes * rate}, repair=repair, speed=speed)
     expected = s42.elastic_throughput(shape.nodes, size, rate, repair, 0.0)
@@ -72,13 +83,21 @@ def test_pauses_with_second_failures_and_crews_against_a_dense_solve():
 
 
 def test_second_failure_begins_the_pause_anew():
-    # Equal speed everywhere, a pause of mean t after failures at rate v: clear for the share 1 / (1 + v t).
+    # Equal speed everywhere, a pause of mean t after failures at rate v: clear for the share 1 / (1
+    # + v t).
     chain = NodeChain(nodes=50, rates={1: 0.2}, repair=1e-3, speed=np.ones(51), pause=2.0, hot=True)
     assert chain.shares()[2] == pytest.approx(1 / (1 + 0.2 * 2.0), rel=1e-3)
 
 
 def test_fewer_crews_are_worse_and_enough_crews_change_nothing():
-    made = {"nodes": 200, "spares": 6, "rates": {1: 2.0}, "repair": 2.0, "speed": ONE, "waits": True}
+    made = {
+        "nodes": 200,
+        "spares": 6,
+        "rates": {1: 2.0},
+        "repair": 2.0,
+        "speed": ONE,
+        "waits": True,
+    }
     waiting = [NodeChain(**made, crews=crews).shares()[0] for crews in (1, 3, 5, 7, 50)]
     assert waiting[0] > waiting[1] > waiting[2] > waiting[3]
     assert waiting[-1] == pytest.approx(NodeChain(**made).shares()[0], rel=1e-12)
@@ -86,8 +105,12 @@ def test_fewer_crews_are_worse_and_enough_crews_change_nothing():
 
 def test_one_crew_is_the_queue_of_the_repairman():
     load, most = 0.7, 9  # M/M/1/K with K = spares + 1
-    chain = NodeChain(nodes=100, spares=most - 1, rates={1: load}, repair=1.0, speed=ONE, waits=True, crews=1)
-    assert chain.shares()[0] == pytest.approx(load**most * (1 - load) / (1 - load ** (most + 1)), rel=1e-12)
+    chain = NodeChain(
+        nodes=100, spares=most - 1, rates={1: load}, repair=1.0, speed=ONE, waits=True, crews=1
+    )
+    assert chain.shares()[0] == pytest.approx(
+        load**most * (1 - load) / (1 - load ** (most + 1)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))

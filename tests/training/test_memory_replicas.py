@@ -15,7 +15,9 @@ from relparallel.training.redundancy import PLACEMENTS, domain_loss_probability,
 
 def counted(nodes, replicas, placement):
     """For every k, the share of all k-subsets that leave a holder of each shard, subset by subset."""
-    masks = [sum(1 << int(node) for node in row) for row in replica_holders(nodes, replicas, placement)]
+    masks = [
+        sum(1 << int(node) for node in row) for row in replica_holders(nodes, replicas, placement)
+    ]
     down = np.arange(1 << nodes)
     kept = np.ones(1 << nodes, dtype=bool)
     for mask in set(masks):
@@ -36,7 +38,9 @@ def test_every_subset_of_failed_nodes(nodes, placement):
 
 
 def test_the_acceptance_call():
-    probability = s41.checkpoint_recovery_probability(nodes=12, replicas=2, failures=6, placement="group")
+    probability = s41.checkpoint_recovery_probability(
+        nodes=12, replicas=2, failures=6, placement="group"
+    )
     assert probability == pytest.approx(0.069264, abs=5e-7)
     assert probability == float(Fraction(2**6, comb(12, 6)))  # one node of each pair
 
@@ -61,9 +65,9 @@ def test_sixteen_thousand_nodes_agree_with_random_failures(placement, replicas):
 def test_one_term_of_the_sum_is_enough_below_two_groups(groups, replicas, more):
     nodes = groups * replicas
     failures = min(more, nodes)
-    one_term = 1 - groups * comb(nodes - replicas, max(failures - replicas, 0)) / comb(nodes, failures) * (
-        failures >= replicas
-    )
+    one_term = 1 - groups * comb(nodes - replicas, max(failures - replicas, 0)) / comb(
+        nodes, failures
+    ) * (failures >= replicas)
     exact = checkpoint_recovery_probability(nodes, replicas, failures)
     assert exact >= one_term - 1e-12
     if failures < 2 * replicas:
@@ -82,8 +86,12 @@ def test_groups_beat_a_ring_and_mixed_lies_between():
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize(("nodes", "replicas", "stride"), [(12, 3, 1), (12, 3, 4), (64, 2, 32), (24, 4, 3)])
-def test_every_shard_has_different_holders_and_every_node_as_many(nodes, replicas, stride, placement):
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "stride"), [(12, 3, 1), (12, 3, 4), (64, 2, 32), (24, 4, 3)]
+)
+def test_every_shard_has_different_holders_and_every_node_as_many(
+    nodes, replicas, stride, placement
+):
     holders = replica_holders(nodes, replicas, placement, stride)
     assert holders.shape == (nodes, replicas)
     assert (holders[:, 0] == np.arange(nodes)).all()
@@ -129,7 +137,10 @@ def test_parity_tolerates_as_many_nodes_of_a_group_as_it_has_parities(racks):
             level = parity(1e12, 1e12, cluster, group=8, parities=parities, stride=stride)
             groups = np.arange(64).reshape(-1, 8) if stride == 1 else np.arange(64).reshape(8, 8).T
             for name, size in (("node", 1), ("switch", 2), ("rack", 64 // racks)):
-                worst = [max((g // size == d).sum() for g in groups) <= parities for d in range(64 // size)]
+                worst = [
+                    max((g // size == d).sum() for g in groups) <= parities
+                    for d in range(64 // size)
+                ]
                 assert level.survival(name) == pytest.approx(np.mean(worst))
             assert level.cost == pytest.approx(8 / (8 - parities))
 
@@ -160,9 +171,13 @@ def test_bad_arguments_are_named(arguments, named):
         checkpoint_recovery_probability(**{"nodes": 12, "replicas": 2, "failures": 3, **arguments})
 
 
-@pytest.mark.parametrize(("order", "survives"), [
-    (("tensor", "context", "data", "pipeline"), 0.0), (("tensor", "context", "pipeline", "data"), 1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("order", "survives"),
+    [
+        (("tensor", "context", "data", "pipeline"), 0.0),
+        (("tensor", "context", "pipeline", "data"), 1.0),
+    ],
+)
 def test_snapshots_in_sharding_groups_survive_a_rack_that_holds_one_node_of_each(order, survives):
     """Data groups in a row lie in one rack; dealt last, each of their nodes lies in another."""
     cluster = Cluster(nodes=64, nodes_per_rack=8)

@@ -41,7 +41,11 @@ def marks(style: str, before: int, many: int, batch: int) -> tuple[dict, dict, d
         block = {"first_epoch_num": 8 * done, "epoch_count": 8 * long}
         return block, block, {"epoch_num": 8 * (done + long)}
     if style == "position":  # 4.1 and 5.0
-        return {"samples_count": done}, {"samples_count": done + long}, {"samples_count": done + long}
+        return (
+            {"samples_count": done},
+            {"samples_count": done + long},
+            {"samples_count": done + long},
+        )
     steps = [{"step": before}, {"step": before + many}] if style == "length and steps" else [{}, {}]
     length = {"samples_count": long}  # since 6.0
     return length | steps[0], length | steps[1], {"samples_count": done + long}
@@ -126,14 +130,32 @@ def test_epochs_are_counted_by_the_samples_of_one(tmp_path):
     assert log.read(tmp_path).steps == pytest.approx([3.0])
 
 
-@pytest.mark.parametrize(("events", "said"), [
-    ([("block_start", {"samples_count": 4}), ("block_stop", {}), ("eval_start", {"samples_count": 8})],
-     "position or length, got \\[4.0\\]"),
-    ([("block_start", {"samples_count": True}), ("block_stop", {})], "line 5 of .*samples_count True"),
-    ([("block_start", {"samples_count": 0}), ("block_stop", {"step": np.nan})], "line 6 of .*step nan"),
-    ([("block_start", {"first_epoch_num": 1, "epoch_count": 1}), ("block_stop", {})], "got 0.125 steps of 8"),
-    ([("block_start", {}), ("block_stop", {})], "counts agree, got none"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        (
+            [
+                ("block_start", {"samples_count": 4}),
+                ("block_stop", {}),
+                ("eval_start", {"samples_count": 8}),
+            ],
+            "position or length, got \\[4.0\\]",
+        ),
+        (
+            [("block_start", {"samples_count": True}), ("block_stop", {})],
+            "line 5 of .*samples_count True",
+        ),
+        (
+            [("block_start", {"samples_count": 0}), ("block_stop", {"step": np.nan})],
+            "line 6 of .*step nan",
+        ),
+        (
+            [("block_start", {"first_epoch_num": 1, "epoch_count": 1}), ("block_stop", {})],
+            "got 0.125 steps of 8",
+        ),
+        ([("block_start", {}), ("block_stop", {})], "counts agree, got none"),
+    ],
+)
 def test_counts_that_tell_nothing_are_refused(tmp_path, events, said):
     log = Log(batch=8)
     for key, where in events:
@@ -155,12 +177,21 @@ def test_blocks_that_end_before_they_start_and_seconds_for_milliseconds_are_refu
         log.read(tmp_path)
 
 
-@pytest.mark.parametrize(("line", "said"), [
-    ({"time_ms": True, "key": "a", "value": 1, "metadata": {}}, "MLLOG events, got line 5"),
-    ({"time_ms": np.nan, "key": "a", "value": 1, "metadata": {}}, "MLLOG events, got line 5"),
-    ({"time_ms": 1, "key": "global_batch_size", "value": 16, "metadata": {}}, "got 16 after 64 in line 5"),
-    ({"time_ms": 1, "key": "max_sequence_length", "value": 0.5, "metadata": {}}, "got 0.5 .* in line 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"time_ms": True, "key": "a", "value": 1, "metadata": {}}, "MLLOG events, got line 5"),
+        ({"time_ms": np.nan, "key": "a", "value": 1, "metadata": {}}, "MLLOG events, got line 5"),
+        (
+            {"time_ms": 1, "key": "global_batch_size", "value": 16, "metadata": {}},
+            "got 16 after 64 in line 5",
+        ),
+        (
+            {"time_ms": 1, "key": "max_sequence_length", "value": 0.5, "metadata": {}},
+            "got 0.5 .* in line 5",
+        ),
+    ],
+)
 def test_values_that_cannot_be_are_refused_with_their_line(tmp_path, line, said):
     log = Log()
     log.lines.append(":::MLLOG " + json.dumps(line))

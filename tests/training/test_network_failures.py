@@ -39,7 +39,9 @@ def machine(gpus=32):
 
 
 def impact(network, placement=PLACE, samples=2):
-    return network_impact(GPT, placement, machine(placement.strategy.gpus), 64, network, samples=samples)
+    return network_impact(
+        GPT, placement, machine(placement.strategy.gpus), 64, network, samples=samples
+    )
 
 
 def rows(found):
@@ -96,14 +98,18 @@ def test_flows_after_a_loss_are_those_searched_anew(name):
             bandwidth, torn = pairs.without(wiring, network, cables)
             assert bandwidth == pytest.approx(fresh.bandwidth.min(), rel=1e-12)
             apart = fresh.groups[~fresh.joined]
-            assert torn.size == 0 or set(torn.tolist()) <= set(network.hosts[apart].ravel().tolist())
+            assert torn.size == 0 or set(torn.tolist()) <= set(
+                network.hosts[apart].ravel().tolist()
+            )
             assert (torn.size > 0) == (apart.size > 0)
 
 
 def without(place, network, alive):
     """Seconds of a step, infinite where groups are torn apart."""
     try:
-        return step_time(GPT, SPLIT, machine(), 64, placement=place, network=network, alive=alive).total
+        return step_time(
+            GPT, SPLIT, machine(), 64, placement=place, network=network, alive=alive
+        ).total
     except ValueError as error:
         if "torn apart" not in str(error):
             raise
@@ -117,7 +123,9 @@ def by_name(found):
 def test_one_leaf_stops_its_servers_and_two_halve_their_cards():
     single, dual = by_name(impact(FABRICS["one leaf"]())), by_name(impact(FABRICS["two planes"]()))
     assert single["leaf"].effect == "stop"
-    assert single["leaf"].stopped == tuple(range(16)) or single["leaf"].stopped == tuple(range(16, 32))
+    assert single["leaf"].stopped == tuple(range(16)) or single["leaf"].stopped == tuple(
+        range(16, 32)
+    )
     assert dual["leaf"].effect == "degrade"
     assert dual["leaf"].left == pytest.approx(0.5)
     assert dual["plane"].left == pytest.approx(0.5)
@@ -143,7 +151,10 @@ def test_without_relays_a_lost_port_cuts_off_a_single_card_and_halves_a_dual_one
 
 
 def test_all_fabrics_of_the_family_are_as_fast_while_they_work():
-    steps = {impact(FABRICS[name]()).step for name in ("one leaf", "two planes", "rails", "rails and planes")}
+    steps = {
+        impact(FABRICS[name]()).step
+        for name in ("one leaf", "two planes", "rails", "rails and planes")
+    }
     assert max(steps) == pytest.approx(min(steps), rel=1e-12)
 
 
@@ -163,7 +174,9 @@ def test_torn_networks_lose_the_smaller_side():
 
 def test_switches_that_carry_nothing_do_nothing():
     """Tensor-parallel ranks of one server leave the fabric alone."""
-    found = network_impact(GPT, Placement(strategy=Strategy(tensor=4)), machine(4), 8, FABRICS["rails"]())
+    found = network_impact(
+        GPT, Placement(strategy=Strategy(tensor=4)), machine(4), 8, FABRICS["rails"]()
+    )
     assert {part.effect for part in found.parts if "nvswitch" not in part.name} == {"none"}
 
 
@@ -195,7 +208,9 @@ def test_slower_groups_make_slower_steps():
     assert slowed_step(GPT, SPLIT, machine(), 64, {"tensor": 2.0}) > usual
 
 
-@pytest.mark.parametrize("change", [{"rails": 3}, {"servers_per_leaf": 3}, {"planes": 0}, {"card": 0.0}])
+@pytest.mark.parametrize(
+    "change", [{"rails": 3}, {"servers_per_leaf": 3}, {"planes": 0}, {"card": 0.0}]
+)
 def test_fabrics_that_do_not_divide_are_refused(change):
     with pytest.raises(ValueError, match=next(iter(change))):
         redundant_fabric(**{"servers": 8, "rails": 1} | change)
@@ -209,8 +224,11 @@ def test_a_part_is_one_of_three_things():
 def test_networks_that_are_torn_from_the_beginning_are_refused():
     network = leaf_spine(leaves=2, spines=1, hosts_per_leaf=16)
     torn = replace(
-        network, edges=network.edges[1:], multiplicity=network.multiplicity[1:],
-        capacity=network.capacity[1:], latency=network.latency[1:],
-    )  # fmt: skip
+        network,
+        edges=network.edges[1:],
+        multiplicity=network.multiplicity[1:],
+        capacity=network.capacity[1:],
+        latency=network.latency[1:],
+    )
     with pytest.raises(ValueError, match="network must join"):
         impact(torn)

@@ -26,12 +26,19 @@ from relparallel.units import DAY, HOUR
 
 STORAGE = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=300.0),))
 PARTS = (
-    ComponentClass(name="gpu", level="gpu", rate=2e-8), ComponentClass(name="node", level="node", rate=1e-7),
+    ComponentClass(name="gpu", level="gpu", rate=2e-8),
+    ComponentClass(name="node", level="node", rate=1e-7),
     ComponentClass(name="rack", level="rack", rate=2e-7, repair=4 * HOUR),
     ComponentClass(name="software", level="job", rate=1e-6),
-    ComponentClass(name="slow", level="gpu", rate=1e-8, effect="degrade", slowdown=1.3, repair=HOUR),
-)  # fmt: skip
-OPTIONS = {"reduced_tensor": {"partial": 0.0}, "spare_shards": {"holders": 3}, "bamboo": {"overhead": 0.1}}
+    ComponentClass(
+        name="slow", level="gpu", rate=1e-8, effect="degrade", slowdown=1.3, repair=HOUR
+    ),
+)
+OPTIONS = {
+    "reduced_tensor": {"partial": 0.0},
+    "spare_shards": {"holders": 3},
+    "bamboo": {"overhead": 0.1},
+}
 
 
 @pytest.fixture(params=sorted(POLICIES))
@@ -59,7 +66,8 @@ def test_goodput_consequences_and_simulation_ask_for_traits_only(pair):
     assert own == copy
     years = {"years": 20 * 30 / 365, "replications": 4}
     own, copy = (
-        simulate(model, 5.0, STORAGE, r, spares, rng=np.random.default_rng(3), **years) for r in pair
+        simulate(model, 5.0, STORAGE, r, spares, rng=np.random.default_rng(3), **years)
+        for r in pair
     )
     assert own.buckets == copy.buckets
     if not pair[0].takes_spares:
@@ -85,18 +93,29 @@ def test_an_own_policy_goes_by_name_into_a_plan_and_its_break_even_rate():
     try:
         dgx = cluster("h100-80gb-dgx", gpus=512)
         own, copy = (
-            plan("gpt3-175b", dgx, global_batch=512, limits={"schedule": "1f1b"}, spares=0,
-                 policies=("restart", name), strategies=2)
+            plan(
+                "gpt3-175b",
+                dgx,
+                global_batch=512,
+                limits={"schedule": "1f1b"},
+                spares=0,
+                policies=("restart", name),
+                strategies=2,
+            )
             for name in ("elastic", "mine")
-        )  # fmt: skip
+        )
         assert (own.best.share, own.best.throughput) == (copy.best.share, copy.best.throughput)
         assert copy.best.policy == "mine"
         own, copy = (break_even_rate(one.best) for one in (own, copy))
         assert (own.rate, own.closed_rate) == (copy.rate, copy.closed_rate)
-        with pytest.raises(ValueError, match="holders must be left out unless policy is 'spare_shards'"):
+        with pytest.raises(
+            ValueError, match="holders must be left out unless policy is 'spare_shards'"
+        ):
             Recovery("mine", DAY, holders=2)
         alone = plan("gpt3-6.7b", "h100-80gb-dgx", gpus=64, policies=("restart",), strategies=1)
-        with pytest.raises(ValueError, match="plan must have a policy that drops replicas, got restart"):
+        with pytest.raises(
+            ValueError, match="plan must have a policy that drops replicas, got restart"
+        ):
             break_even_rate(alone.best)
     finally:
         del POLICIES["mine"]
@@ -110,7 +129,9 @@ def test_the_bound_on_the_speed_holds_with_pauses(name, pause):
     recovery = Recovery(name, 6 * HOUR, pause=pause)
     for pipeline in (1, 2, 4, 8):
         model = failure_model(
-            Cluster(nodes=64), Strategy(tensor=8, pipeline=pipeline, data=64 // pipeline), rates=(node,)
+            Cluster(nodes=64),
+            Strategy(tensor=8, pipeline=pipeline, data=64 // pipeline),
+            rates=(node,),
         )
         state = steady_state(model, STORAGE, recovery, 0)
         (bound,) = most_running(model, recovery, 0, [pipeline])

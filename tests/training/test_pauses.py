@@ -31,7 +31,9 @@ JOBS = [
 
 def job(nodes, lifetime):
     node = ComponentClass(name="node", level="node", rate=1 / lifetime)
-    return failure_model(Cluster(nodes=nodes), Strategy(tensor=8, pipeline=4, data=nodes // 4), rates=(node,))
+    return failure_model(
+        Cluster(nodes=nodes), Strategy(tensor=8, pipeline=4, data=nodes // 4), rates=(node,)
+    )
 
 
 def kept(model, recovery, nodes, lifetime):
@@ -51,7 +53,9 @@ def test_pauses_are_within_the_stated_accuracy(recovery, nodes, lifetime):
     model = job(nodes, lifetime)
     expected = kept(model, recovery, nodes, lifetime)
     assert goodput(model, 5.0, FREE, recovery).mean == pytest.approx(expected, abs=5e-4)
-    assert goodput(model, 5.0, FREE, recovery, method="markov").mean == pytest.approx(expected, abs=2e-7)
+    assert goodput(model, 5.0, FREE, recovery, method="markov").mean == pytest.approx(
+        expected, abs=2e-7
+    )
 
 
 @pytest.mark.parametrize(("recovery", "nodes", "lifetime"), JOBS[2:4])
@@ -61,4 +65,6 @@ def test_the_law_of_independent_nodes_is_what_is_simulated(recovery, nodes, life
     low, high = run.brackets["productive"]
     expected = kept(model, recovery, nodes, lifetime)
     assert abs(run.mean - expected) < (high - low)
-    assert goodput(model, 5.0, FREE, recovery).mean == pytest.approx(run.mean, abs=5e-4 + (high - low))
+    assert goodput(model, 5.0, FREE, recovery).mean == pytest.approx(
+        run.mean, abs=5e-4 + (high - low)
+    )

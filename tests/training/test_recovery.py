@@ -9,7 +9,13 @@ from relparallel.book.s42.elastic import elastic_throughput
 from relparallel.book.s47.unequal_nodes import unequal_throughput
 
 DAY = 86400.0
-LLAMA = {"nodes": 2048, "nodes_per_replica": 16, "node_rate": 3.79e-3 / DAY, "repair": DAY, "pause": 30.0}
+LLAMA = {
+    "nodes": 2048,
+    "nodes_per_replica": 16,
+    "node_rate": 3.79e-3 / DAY,
+    "repair": DAY,
+    "pause": 30.0,
+}
 
 
 def test_the_acceptance_calls():
@@ -25,7 +31,9 @@ def enumerated(nodes, group, node_up, batch, micro_batches, regroup):
     replicas, mean = nodes // group, 0.0
     for state in product((0, 1), repeat=nodes):
         alive = (
-            sum(state) // group if regroup else sum(all(state[i : i + group]) for i in range(0, nodes, group))
+            sum(state) // group
+            if regroup
+            else sum(all(state[i : i + group]) for i in range(0, nodes, group))
         )
         if batch == "shrink":
             speed = alive / replicas
@@ -40,9 +48,18 @@ def enumerated(nodes, group, node_up, batch, micro_batches, regroup):
     ("batch", "micro_batches"), [("shrink", None), ("keep", 1), ("keep", 3), ("keep", 8)]
 )
 @pytest.mark.parametrize(("nodes", "group"), [(6, 1), (6, 2), (9, 3), (8, 4), (5, 5)])
-def test_elastic_throughput_equals_the_sum_over_all_states(nodes, group, batch, micro_batches, regroup):
+def test_elastic_throughput_equals_the_sum_over_all_states(
+    nodes, group, batch, micro_batches, regroup
+):
     share = elastic_throughput(
-        nodes, group, 0.3, 1.0, pause=0.25, batch=batch, micro_batches=micro_batches, regroup=regroup
+        nodes,
+        group,
+        0.3,
+        1.0,
+        pause=0.25,
+        batch=batch,
+        micro_batches=micro_batches,
+        regroup=regroup,
     )
     expected = enumerated(nodes, group, 1 / 1.3, batch, micro_batches, regroup)
     assert share == pytest.approx(expected / (1 + nodes * 0.3 * 0.25), rel=1e-10)
@@ -75,16 +92,22 @@ def test_nothing_is_lost_where_nothing_fails_or_repair_and_pause_take_no_time():
 
 
 @given(
-    group=st.sampled_from([1, 2, 4, 8, 16, 32]), repair=st.floats(60.0, 30 * DAY),
-    pause=st.floats(0.0, 600.0), micro_batches=st.integers(1, 64),
-)  # fmt: skip
-def test_bigger_replicas_slower_repair_and_kept_batches_cost_throughput(group, repair, pause, micro_batches):
+    group=st.sampled_from([1, 2, 4, 8, 16, 32]),
+    repair=st.floats(60.0, 30 * DAY),
+    pause=st.floats(0.0, 600.0),
+    micro_batches=st.integers(1, 64),
+)
+def test_bigger_replicas_slower_repair_and_kept_batches_cost_throughput(
+    group, repair, pause, micro_batches
+):
     job = {"nodes": 64, "node_rate": 3.79e-3 / DAY, "repair": repair, "pause": pause}
     shrink = elastic_throughput(nodes_per_replica=group, **job)
     assert elastic_throughput(nodes_per_replica=2 * group, **job) <= shrink
     assert elastic_throughput(nodes_per_replica=group, **{**job, "repair": 2 * repair}) <= shrink
     assert (
-        elastic_throughput(nodes_per_replica=group, batch="keep", micro_batches=micro_batches, **job)
+        elastic_throughput(
+            nodes_per_replica=group, batch="keep", micro_batches=micro_batches, **job
+        )
         <= shrink + 1e-12
     )
     assert elastic_throughput(nodes_per_replica=group, regroup=True, **job) >= shrink - 1e-12

@@ -38,9 +38,13 @@ class Layout:
         replicas = self.units * self.replicas_per_unit
         gpus = 840 * nodes  # divisible by everything small
         return JobShape(
-            nodes=nodes, gpus_per_node=gpus // nodes, replicas=replicas, stages=self.stages, tensor=1,
+            nodes=nodes,
+            gpus_per_node=gpus // nodes,
+            replicas=replicas,
+            stages=self.stages,
+            tensor=1,
             nodes_per_replica=self.size,
-        )  # fmt: skip
+        )
 
 
 def mean_over_all_sets(nodes, down, speed):
@@ -84,7 +88,9 @@ def test_elastic_is_the_mean_over_all_sets(layout, batch, micro_batches):
     expected = mean_over_all_sets(
         nodes, nodes, lambda s: kept(layout, units_alive(layout, s), batch, micro_batches)
     )
-    found = Recovery("elastic", 3600.0, batch=batch, micro_batches=micro_batches).speed(layout.shape, nodes)
+    found = Recovery("elastic", 3600.0, batch=batch, micro_batches=micro_batches).speed(
+        layout.shape, nodes
+    )
     assert found == pytest.approx(expected, abs=1e-12, rel=1e-12)
 
 
@@ -95,7 +101,9 @@ def test_regroup_needs_whole_replicas_only(layout, batch, micro_batches):
     expected = mean_over_all_sets(
         nodes, nodes, lambda s: kept(layout, (nodes - len(s)) // layout.size, batch, micro_batches)
     )
-    found = Recovery("regroup", 3600.0, batch=batch, micro_batches=micro_batches).speed(layout.shape, nodes)
+    found = Recovery("regroup", 3600.0, batch=batch, micro_batches=micro_batches).speed(
+        layout.shape, nodes
+    )
     assert found == pytest.approx(expected, abs=1e-12, rel=1e-12)
 
 
@@ -121,7 +129,9 @@ def test_the_mean_over_independent_nodes_is_the_elastic_throughput():
 
 def domain(level="node", effect="stop", replicas=1, nodes=1, state_lost=False):
     part = ComponentClass(name="part", level=level, rate=1e-8, effect=effect)
-    return Domain(component=part, parts=4, nodes=nodes, replicas=replicas, ranks=8, state_lost=state_lost)
+    return Domain(
+        component=part, parts=4, nodes=nodes, replicas=replicas, ranks=8, state_lost=state_lost
+    )
 
 
 def test_what_goes_back():
@@ -165,13 +175,19 @@ def test_the_degree_of_sharding_decides_who_goes_back():
     [
         (Strategy(tensor=8, pipeline=4, data=4), None, (4, 1, 4)),
         (Strategy(tensor=4, pipeline=4, data=8), None, (8, 2, 4)),
-        (Strategy(tensor=4, pipeline=4, data=8), ("tensor", "context", "pipeline", "data"), (8, 1, 2)),
+        (
+            Strategy(tensor=4, pipeline=4, data=8),
+            ("tensor", "context", "pipeline", "data"),
+            (8, 1, 2),
+        ),
         (Strategy(tensor=16, pipeline=2, data=4), None, (4, 1, 4)),
         (Strategy(tensor=1, pipeline=1, data=128), None, (128, 8, 1)),
     ],
 )
 def test_the_shape_of_a_placement(strategy, order, expected):
-    placement = Placement(strategy=strategy) if order is None else Placement(strategy=strategy, order=order)
+    placement = (
+        Placement(strategy=strategy) if order is None else Placement(strategy=strategy, order=order)
+    )
     shape = JobShape.of(placement, Cluster(nodes=16))
     assert (shape.replicas, shape.replicas_per_unit, shape.nodes_per_replica) == expected
     held = placement.replica_nodes(8)
@@ -183,7 +199,9 @@ def test_replicas_that_share_some_nodes_are_refused():
     placement = Placement(strategy=Strategy(tensor=4, data=4))
     assert JobShape.of(placement, Cluster(nodes=4, gpus_per_node=4)).units == 4
     crooked = Placement(strategy=Strategy(tensor=2, context=3, data=4))
-    with pytest.raises(ValueError, match=r"placement must let replicas share all of their nodes or none"):
+    with pytest.raises(
+        ValueError, match=r"placement must let replicas share all of their nodes or none"
+    ):
         JobShape.of(crooked, Cluster(nodes=3))
 
 
@@ -243,4 +261,5 @@ def test_only_the_replica_that_was_hit_is_away(away):
     }
     error = np.std(drawn[True]) / math.sqrt(20)
     assert report.mean == pytest.approx(np.mean(drawn[True]), abs=4 * error)
-    assert report.mean > np.mean(drawn[False]) - 4 * error  # the model has no failures of absent replicas
+    # the model has no failures of absent replicas
+    assert report.mean > np.mean(drawn[False]) - 4 * error

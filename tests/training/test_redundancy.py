@@ -7,7 +7,11 @@ import pytest
 from scipy.integrate import quad
 
 from relparallel.training._speeds import template_speed
-from relparallel.training.redundancy import independent_failures_survived, pair_failures, pipeline_survival
+from relparallel.training.redundancy import (
+    independent_failures_survived,
+    pair_failures,
+    pipeline_survival,
+)
 
 
 def survives(failed, stages, ring):
@@ -37,7 +41,9 @@ def test_independent_failures_are_the_sum_over_all_states(stages, pipelines, rin
     for failures in range(len(nodes) + 1):
         for chosen in combinations(nodes, failures):
             total += (
-                survives(set(chosen), stages, ring) * down**failures * (1 - down) ** (len(nodes) - failures)
+                survives(set(chosen), stages, ring)
+                * down**failures
+                * (1 - down) ** (len(nodes) - failures)
             )
     found = independent_failures_survived(stages, pipelines, 0.125, ring)
     assert found == pytest.approx(float(total), rel=1e-12)
@@ -46,7 +52,9 @@ def test_independent_failures_are_the_sum_over_all_states(stages, pipelines, rin
 def test_survival_takes_many_nodes():
     found = [independent_failures_survived(16, 1024, down) for down in (0.0, 1e-3, 1.0)]
     assert found == pytest.approx([1.0, (1 - 16e-6) ** 1024, 0.0], rel=1e-3)
-    assert pipeline_survival(16, 62, pipelines=1024) == pytest.approx(math.exp(-62 * 61 / 16384), rel=1e-3)
+    assert pipeline_survival(16, 62, pipelines=1024) == pytest.approx(
+        math.exp(-62 * 61 / 16384), rel=1e-3
+    )
 
 
 def test_more_failures_than_nodes_are_refused():
@@ -56,7 +64,8 @@ def test_more_failures_than_nodes_are_refused():
 
 @pytest.mark.parametrize("pairs", [1, 2, 3, 7, 50])
 def test_failures_of_pairs_are_those_of_the_chain(pairs):
-    # From i pairs hit: 2 i of 2 b processes matter, i of them end the run and i hit a dead process again.
+    # From i pairs hit: 2 i of 2 b processes matter, i of them end the run and i hit a dead process
+    # again.
     left = Fraction(0)
     for hit in range(pairs, 0, -1):
         end, again = Fraction(hit, 2 * pairs), Fraction(hit, 2 * pairs)
@@ -98,9 +107,18 @@ def test_sizes_up_to_twice_the_smallest_leave_no_node_idle(smallest, faults):
 @pytest.mark.parametrize("nodes", [0, 3, 4, 9, 14, 17])
 def test_the_best_pipelines_have_the_best_speed(nodes, layers):
     speed = template_speed(nodes, 2, 5, 1, layers)
-    rates = {size: size if layers is None else layers / math.ceil(layers / size) for size in range(2, 6)}
-    best = max((sum(rates[s] for s in sizes) for n in range(nodes + 1) for sizes in partitions(n, 2, 5)
-                if len(sizes) > 1), default=0.0)  # fmt: skip
+    rates = {
+        size: size if layers is None else layers / math.ceil(layers / size) for size in range(2, 6)
+    }
+    best = max(
+        (
+            sum(rates[s] for s in sizes)
+            for n in range(nodes + 1)
+            for sizes in partitions(n, 2, 5)
+            if len(sizes) > 1
+        ),
+        default=0.0,
+    )
     assert speed[-1] == pytest.approx(best)
 
 

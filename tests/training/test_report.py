@@ -12,10 +12,18 @@ SHARES = dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.8, "lost": 0.15, "waitin
 
 def report(**changed):
     given = {
-        "buckets": SHARES, "variance_rate": 250.0, "horizon": 1e6, "step_time": 4.0, "gpus": 1024,
-        "mtti": pd.Series({"GPU": 1e4}), "state_loss_rate": 1e-7, "interval": 600.0, "method": "closed",
-        "importance": pd.DataFrame({"elasticity": {"GPU": -0.2, "rack": -0.3}}), "tokens_per_step": 2e6,
-    }  # fmt: skip
+        "buckets": SHARES,
+        "variance_rate": 250.0,
+        "horizon": 1e6,
+        "step_time": 4.0,
+        "gpus": 1024,
+        "mtti": pd.Series({"GPU": 1e4}),
+        "state_loss_rate": 1e-7,
+        "interval": 600.0,
+        "method": "closed",
+        "importance": pd.DataFrame({"elasticity": {"GPU": -0.2, "rack": -0.3}}),
+        "tokens_per_step": 2e6,
+    }
     return GoodputReport(**given | changed)
 
 
@@ -23,7 +31,9 @@ def test_spread_is_the_central_limit_theorem():
     made = report()
     assert made.sd == pytest.approx(np.sqrt(250 / 1e6))
     np.testing.assert_allclose(made.percentiles(), norm(0.8, made.sd).ppf([0.05, 0.5, 0.95]))
-    np.testing.assert_allclose(made.percentiles((5,), horizon=4e6), norm(0.8, made.sd / 2).ppf([0.05]))
+    np.testing.assert_allclose(
+        made.percentiles((5,), horizon=4e6), norm(0.8, made.sd / 2).ppf([0.05])
+    )
     assert report(variance_rate=0.0).percentiles((0, 50, 100)).tolist() == [0.8] * 3
 
 

@@ -21,19 +21,28 @@ def random_job(rng, levels=None):
     late = rng.random() < 0.6
 
     def level(k):
-        survives = {} if k == levels - 1 else {name: rng.choice([0.0, 1.0, rng.random()]) for name in LEVELS}
+        survives = (
+            {}
+            if k == levels - 1
+            else {name: rng.choice([0.0, 1.0, rng.random()]) for name in LEVELS}
+        )
         return CheckpointLevel(
-            name=f"level {k}", cost=10 ** rng.uniform(-4, -0.5), restart=10 ** rng.uniform(-3, 0.3),
-            survives=survives, delay=late * rng.choice([0.0, 10 ** rng.uniform(-3, 0.5)]),
-        )  # fmt: skip
+            name=f"level {k}",
+            cost=10 ** rng.uniform(-4, -0.5),
+            restart=10 ** rng.uniform(-3, 0.3),
+            survives=survives,
+            delay=late * rng.choice([0.0, 10 ** rng.uniform(-3, 0.5)]),
+        )
 
     causes = [
         Cause(
-            level=str(rng.choice(LEVELS)), rate=10 ** rng.uniform(-2, 0), restart=10 ** rng.uniform(-3, 0),
+            level=str(rng.choice(LEVELS)),
+            rate=10 ** rng.uniform(-2, 0),
+            restart=10 ** rng.uniform(-3, 0),
             detection=10 ** rng.uniform(-3, 0),
         )
         for _ in range(rng.integers(1, 5))
-    ]  # fmt: skip
+    ]
     mean = 1 / sum(cause.rate for cause in causes)
     interval = mean * 10 ** rng.uniform(-1.5, 0.3)
     every = tuple(int(n) for n in rng.integers(1, 6, levels - 1))
@@ -67,7 +76,8 @@ def test_random_jobs_agree_with_simulation():
     assert (np.abs(shares) > 3).mean() < 0.006  # 0.0027 for normal deviations
     assert np.abs(shares).max() < 5.0
     assert shares.std() == pytest.approx(1.0, abs=2.2 / np.sqrt(2 * jobs))
-    assert spreads.mean() == pytest.approx(1.0, abs=0.02)  # a few per cent of the batches end inside a block
+    # a few per cent of the batches end inside a block
+    assert spreads.mean() == pytest.approx(1.0, abs=0.02)
     assert spreads.std() == pytest.approx(np.sqrt(2 / 300), abs=0.02)
 
 
@@ -82,9 +92,14 @@ def chain_share(checkpointing, causes):
             read[j, k] = left * level.survival(cause.level)
             left -= read[j, k]
     count = spacing[-1]
-    top = [max(k for k in range(len(levels)) if place % spacing[k] == 0) for place in range(1, count + 1)]
+    top = [
+        max(k for k in range(len(levels)) if place % spacing[k] == 0)
+        for place in range(1, count + 1)
+    ]
     states = [(place, -1, 0) for place in range(count)]
-    states += [(p, k, j) for p in range(count) for k in range(len(levels)) for j in range(len(causes))]
+    states += [
+        (p, k, j) for p in range(count) for k in range(len(levels)) for j in range(len(causes))
+    ]
     index = {state: i for i, state in enumerate(states)}
     step, time = np.zeros((len(states),) * 2), np.zeros(len(states))
     for (place, reading, cause), i in index.items():
@@ -101,7 +116,9 @@ def chain_share(checkpointing, causes):
         for j in range(len(causes)):
             for k in range(len(levels)):
                 level = max(k, reading)
-                step[i, index[place - place % spacing[level], level, j]] += (1 - passed) * read[j, k]
+                step[i, index[place - place % spacing[level], level, j]] += (1 - passed) * read[
+                    j, k
+                ]
     expected = np.linalg.solve(np.eye(len(states)) - step, time)[index[0, -1, 0]]
     return count * checkpointing.interval / expected
 
@@ -133,11 +150,16 @@ def test_one_level_and_one_cause_are_the_known_closed_forms():
         assert found.variance_rate == pytest.approx(second / cause.rate, rel=1e-8)
         assert found.std(1e6) == pytest.approx(found.variance_rate**0.5 / 1e3)
         best = rollback(Checkpointing(levels=(level,)), [cause])
-        assert best.interval == pytest.approx(checkpoint_interval(level.cost, 1 / cause.rate), rel=1e-12)
+        assert best.interval == pytest.approx(
+            checkpoint_interval(level.cost, 1 / cause.rate), rel=1e-12
+        )
 
 
 def test_a_delay_multiplies_the_time_of_a_segment():
-    causes = [Cause(level="gpu", rate=2e-4, detection=50.0), Cause(level="rack", rate=1e-5, restart=900.0)]
+    causes = [
+        Cause(level="gpu", rate=2e-4, detection=50.0),
+        Cause(level="rack", rate=1e-5, restart=900.0),
+    ]
     rate = 2.1e-4
     for delay in (0.0, 10.0, 500.0, 20_000.0):
         level = CheckpointLevel(name="late", cost=30.0, restart=200.0, delay=delay)
@@ -202,7 +224,10 @@ def test_a_job_that_never_gets_on_is_refused():
     ("arguments", "named"),
     [
         ({"levels": ()}, "levels"),
-        ({"levels": (CheckpointLevel(name="a", cost=1.0, restart=1.0, survives={"gpu": 0.5}),)}, "levels"),
+        (
+            {"levels": (CheckpointLevel(name="a", cost=1.0, restart=1.0, survives={"gpu": 0.5}),)},
+            "levels",
+        ),
         ({"interval": 0.0}, "interval"),
         ({"every": (2, 2)}, "every"),
         ({"every": (0,)}, "every"),

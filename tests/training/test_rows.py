@@ -49,7 +49,13 @@ def test_every_domain_that_can_fail_has_a_row():
     assert found.detection.tolist() == [20, 0, 0, 0]
     assert found.repair.tolist() == [86400, 7200, 86400, 86400]
     assert found.slowdown.tolist() == [1, 1, 1.5, 1]
-    assert (found.spares, found.total, found.pause, found.restart_fixed, found.hot) == (3, 64, 15, 120, False)
+    assert (found.spares, found.total, found.pause, found.restart_fixed, found.hot) == (
+        3,
+        64,
+        15,
+        120,
+        False,
+    )
 
 
 def test_a_rack_inside_one_replica_is_one_loss_to_a_job_that_drops_replicas():
@@ -64,7 +70,13 @@ def test_fewer_tensor_ranks_where_whole_nodes_fail_are_replicas_that_drop_out():
     assert rows(*job("reduced_tensor", APART, partial=0.5)).nodes.tolist() == [1, 4, 0, 0]
     model, checkpointing, recovery = halves[1]
     made = simulate(
-        model, 5.0, checkpointing, recovery, years=200, level="identity", rng=np.random.default_rng(8)
+        model,
+        5.0,
+        checkpointing,
+        recovery,
+        years=200,
+        level="identity",
+        rng=np.random.default_rng(8),
     )
     for one in halves:
         report = goodput(one[0], 5.0, *one[1:])

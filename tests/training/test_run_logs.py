@@ -32,7 +32,9 @@ def blocks() -> dict[str, list[float]]:
 def test_start_ups_and_blocks_of_mlperf_logs_are_those_of_the_published_tables(path):
     name = path.name[:14]
     log = read_run_log(path, "mlperf")
-    rows = csv.DictReader((Path(DATA) / "data/mlperf-training/startup.csv").read_text().splitlines())
+    rows = csv.DictReader(
+        (Path(DATA) / "data/mlperf-training/startup.csv").read_text().splitlines()
+    )
     (published,) = {float(r["seconds"]) for r in rows if r["id"] == name and r["run"] == "0"}
     assert log.start_ups[0] == pytest.approx(published, abs=0.051)
     if name in RUN_0:
@@ -42,7 +44,9 @@ def test_start_ups_and_blocks_of_mlperf_logs_are_those_of_the_published_tables(p
 
 def written(folder: Path, lines: list) -> Path:
     path = folder / "log.txt"
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    path.write_text(
+        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    )
     return path
 
 
@@ -81,16 +85,21 @@ def custom(edge: str, time: float, what: str = "eval_step") -> dict:
 
 def test_what_a_job_does_besides_inside_of_a_step_is_no_step(tmp_path):
     lines = [
-        {"job_name": "a", "job_start_time": 0}, {"tpu_init_start_time": 1}, {"tpu_init_end_time": 9},
+        {"job_name": "a", "job_start_time": 0},
+        {"tpu_init_start_time": 1},
+        {"tpu_init_end_time": 9},
         {"step_start_time": 100, "step_count": 0},
         {"step_start_time": 110, "step_count": 1},
-        custom("start", 112), custom("start", 113, "sdc"), custom("end", 116, "SDC"),
+        custom("start", 112),
+        custom("start", 113, "sdc"),
+        custom("end", 116, "SDC"),
         custom("end", 132, "EVAL_STEP"),
         {"step_start_time": 140, "step_count": 2},
         {"step_start_time": 150, "step_count": 3},
-        custom("start", 155, "disk check"), {"elastic_wait_start_time": 157, "elastic_wait_event_type": "up"},
+        custom("start", 155, "disk check"),
+        {"elastic_wait_start_time": 157, "elastic_wait_event_type": "up"},
         {"jsonPayload": {"job_name": "a", "job_end_time": 170}},
-    ]  # fmt: skip
+    ]
     log = read_run_log(written(tmp_path, lines))
     assert log.steps.tolist() == [10.0, 10.0, 10.0, 5.0]  # what had not ended ends with the job
     assert log.training_time_ratio == pytest.approx(35 / 170)
@@ -139,34 +148,52 @@ def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
     assert log.factor(log.step_time / 2) == pytest.approx(2)
 
 
-@pytest.mark.parametrize(("lines", "said"), [
-    (['{"job_start_time": 0}', '{"step_start'], "line 2"),
-    (["[1]"], "JSON objects, got '\\[1\\]' in line 1"),
-    ([{"job_start_time": 1767225600000}], "seconds or ISO 8601, got 1767225600000 in line 1"),
-    ([{"job_start_time": "soon"}], "times in seconds or ISO 8601, got 'soon' in line 1"),
-    (['{"step_start_time": NaN}'], "times in seconds or ISO 8601, got nan in line 1"),
-    (['{"job_start_time": true}'], "times in seconds or ISO 8601, got True in line 1"),
-    ([{"job_start_time": 9}, {"step_start_time": 3, "step_count": 0}], "in order, got line 2"),
-    ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": -1}], "step_count must be an integer >= 0"),
-    ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": True}], "step_count .* in line 2 of"),
-    ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": 2.5}], "step_count .* in line 2 of"),
-    ([{"step_start_time": 3, "step_count": 2}] * 2, "every step once, got 2 again in line 2 of"),
-    ([{"job_name": name, "job_start_time": 0} for name in "ab"], "one job, got .*line 2"),
-    ([{"job_start_time": 0}, custom("end", float("nan"))], "ISO 8601, got nan in line 2"),
-    ([{"job_start_time": 0}], "at least two steps, got 0"),
-    (["x" * 1_100_000], "letters in line 1"),
-    (["__import__('os').system('true')"], "line 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['{"job_start_time": 0}', '{"step_start'], "line 2"),
+        (["[1]"], "JSON objects, got '\\[1\\]' in line 1"),
+        ([{"job_start_time": 1767225600000}], "seconds or ISO 8601, got 1767225600000 in line 1"),
+        ([{"job_start_time": "soon"}], "times in seconds or ISO 8601, got 'soon' in line 1"),
+        (['{"step_start_time": NaN}'], "times in seconds or ISO 8601, got nan in line 1"),
+        (['{"job_start_time": true}'], "times in seconds or ISO 8601, got True in line 1"),
+        ([{"job_start_time": 9}, {"step_start_time": 3, "step_count": 0}], "in order, got line 2"),
+        (
+            [{"job_start_time": 0}, {"step_start_time": 3, "step_count": -1}],
+            "step_count must be an integer >= 0",
+        ),
+        (
+            [{"job_start_time": 0}, {"step_start_time": 3, "step_count": True}],
+            "step_count .* in line 2 of",
+        ),
+        (
+            [{"job_start_time": 0}, {"step_start_time": 3, "step_count": 2.5}],
+            "step_count .* in line 2 of",
+        ),
+        (
+            [{"step_start_time": 3, "step_count": 2}] * 2,
+            "every step once, got 2 again in line 2 of",
+        ),
+        ([{"job_name": name, "job_start_time": 0} for name in "ab"], "one job, got .*line 2"),
+        ([{"job_start_time": 0}, custom("end", float("nan"))], "ISO 8601, got nan in line 2"),
+        ([{"job_start_time": 0}], "at least two steps, got 0"),
+        (["x" * 1_100_000], "letters in line 1"),
+        (["__import__('os').system('true')"], "line 1"),
+    ],
+)
 def test_a_torn_or_hostile_event_log_is_refused_with_its_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):
         read_run_log(written(tmp_path, lines))
 
 
-@pytest.mark.parametrize(("lines", "said"), [
-    ([":::MLLOG {"], "line 1"),
-    ([':::MLLOG {"time_ms": 1}'], "MLLOG events, got line 1"),
-    (["no event here"], "must hold init_start"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([":::MLLOG {"], "line 1"),
+        ([':::MLLOG {"time_ms": 1}'], "MLLOG events, got line 1"),
+        (["no event here"], "must hold init_start"),
+    ],
+)
 def test_a_torn_mlperf_log_is_refused_with_its_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):
         read_run_log(written(tmp_path, lines), "mlperf")
@@ -222,8 +249,10 @@ def test_a_launcher_tells_when_a_failure_was_seen_and_when_all_workers_ran_again
     log = read_failure_log(written(tmp_path, RESTARTS), population=8, dialect="nvrx")
     assert log.node.tolist() == ["n7", "n1", "n1", "n1"]
     assert log.start.tolist() == [600.0, 700.0, 760.0, 900.0]
-    assert log.repairs[:3].tolist() == [62.0, 100.0, 40.0]  # the second cycle never came up, the third did
-    assert np.isnan(log.repairs[3])  # it did not run again: down at the end of the log, not back at once
+    # the second cycle never came up, the third did
+    assert log.repairs[:3].tolist() == [62.0, 100.0, 40.0]
+    # it did not run again: down at the end of the log, not back at once
+    assert np.isnan(log.repairs[3])
     assert log.repair_of("not given") == pytest.approx(202.0 / 3)
     assert any("1 failures have no end" in note for note in log.notes)
 

@@ -23,12 +23,18 @@ def test_a_simulated_pattern_takes_the_expected_time(parts):
 
 
 @given(
-    mtbf=st.floats(1e3, 1e6), work=st.floats(10.0, 1e4), verification=times, checkpoint=times, restart=times
+    mtbf=st.floats(1e3, 1e6),
+    work=st.floats(10.0, 1e4),
+    verification=times,
+    checkpoint=times,
+    restart=times,
 )
 def test_one_verification_is_the_published_form(mtbf, work, verification, checkpoint, restart):
     grown = np.exp(work / mtbf)
     published = grown * (work + verification) + (grown - 1) * restart + checkpoint
-    assert verified_pattern_time(mtbf, work, verification, checkpoint, restart) == pytest.approx(published)
+    assert verified_pattern_time(mtbf, work, verification, checkpoint, restart) == pytest.approx(
+        published
+    )
 
 
 @given(mtbf=st.floats(1e4, 1e6), verification=times, checkpoint=times, restart=times)
@@ -36,7 +42,9 @@ def test_no_other_pattern_is_better(mtbf, verification, checkpoint, restart):
     best = best_verified_pattern(mtbf, verification, checkpoint, restart)
     works = best.interval * np.geomspace(0.2, 5.0, 101)
     for parts in range(1, 3 * best.verifications + 4):
-        shares = works / verified_pattern_time(mtbf, works, verification, checkpoint, restart, parts)
+        shares = works / verified_pattern_time(
+            mtbf, works, verification, checkpoint, restart, parts
+        )
         assert shares.max() <= best.share * (1 + 1e-9)
 
 

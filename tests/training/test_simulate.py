@@ -45,33 +45,46 @@ def job(*more, rate=RATE, pipeline=8):
 
 SOFTWARE = ComponentClass(name="software", level="job", rate=1e-6, detection=300.0)
 RACK = ComponentClass(name="rack", level="rack", rate=2e-8, repair=3 * HOUR)
-SLOW = ComponentClass(name="link", level="node", rate=1e-8, effect="degrade", slowdown=1.5, repair=6 * HOUR)
+SLOW = ComponentClass(
+    name="link", level="node", rate=1e-8, effect="degrade", slowdown=1.5, repair=6 * HOUR
+)
 
 
 def run(model, checkpointing, recovery, spares=0, seed=1, years=40.0, **options):
     return simulate(
-        model, 5.0, checkpointing, recovery, spares, years=years, rng=np.random.default_rng(seed), **options
+        model,
+        5.0,
+        checkpointing,
+        recovery,
+        spares,
+        years=years,
+        rng=np.random.default_rng(seed),
+        **options,
     )
 
 
 def within(report, bucket, expected, errors=4.0):
     """Whether a bucket lies so many standard errors from what it should be; there are dozens of these."""
     low, high = report.brackets[bucket]
-    return abs(report.buckets[bucket] - expected) <= errors * (high - low) / 2 / 2.093  # Student, 19 degrees
+    # Student, 19 degrees
+    return abs(report.buckets[bucket] - expected) <= errors * (high - low) / 2 / 2.093
 
 
 LEVELS = ("count", "identity")
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("checkpointing", [ONE, TWO, SLOWLY], ids=["one level", "two levels", "delays"])
+@pytest.mark.parametrize(
+    "checkpointing", [ONE, TWO, SLOWLY], ids=["one level", "two levels", "delays"]
+)
 def test_going_back_and_cold_spares_have_the_exact_buckets(level, checkpointing):
     model, recovery = job(SOFTWARE), Recovery("spares", repair=DAY, restart=100.0)
     report = run(model, checkpointing, recovery, spares=2, seed=2, level=level, years=1000)
     exact = rollback(checkpointing, causes_of(model, recovery)).buckets
     short = loss_probability(3, NODES * RATE * DAY)
-    # While the job waits nothing happens to it: the rest of the time has the buckets of going back alone.
-    # Software strikes only while it runs, so the node failures of the running time are Erlang's.
+    # While the job waits nothing happens to it: the rest of the time has the buckets of going back
+    # alone. Software strikes only while it runs, so the node failures of the running time are
+    # Erlang's.
     assert within(report, "waiting", short)
     for name, share in exact.items():
         assert within(report, name, share * (1 - short)), name
@@ -79,7 +92,8 @@ def test_going_back_and_cold_spares_have_the_exact_buckets(level, checkpointing)
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_checkpoint_of_the_last_level_each_time_serves_all_levels(level):
-    # With identities spares that stand in spread the job over more racks, which then hit it more often.
+    # With identities spares that stand in spread the job over more racks, which then hit it more
+    # often.
     racks = (RACK,) if level == "count" else ()
     model, recovery = job(SOFTWARE, *racks), Recovery("spares", repair=HOUR, restart=100.0)
     every_time = Checkpointing(levels=(MEMORY, LATE), interval=1000.0, every=(1,))
@@ -96,7 +110,9 @@ def test_hot_spares_fail_while_they_stand_by(level):
 @pytest.mark.parametrize("level", LEVELS)
 def test_elastic_jobs_keep_what_the_formula_says(level):
     pause = 20.0
-    report = run(job(), ONE, Recovery("elastic", repair=6 * HOUR, pause=pause), level=level, years=100)
+    report = run(
+        job(), ONE, Recovery("elastic", repair=6 * HOUR, pause=pause), level=level, years=100
+    )
     up = 1 / (1 + RATE * 6 * HOUR)
     # Nodes under repair cannot fail, so the pauses are fewer than N lam by their share.
     share = up**8 / (1 + NODES * RATE * up * pause)
@@ -116,7 +132,9 @@ def test_degraded_parts_slow_the_job_by_the_slowest(level):
 
 def test_racks_take_their_nodes_together():
     model = job(RACK, rate=0.0)
-    report = [run(model, TWO, Recovery("spares", repair=DAY), spares=4, level=level) for level in LEVELS]
+    report = [
+        run(model, TWO, Recovery("spares", repair=DAY), spares=4, level=level) for level in LEVELS
+    ]
     assert within(report[0], "waiting", loss_probability(2, 16 * 2e-8 * 3 * HOUR))
     # With identities neighbours fail, and a rack may hold spares: a little apart from the counts.
     assert report[1].buckets["waiting"] == pytest.approx(report[0].buckets["waiting"], abs=2e-4)
@@ -126,13 +144,21 @@ def test_racks_take_their_nodes_together():
 @pytest.mark.parametrize("shape", [0.7, 2.0])
 def test_old_fleets_fail_at_the_mean_rate_whatever_the_law(shape):
     law = Lifetime.weibull(1.0, shape)
-    report = run(job(), ONE, Recovery("spares", repair=HOUR), spares=8, level="identity", lifetimes=law)
+    report = run(
+        job(), ONE, Recovery("spares", repair=HOUR), spares=8, level="identity", lifetimes=law
+    )
     assert report.importance.loc["node", "rate"] == pytest.approx(NODES * RATE, rel=0.02)
 
 
 def test_a_new_fleet_of_infant_mortality_is_worse_at_first():
     law, recovery = Lifetime.weibull(1.0, 0.6), Recovery("spares", repair=HOUR)
-    options = {"level": "identity", "lifetimes": law, "years": 10, "horizon": 10 * DAY, "replications": 300}
+    options = {
+        "level": "identity",
+        "lifetimes": law,
+        "years": 10,
+        "horizon": 10 * DAY,
+        "replications": 300,
+    }
     new = run(job(), ONE, recovery, spares=8, ages="new", **options)
     old = run(job(), ONE, recovery, spares=8, ages="stationary", **options)
     assert new.brackets["productive"][1] < old.brackets["productive"][0]
@@ -143,7 +169,13 @@ def test_a_new_fleet_of_infant_mortality_is_worse_at_first():
 def test_only_the_mean_repair_counts_for_cold_spares():
     law = Lifetime.lognormal(1.0, 1.4)
     report = run(
-        job(), ONE, Recovery("spares", repair=DAY), spares=2, level="identity", repairs=law, years=100
+        job(),
+        ONE,
+        Recovery("spares", repair=DAY),
+        spares=2,
+        level="identity",
+        repairs=law,
+        years=100,
     )
     assert within(report, "waiting", loss_probability(3, NODES * RATE * DAY))
 
@@ -156,13 +188,17 @@ def test_few_crews_are_a_queue():
 
 
 def test_planned_stops_take_their_share():
-    report = run(job(), ONE, Recovery("spares", repair=HOUR), spares=5, planned=0.02, horizon=28 * DAY)
+    report = run(
+        job(), ONE, Recovery("spares", repair=HOUR), spares=5, planned=0.02, horizon=28 * DAY
+    )
     assert report.buckets["planned"] == pytest.approx(0.02, abs=1e-9)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_horizon_is_closed(level):
-    report = run(job(SOFTWARE, RACK, SLOW), TWO, Recovery("spares", repair=DAY), 3, level=level, planned=0.01)
+    report = run(
+        job(SOFTWARE, RACK, SLOW), TWO, Recovery("spares", repair=DAY), 3, level=level, planned=0.01
+    )
     assert sum(report.buckets.values()) == pytest.approx(1.0, abs=1e-9)
     assert list(report.buckets) == list(BUCKETS)
     assert report.mtti["link"] == np.inf
@@ -172,9 +208,16 @@ def test_recorded_failures_are_replayed_to_the_second():
     records = pd.DataFrame({"node": [3, 9, 3], "start": [HOUR, 30 * HOUR, 90 * HOUR]})
     records["end"] = records["start"] + [1800.0, 600.0, 1800.0]
     report = run(
-        job(rate=0.0), Checkpointing(levels=(STORAGE,), interval=970.0), Recovery("restart", repair=DAY),
-        level="identity", records=records, ages="new", horizon=5 * DAY, replications=2, years=10 / 365,
-    )  # fmt: skip
+        job(rate=0.0),
+        Checkpointing(levels=(STORAGE,), interval=970.0),
+        Recovery("restart", repair=DAY),
+        level="identity",
+        records=records,
+        ages="new",
+        horizon=5 * DAY,
+        replications=2,
+        years=10 / 365,
+    )
     assert report.buckets["waiting"] * 5 * DAY == pytest.approx(4200.0, abs=1e-6)
     assert report.buckets["restart"] * 5 * DAY == pytest.approx(3 * 200.0, abs=1e-6)
     # Segments of 1000 s: 600 s of the first hour are done in vain, and so on.
@@ -215,7 +258,9 @@ def test_workers_do_not_change_the_digits():
 @pytest.mark.parametrize("level", LEVELS)
 def test_intervals_cover_the_truth(level):
     model, recovery = job(), Recovery("spares", repair=DAY, restart=100.0)
-    truth = (1 - loss_probability(4, NODES * RATE * DAY)) * rollback(ONE, causes_of(model, recovery)).share
+    truth = (1 - loss_probability(4, NODES * RATE * DAY)) * rollback(
+        ONE, causes_of(model, recovery)
+    ).share
     options = {"level": level, "years": 5, "replications": 10}
     covered = [
         (found := run(model, ONE, recovery, 3, seed, **options).brackets["productive"])[0]

@@ -16,20 +16,41 @@ NOTHING = (np.empty(0), np.empty(0), np.empty(0, np.int64))
 def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pause=0.0, hot=False):
     """A job with one kind of failure and one level of checkpoints; it waits unless it has speeds."""
     return Tables(
-        size=nodes, spares=spares, hot=hot, rate=np.array([nodes * rate]), nodes=np.array([1]),
-        stops=np.ones(1, np.int64), back=np.array([int(speed is None)]), survive=np.ones((1, 1)),
+        size=nodes,
+        spares=spares,
+        hot=hot,
+        rate=np.array([nodes * rate]),
+        nodes=np.array([1]),
+        stops=np.ones(1, np.int64),
+        back=np.array([int(speed is None)]),
+        survive=np.ones((1, 1)),
         detection=np.zeros(1),
-        repair=np.array([1 / repair]), slowdown=np.ones(1), pattern=np.array([0]), cost=np.array([cost]),
-        restart=np.array([restart]), delay=np.zeros(1), interval=interval,
-        speed=np.eye(1, nodes + 1)[0] if speed is None else speed, pause=pause, fixed=0.0, crews=np.inf,
-        every=np.inf, planned=0.0,
-    )  # fmt: skip
+        repair=np.array([1 / repair]),
+        slowdown=np.ones(1),
+        pattern=np.array([0]),
+        cost=np.array([cost]),
+        restart=np.array([restart]),
+        delay=np.zeros(1),
+        interval=interval,
+        speed=np.eye(1, nodes + 1)[0] if speed is None else speed,
+        pause=pause,
+        fixed=0.0,
+        crews=np.inf,
+        every=np.inf,
+        planned=0.0,
+    )
 
 
 def shares(job, window, windows, rng, law=None):
     """Shares of the time by window and bucket."""
     found, state = np.zeros((windows, 8)), (np.zeros((1, 3), np.int64), np.zeros(1))
-    place = (np.zeros(TIMES), np.zeros(PLACES, np.int64), new_marks(1), np.zeros(8), np.zeros(1, np.int64))
+    place = (
+        np.zeros(TIMES),
+        np.zeros(PLACES, np.int64),
+        new_marks(1),
+        np.zeros(8),
+        np.zeros(1, np.int64),
+    )
     if law is None:
         run_counts(rng, job, window, found, *state, *place)
     else:
@@ -56,7 +77,11 @@ def check(score):
 def waiting_jobs(rng, identities):
     found, exact = [], []
     for _ in range(pace(250, 1000)):
-        nodes, spares, mtbf = int(rng.integers(2, 40)), int(rng.integers(0, 4)), 10 ** rng.uniform(3, 5)
+        nodes, spares, mtbf = (
+            int(rng.integers(2, 40)),
+            int(rng.integers(0, 4)),
+            10 ** rng.uniform(3, 5),
+        )
         repair, interval = mtbf * rng.uniform(0.2, 2.0), mtbf * rng.uniform(0.05, 0.5)
         cost, restart = mtbf * rng.uniform(0.001, 0.05), mtbf * rng.uniform(0.0, 0.3)
         job = tables(nodes, spares, 1 / (mtbf * nodes), repair, interval, cost, restart)
@@ -100,5 +125,8 @@ def test_a_hundred_thousand_gpus(law):
     exact = (1 - loss_probability(61, nodes * rate * day)) * effective_training_time_ratio(
         1 / (nodes * rate), 468.0, 60.0, 600.0
     ).mean
-    # Superposed lives of any law are close to Poisson; what is left of the shape is in the spare pool.
-    assert values.mean() == pytest.approx(exact, abs=4 * values.std() / 20 + (0.0015 if law == 0.7 else 0))
+    # Superposed lives of any law are close to Poisson; what is left of the shape is in the spare
+    # pool.
+    assert values.mean() == pytest.approx(
+        exact, abs=4 * values.std() / 20 + (0.0015 if law == 0.7 else 0)
+    )

@@ -53,7 +53,9 @@ def chain(spare, load, waits):
                 after = (*state[:rack], down - 1, *state[rack + 1 :])
                 moves[place[state], place[after]] += down
     np.fill_diagonal(moves, -moves.sum(axis=1))
-    found = np.linalg.lstsq(np.vstack([moves.T, np.ones(len(states))]), np.eye(len(states) + 1)[-1])[0]
+    found = np.linalg.lstsq(
+        np.vstack([moves.T, np.ones(len(states))]), np.eye(len(states) + 1)[-1]
+    )[0]
     missing = np.array([sum(down > spare for down in state) for state in states])
     return np.bincount(missing, found, RACKS + 1)
 
@@ -74,7 +76,9 @@ def test_racks_that_go_on_are_those_of_the_chain(spare, load):
 def test_a_job_that_waits_for_racks_waits_as_long_as_in_the_chain(spare, load):
     """Exact without spare trays; with them repairs while it waits help later, which is left out."""
     expected = 1 - chain(spare, load, waits=True)[0]
-    found = 1 - steady_state(job(spare, load), STORAGE, Recovery("restart", repair=DAY), 0).availability
+    found = (
+        1 - steady_state(job(spare, load), STORAGE, Recovery("restart", repair=DAY), 0).availability
+    )
     assert found == pytest.approx(expected, rel=1e-9 if spare == 0 else 0.3 * load)
     assert found >= expected * (1 - 1e-9)
 
@@ -95,9 +99,12 @@ def test_a_rack_alone_is_the_birth_and_death_chain(spare):
 
 
 WAYS = [
-    Recovery("restart", repair=DAY), Recovery("spares", repair=DAY), Recovery("elastic", DAY, pause=60.0),
-    Recovery("regroup", DAY, pause=60.0), Recovery("bamboo", DAY, pause=60.0),
-]  # fmt: skip
+    Recovery("restart", repair=DAY),
+    Recovery("spares", repair=DAY),
+    Recovery("elastic", DAY, pause=60.0),
+    Recovery("regroup", DAY, pause=60.0),
+    Recovery("bamboo", DAY, pause=60.0),
+]
 NVL72 = cluster("gb200-186gb-nvl72", gpus=512)
 SPLIT = Strategy(tensor=8, data=64)
 
@@ -115,9 +122,13 @@ def test_every_spare_tray_makes_a_job_faster_and_none_leaves_it_as_it_was(way):
     assert found[0] == goodput(failure_model(NVL72, SPLIT), 5.0, STORAGE, way, spares).mean
     assert all(after > before for before, after in pairwise(found[:4]))
     # As many as never run out: what trays and GPUs do is what a part does that needs no repair.
-    never = replace(model, classes=tuple(
-        replace(entry, repair=0.0) if entry.level in ("gpu", "tray") else entry for entry in model.classes
-    ))  # fmt: skip
+    never = replace(
+        model,
+        classes=tuple(
+            replace(entry, repair=0.0) if entry.level in ("gpu", "tray") else entry
+            for entry in model.classes
+        ),
+    )
     many = goodput(racks(40), 5.0, STORAGE, way, spares)
     assert many.mean == pytest.approx(goodput(never, 5.0, STORAGE, way, spares).mean, rel=1e-5)
     assert racks(400).with_spare_trays(DAY).node_rate == pytest.approx(
@@ -139,7 +150,9 @@ def test_goodput_with_spare_trays_is_what_is_simulated(way):
         low, high = drawn.brackets["productive"]
         assert abs(drawn.mean - closed.mean) <= 3 * (high - low) / 2 / 2.093 + 5e-4
         assert drawn.gpus == closed.gpus == (8 + spares) * 10
-    bare = goodput(replace(model, cluster=replace(model.cluster, spare_trays=0)), 5.0, STORAGE, way, spares)
+    bare = goodput(
+        replace(model, cluster=replace(model.cluster, spare_trays=0)), 5.0, STORAGE, way, spares
+    )
     assert closed.mean > bare.mean + 0.01
 
 
@@ -147,7 +160,9 @@ def test_goodput_with_spare_trays_is_what_is_simulated(way):
 def test_importance_follows_the_trays_that_run_out(way):
     """Against finite differences of the rate of a class, with the plan held fixed."""
     model = job(2, 0.5, DAY, replace(TRAYS, nodes=8), Strategy(tensor=8, data=8))
-    model = replace(model, classes=(*model.classes, ComponentClass(name="hall", level="job", rate=1e-6)))
+    model = replace(
+        model, classes=(*model.classes, ComponentClass(name="hall", level="job", rate=1e-6))
+    )
     report = goodput(model, 5.0, STORAGE, way)
     plan = replace(STORAGE, interval=report.interval)
     for place, entry in enumerate(model.classes):
@@ -157,7 +172,9 @@ def test_importance_follows_the_trays_that_run_out(way):
             classes[place] = replace(entry, rate=entry.rate * np.exp(step))
             ends.append(goodput(replace(model, classes=tuple(classes)), 5.0, plan, way).mean)
         slope = np.log(ends[0] / ends[1]) / 2e-4
-        assert report.importance.loc[entry.name, "elasticity"] == pytest.approx(slope, rel=1e-3, abs=1e-7)
+        assert report.importance.loc[entry.name, "elasticity"] == pytest.approx(
+            slope, rel=1e-3, abs=1e-7
+        )
 
 
 def test_consequences_tell_the_failures_of_trays_apart():
@@ -165,9 +182,9 @@ def test_consequences_tell_the_failures_of_trays_apart():
     table = consequences(model, STORAGE, Recovery("elastic", DAY, pause=15.0))
     assert table.loc["tray", "nodes missing"].tolist() == [0, 1]
     share = 0.5**2 / 2 / (1 + 0.5 + 0.5**2 / 2)
-    assert (table.loc["tray", "per day"] / table.loc["tray", "per day"].sum()).tolist() == pytest.approx(
-        [1 - share, share]
-    )
+    assert (
+        table.loc["tray", "per day"] / table.loc["tray", "per day"].sum()
+    ).tolist() == pytest.approx([1 - share, share])
     assert table.loc["tray", "speed after"].tolist() == pytest.approx([1, 2 / 3])
 
 
@@ -183,7 +200,9 @@ def test_fewer_spare_racks_are_needed_where_racks_have_spare_trays():
 
 
 def test_what_stops_the_whole_rack_takes_no_spare_tray():
-    parts = tuple(ComponentClass(name=at, level=at, rate=1e-7) for at in ("node", "nvlink", "rack", "job"))
+    parts = tuple(
+        ComponentClass(name=at, level=at, rate=1e-7) for at in ("node", "nvlink", "rack", "job")
+    )
     model = failure_model(replace(NVL72, spare_trays=2), SPLIT, rates=parts)
     assert model.with_spare_trays(DAY) is model
     with pytest.raises(ValueError, match="failures must be told apart by with_spare_trays"):
@@ -192,21 +211,40 @@ def test_what_stops_the_whole_rack_takes_no_spare_tray():
         )
 
 
-@pytest.mark.parametrize(("fields", "said"), [
-    ({"spare_trays": -1}, "spare_trays must be"),
-    ({"spare_trays": 1.5}, "spare_trays must be"),
-    ({"spare_trays": 2, "gpus_per_tray": None}, "spare_trays must be 0 unless gpus_per_tray is below"),
-    ({"spare_trays": 2, "gpus_per_tray": 64}, "spare_trays must be 0 unless gpus_per_tray is below"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"spare_trays": -1}, "spare_trays must be"),
+        ({"spare_trays": 1.5}, "spare_trays must be"),
+        (
+            {"spare_trays": 2, "gpus_per_tray": None},
+            "spare_trays must be 0 unless gpus_per_tray is below",
+        ),
+        (
+            {"spare_trays": 2, "gpus_per_tray": 64},
+            "spare_trays must be 0 unless gpus_per_tray is below",
+        ),
+    ],
+)
 def test_spare_trays_need_trays(fields, said):
     with pytest.raises((ValueError, TypeError), match=said):
         replace(NVL72, **fields)
 
 
 def test_a_plan_counts_spare_trays_and_says_so():
-    options = {"global_batch": 512, "limits": {"tensor": 8, "pipeline": 1}, "spares": 0, "price": 2.0}
-    few, kept = (rp.plan("gpt3-6.7b", replace(NVL72, spare_trays=spare), **options) for spare in (0, 2))
-    assert any("gb200-186gb-nvl72 has 2 spare trays besides the 16 of the job" in note for note in kept.notes)
+    options = {
+        "global_batch": 512,
+        "limits": {"tensor": 8, "pipeline": 1},
+        "spares": 0,
+        "price": 2.0,
+    }
+    few, kept = (
+        rp.plan("gpt3-6.7b", replace(NVL72, spare_trays=spare), **options) for spare in (0, 2)
+    )
+    assert any(
+        "gb200-186gb-nvl72 has 2 spare trays besides the 16 of the job" in note
+        for note in kept.notes
+    )
     assert not any("spare trays" in note for note in few.notes)
     assert kept.best.share > few.best.share
     search = kept.best.search  # no bound hides a better choice

@@ -14,7 +14,9 @@ from relparallel.training.spares import loss_probability
 @given(servers=st.integers(0, 30), load=st.fractions(Fraction(1, 50), Fraction(40)))
 def test_loss_probability_is_the_quotient_of_its_sum(servers, load):
     terms = [load**j / factorial(j) for j in range(servers + 1)]
-    assert loss_probability(servers, float(load)) == pytest.approx(float(terms[-1] / sum(terms)), rel=1e-12)
+    assert loss_probability(servers, float(load)) == pytest.approx(
+        float(terms[-1] / sum(terms)), rel=1e-12
+    )
 
 
 def test_loss_probability_takes_loads_as_arrays_and_survives_extremes():
@@ -73,13 +75,17 @@ def test_hot_spares_are_a_binomial_tail(nodes, spares):
         for state in product((0, 1), repeat=nodes + spares)
         if sum(state) > spares
     )
-    assert shortage_probability(nodes, spares, 0.1, 2.0, kind="hot") == pytest.approx(total, rel=1e-12)
+    assert shortage_probability(nodes, spares, 0.1, 2.0, kind="hot") == pytest.approx(
+        total, rel=1e-12
+    )
 
 
 @given(
-    nodes=st.integers(1, 5000), down=st.floats(0.0, 0.05), allowed=st.floats(1e-9, 0.9),
+    nodes=st.integers(1, 5000),
+    down=st.floats(0.0, 0.05),
+    allowed=st.floats(1e-9, 0.9),
     kind=st.sampled_from(["cold", "hot"]),
-)  # fmt: skip
+)
 def test_spares_needed_is_the_smallest_number_that_suffices(nodes, down, allowed, kind):
     spares = spares_needed(nodes, down, 1.0, allowed, kind)
     assert shortage_probability(nodes, spares, down, 1.0, kind) <= allowed * (1 + 1e-9)
@@ -103,14 +109,25 @@ def test_a_few_crews_are_a_birth_death_chain(nodes, spares, crews, kind):
 
 @pytest.mark.parametrize("kind", ["cold", "hot"])
 def test_crews_enough_are_as_good_as_one_for_each(kind):
-    job = {"nodes": 30, "spares": 4, "node_rate": np.array([0.0, 1e-3, 0.1]), "repair": 2.0, "kind": kind}
-    assert shortage_probability(**job, crews=34) == pytest.approx(shortage_probability(**job), rel=1e-10)
+    job = {
+        "nodes": 30,
+        "spares": 4,
+        "node_rate": np.array([0.0, 1e-3, 0.1]),
+        "repair": 2.0,
+        "kind": kind,
+    }
+    assert shortage_probability(**job, crews=34) == pytest.approx(
+        shortage_probability(**job), rel=1e-10
+    )
 
 
 @given(
-    nodes=st.integers(1, 200), down=st.floats(1e-4, 0.05), allowed=st.floats(1e-6, 0.5),
-    crews=st.integers(1, 9),     kind=st.sampled_from(["cold", "hot"]),
-)  # fmt: skip
+    nodes=st.integers(1, 200),
+    down=st.floats(1e-4, 0.05),
+    allowed=st.floats(1e-6, 0.5),
+    crews=st.integers(1, 9),
+    kind=st.sampled_from(["cold", "hot"]),
+)
 def test_spares_with_few_crews_are_the_fewest_or_refused(nodes, down, allowed, crews, kind):
     if shortage_probability(nodes, 5000, down, 1.0, kind, crews) > allowed * (1 + 1e-6):
         with pytest.raises(ValueError, match="crews must be more"):
@@ -119,7 +136,9 @@ def test_spares_with_few_crews_are_the_fewest_or_refused(nodes, down, allowed, c
     spares = spares_needed(nodes, down, 1.0, allowed, kind, crews)
     assert shortage_probability(nodes, spares, down, 1.0, kind, crews) <= allowed * (1 + 1e-9)
     if spares:
-        assert shortage_probability(nodes, spares - 1, down, 1.0, kind, crews) > allowed * (1 - 1e-9)
+        assert shortage_probability(nodes, spares - 1, down, 1.0, kind, crews) > allowed * (
+            1 - 1e-9
+        )
 
 
 @pytest.mark.parametrize("kind", ["cold", "hot"])

@@ -11,7 +11,9 @@ DAY = 86400.0
 SIZES = np.array([64, 96, 512, 768, 1024, 1280])
 
 
-@pytest.mark.parametrize("law", [StartUp(base=163, growth=127, power=2), StartUp(base=0, growth=40, power=1)])
+@pytest.mark.parametrize(
+    "law", [StartUp(base=163, growth=127, power=2), StartUp(base=0, growth=40, power=1)]
+)
 def test_a_law_is_found_from_its_own_values(law):
     found = start_up_law(SIZES, law(SIZES))
     assert found(5000) == pytest.approx(law(5000), rel=1e-3)
@@ -31,7 +33,12 @@ def test_a_fixed_restart_is_too_kind_to_large_jobs():
     law = start_up_law(runs["nodes"], runs["seconds"])
     kept = {}
     for nodes in (256, 4096):
-        common = {"nodes": nodes, "nodes_per_replica": 16, "node_rate": 3.79e-3 / DAY, "checkpoint": 20.0}
+        common = {
+            "nodes": nodes,
+            "nodes_per_replica": 16,
+            "node_rate": 3.79e-3 / DAY,
+            "checkpoint": 20.0,
+        }
         kept[nodes] = [
             relative_goodput(Job(restart=restart, pause=30.0, **common), "spares", DAY).share
             for restart in (law(256), law(nodes))
@@ -42,9 +49,13 @@ def test_a_fixed_restart_is_too_kind_to_large_jobs():
 
 @pytest.mark.parametrize(
     ("nodes", "seconds", "named"),
-    [([64, 96], [1.0, 2.0], "nodes"), ([1, 2, 3], [1.0, 2.0], "nodes"), ([0, 2, 3], [1.0] * 3, "nodes"),
-     ([1, 2, 3], [-1.0, 2.0, 3.0], "seconds")],
-)  # fmt: skip
+    [
+        ([64, 96], [1.0, 2.0], "nodes"),
+        ([1, 2, 3], [1.0, 2.0], "nodes"),
+        ([0, 2, 3], [1.0] * 3, "nodes"),
+        ([1, 2, 3], [-1.0, 2.0, 3.0], "seconds"),
+    ],
+)
 def test_bad_logs_are_named(nodes, seconds, named):
     with pytest.raises(ValueError, match=named):
         start_up_law(nodes, seconds)

@@ -58,7 +58,11 @@ def alone(network, place, part, known):
     graph.remove_nodes_from(part.nodes)
     forwards = graph.subgraph(np.flatnonzero(network.transit).tolist())
     at = [
-        [i for i, h in enumerate(network.hosts.tolist()) if h in found or found & set(graph.adj.get(h, ()))]
+        [
+            i
+            for i, h in enumerate(network.hosts.tolist())
+            if h in found or found & set(graph.adj.get(h, ()))
+        ]
         for found in map(set, nx.connected_components(forwards))
     ]
     gone = sorted(set(range(network.num_hosts)) - set(max(at, key=len)))
@@ -84,15 +88,35 @@ def test_domains_are_what_all_parts_lost_one_by_one_add_up_to(name, order):
         if not outside(network, part.name):
             continue
         effect, gone, slow = alone(network, place, part, usual)
-        family = "cable" if part.name.endswith("cable") else part.name if part.name == "nic" else "switch"
+        family = (
+            "cable"
+            if part.name.endswith("cable")
+            else part.name
+            if part.name == "nic"
+            else "switch"
+        )
         rate = 4e-9 if part.name == "plane" else CHANCE[family]
         hit = sum(bool(set(gone) & set(replica)) for replica in place.replicas.tolist())
         if effect != "none":
-            key = (part.name, effect, round(slow, 8), len({g // 4 for g in gone}), hit, lost(place, gone))
+            key = (
+                part.name,
+                effect,
+                round(slow, 8),
+                len({g // 4 for g in gone}),
+                hit,
+                lost(place, gone),
+            )
             expected[key] += rate
     rates = CHANCE | ({"plane": 4e-9} if network.shared_risk else {})
     model = failure_model(
-        network, SPLIT, place, workload=GPT, cluster=HOME, global_batch=64, network_rates=rates, repair=HOUR
+        network,
+        SPLIT,
+        place,
+        workload=GPT,
+        cluster=HOME,
+        global_batch=64,
+        network_rates=rates,
+        repair=HOUR,
     )
     found = Counter()
     for domain in model.domains[
@@ -163,7 +187,8 @@ def test_the_network_of_the_table_is_counted_once():
     assert "NIC" not in names
     table = {row.cause: row for row in llama3_interruptions().causes}
     (nic,) = (domain for domain in model.domains if domain.component.name == "nic")
-    assert nic.rate == pytest.approx(8 * table["NIC"].rate * 4 / 8)  # nodes of four GPUs, not of eight
+    # nodes of four GPUs, not of eight
+    assert nic.rate == pytest.approx(8 * table["NIC"].rate * 4 / 8)
     rates = published_network_rates()
     by_name = {domain.component.name: domain.rate for domain in model.domains}
     assert by_name["leaf"] == pytest.approx(4 * rates["switch"])
@@ -182,8 +207,14 @@ def test_a_table_of_all_hardware_keeps_its_total():
 def test_tables_are_what_was_published_of_a_node():
     """Against the rates per 1,000 node-days of another row of the facts."""
     text = facts("training-reliability")["RATE-001"].inputs_text
-    shown = {"rsc2": "RSC-2 2.34", "bloom": "BLOOM 2.98", "llama3": "Llama-3 3.79", "rsc1": "RSC-1 6.50",
-             "mpt7b": "MPT-7B 7.66", "opt175b": "OPT 14.1"}  # fmt: skip
+    shown = {
+        "rsc2": "RSC-2 2.34",
+        "bloom": "BLOOM 2.98",
+        "llama3": "Llama-3 3.79",
+        "rsc1": "RSC-1 6.50",
+        "mpt7b": "MPT-7B 7.66",
+        "opt175b": "OPT 14.1",
+    }
     for name, words in shown.items():
         assert words in text
         nodes = Cluster(nodes=2048)
@@ -201,16 +232,28 @@ def test_tables_are_what_was_published_of_a_node():
 def test_goodput_of_a_topology_is_what_is_simulated(policy):
     network = redundant_fabric(8, relay=False, **SMALL)
     model = failure_model(
-        network, SPLIT, workload=GPT, cluster=HOME, global_batch=64, rates="rsc1", repair=6 * HOUR,
+        network,
+        SPLIT,
+        workload=GPT,
+        cluster=HOME,
+        global_batch=64,
+        rates="rsc1",
+        repair=6 * HOUR,
         network_rates={"cable": 2e-10, "leaf": 3e-9, "spine": 4e-8, "leaf-spine cable": 1e-8},
-    )  # fmt: skip
+    )
     effects = {domain.component.effect for domain in model.domains if domain.rate}
     assert effects == {"stop", "degrade"}
     plan = Checkpointing(levels=(CheckpointLevel(name="storage", cost=30.0, restart=200.0),))
     way = Recovery(policy, repair=6 * HOUR, restart=100.0, pause=20.0)
     closed = goodput(model, 5.0, plan, way, spares=2 if policy == "spares" else 0)
     drawn = simulate(
-        model, 5.0, plan, way, 2 if policy == "spares" else 0, years=400.0, rng=np.random.default_rng(5)
+        model,
+        5.0,
+        plan,
+        way,
+        2 if policy == "spares" else 0,
+        years=400.0,
+        rng=np.random.default_rng(5),
     )
     low, high = drawn.brackets["productive"]
     error = (high - low) / 2 / 2.093
@@ -245,7 +288,10 @@ def test_what_a_part_of_a_rail_stops_is_spread_over_nodes():
         ),
         ({"network_rates": {"cable": -1.0}}, "network_rates"),
         ({"software": "megatron-2022"}, "software must be left out without a workload"),
-        ({"workload": GPT, "global_batch": 64, "software": "megatron-1990"}, "software must be one of"),
+        (
+            {"workload": GPT, "global_batch": 64, "software": "megatron-1990"},
+            "software must be one of",
+        ),
     ],
 )
 def test_wrong_extras_are_refused(extra, match):
@@ -280,7 +326,9 @@ def test_extras_need_a_topology():
 
 
 def test_repairs_by_name_and_by_family():
-    model = failure_model(fat_tree(4), Strategy(tensor=8, data=16), repair={"cable": HOUR, "edge": DAY})
+    model = failure_model(
+        fat_tree(4), Strategy(tensor=8, data=16), repair={"cable": HOUR, "edge": DAY}
+    )
     times = {entry.name: entry.repair for entry in model.classes}
     assert (times["host-edge cable"], times["edge"], times["nic"]) == (HOUR, DAY, None)
 

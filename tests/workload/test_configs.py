@@ -14,10 +14,16 @@ from relparallel.workload import operators, read_config, transformer
 MIXED = {"num_local_experts": 8, "num_experts_per_tok": 2}
 DATA = os.environ.get("RELPARALLEL_DATA")
 LLAMA = {
-    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
-    "max_position_embeddings": 8192, "tie_word_embeddings": False,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 8192,
+    "tie_word_embeddings": False,
+}
 
 
 def written(folder: Path, config: object) -> Path:
@@ -37,7 +43,9 @@ def published() -> list[tuple[str, float]]:
 @pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
 @pytest.mark.parametrize(("file", "parameters"), published())
 def test_parameters_are_those_of_the_checkpoint(file, parameters):
-    assert read_config(Path(DATA) / "data" / file).model.parameters == pytest.approx(parameters, rel=5e-3)
+    assert read_config(Path(DATA) / "data" / file).model.parameters == pytest.approx(
+        parameters, rel=5e-3
+    )
 
 
 # Parameters of `public-cases/hf`, and those that a token passes: model cards round most of them.
@@ -67,7 +75,9 @@ def test_current_files_are_read_as_they_are(name):
 
 
 @pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
-@pytest.mark.parametrize(("name", "parameters"), [("llama-4-scout", 107.77e9), ("nemotron-h-56b", 56.3e9)])
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("llama-4-scout", 107.77e9), ("nemotron-h-56b", 56.3e9)]
+)
 def test_layers_that_differ_are_counted(name, parameters):
     read = read_config(Path(DATA) / f"data/hf-configs/{name}.json")
     assert read.model.parameters == pytest.approx(parameters, rel=5e-3)
@@ -102,46 +112,71 @@ def test_the_length_of_a_sequence_is_said_or_given(tmp_path):
 
 
 def test_the_mean_layer_of_t5_has_the_weights_of_both_stacks(tmp_path):
-    sizes = {"model_type": "t5", "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6,
-             "num_heads": 8, "vocab_size": 32128}  # fmt: skip
+    sizes = {
+        "model_type": "t5",
+        "d_model": 512,
+        "d_kv": 64,
+        "d_ff": 2048,
+        "num_layers": 6,
+        "num_heads": 8,
+        "vocab_size": 32128,
+    }
     model = read_config(written(tmp_path, sizes)).model
     attention, block = 4 * 512 * 512, 2 * 512 * 2048
     assert model.layer_weights == 6 * (attention + block) + 6 * (2 * attention + block)
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"mamba_state": 16}, "got mamba_state in"),
-    ({"use_second_attention": True}, "got use_second_attention in"),
-    ({"moe_layer_freq": 2}, "got moe_layer_freq in"),
-    ({"mamba_num_heads": 64, "n_routed_experts": 1}, "got mamba_num_heads in"),
-    ({"global_size_ratio": 1.5}, "got global_size_ratio in"),
-    ({"hidden_size": "many"}, "hidden must be an integer"),
-    ({"num_nextn_predict_layers": True}, "mtp_layers must be an integer"),
-    ({"sliding_window": 2.5}, "window must be an integer"),
-    ({"tie_word_embeddings": "no"}, "tie_word_embeddings must be True or False"),
-    (MIXED | {"decoder_sparse_step": 2.5}, "moe_layer_step must be an integer"),
-    ({"num_hidden_layers": 10**30}, "layers must be an integer in"),
-    ({"hidden_size": None}, "hidden_size or n_embd or d_model is missing"),
-    ({"num_hidden_layers": 0}, "num_hidden_layers or .* is missing"),
-    ({"num_attention_heads": 7}, "heads must divide hidden"),
-    ({"hidden_size": [1]}, "hidden must be an integer|heads must divide"),
-    ({"max_position_embeddings": None}, "none of .* is there: give sequence"),
-    ({"n_layer": 3}, "layers must be stated once, got .*32.*3"),
-    ({"model_type": ["llama"]}, "path must hold a model of"),
-    ({"layer_types": ["full_attention"]}, "kinds of the 32 layers .* got 1 of them"),
-    ({"layer_types": ["convolution"] * 32}, "kinds of the 32 layers must be of .*, got convolution"),
-    ({"layer_types": ["linear_attention"] * 32}, "linear attention of llama is not known"),
-    ({"layer_types": ["sliding_attention"] * 32}, "layers with a window need sliding_window"),
-    (MIXED | {"moe_layer_freq": [1]}, "feed-forward blocks must be 32, got 1"),
-    (MIXED | {"shared_expert_intermediate_size": 100}, "shared experts must be a multiple"),
-    ({"num_experts": 8}, "active_experts"),
-    ({"intermediate_size": None}, "intermediate_size is missing"),
-    ({"attention_bias": "yes"}, "attention_bias must be True or False"),
-    ({"sliding_window": 128, "sliding_window_pattern": 2.5}, "sliding_window_pattern must be an integer"),
-    (MIXED | {"moe_layer_start_index": [1, 1]}, r"moe_layer_start_index must be .* got \[1, 1\]"),
-    (MIXED | {"moe_layer_end_index": [29, 28]}, r"moe_layer_end_index must be .* got \[29, 28\]"),
-    ({"kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32}, "v_head_dim must be .* got None"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mamba_state": 16}, "got mamba_state in"),
+        ({"use_second_attention": True}, "got use_second_attention in"),
+        ({"moe_layer_freq": 2}, "got moe_layer_freq in"),
+        ({"mamba_num_heads": 64, "n_routed_experts": 1}, "got mamba_num_heads in"),
+        ({"global_size_ratio": 1.5}, "got global_size_ratio in"),
+        ({"hidden_size": "many"}, "hidden must be an integer"),
+        ({"num_nextn_predict_layers": True}, "mtp_layers must be an integer"),
+        ({"sliding_window": 2.5}, "window must be an integer"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings must be True or False"),
+        (MIXED | {"decoder_sparse_step": 2.5}, "moe_layer_step must be an integer"),
+        ({"num_hidden_layers": 10**30}, "layers must be an integer in"),
+        ({"hidden_size": None}, "hidden_size or n_embd or d_model is missing"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers or .* is missing"),
+        ({"num_attention_heads": 7}, "heads must divide hidden"),
+        ({"hidden_size": [1]}, "hidden must be an integer|heads must divide"),
+        ({"max_position_embeddings": None}, "none of .* is there: give sequence"),
+        ({"n_layer": 3}, "layers must be stated once, got .*32.*3"),
+        ({"model_type": ["llama"]}, "path must hold a model of"),
+        ({"layer_types": ["full_attention"]}, "kinds of the 32 layers .* got 1 of them"),
+        (
+            {"layer_types": ["convolution"] * 32},
+            "kinds of the 32 layers must be of .*, got convolution",
+        ),
+        ({"layer_types": ["linear_attention"] * 32}, "linear attention of llama is not known"),
+        ({"layer_types": ["sliding_attention"] * 32}, "layers with a window need sliding_window"),
+        (MIXED | {"moe_layer_freq": [1]}, "feed-forward blocks must be 32, got 1"),
+        (MIXED | {"shared_expert_intermediate_size": 100}, "shared experts must be a multiple"),
+        ({"num_experts": 8}, "active_experts"),
+        ({"intermediate_size": None}, "intermediate_size is missing"),
+        ({"attention_bias": "yes"}, "attention_bias must be True or False"),
+        (
+            {"sliding_window": 128, "sliding_window_pattern": 2.5},
+            "sliding_window_pattern must be an integer",
+        ),
+        (
+            MIXED | {"moe_layer_start_index": [1, 1]},
+            r"moe_layer_start_index must be .* got \[1, 1\]",
+        ),
+        (
+            MIXED | {"moe_layer_end_index": [29, 28]},
+            r"moe_layer_end_index must be .* got \[29, 28\]",
+        ),
+        (
+            {"kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32},
+            "v_head_dim must be .* got None",
+        ),
+    ],
+)
 def test_what_would_change_the_model_is_refused_by_name(tmp_path, change, said):
     with pytest.raises((ValueError, TypeError), match=said):
         read_config(written(tmp_path, LLAMA | change))
@@ -164,7 +199,11 @@ def test_an_unknown_family_is_refused_with_the_nearest_one(tmp_path):
 
 
 def test_an_unknown_family_whose_fields_are_all_understood_is_read_as_a_llama_and_says_so(tmp_path):
-    own = LLAMA | {"model_type": "fresh", "architectures": ["FreshForCausalLM"], "hidden_act": "silu"}
+    own = LLAMA | {
+        "model_type": "fresh",
+        "architectures": ["FreshForCausalLM"],
+        "hidden_act": "silu",
+    }
     read = read_config(written(tmp_path, own))
     assert read.model == transformer("llama3-8b")
     assert read.notes[0].startswith("fresh is no known family: read as a Llama")
@@ -203,16 +242,19 @@ def test_what_the_wrapper_says_of_embeddings_counts_where_the_text_is_silent(tmp
 WINDOW = LLAMA | {"sliding_window": 1024}
 
 
-@pytest.mark.parametrize(("change", "windowed"), [
-    ({}, 32),
-    ({"sliding_window": None}, 0),
-    ({"use_sliding_window": False}, 0),
-    ({"sliding_window_pattern": 4}, 24),
-    ({"sliding_window_pattern": "LG"}, 16),
-    ({"layer_types": kinds(32, 8)}, 28),
-    ({"use_sliding_window": True, "max_window_layers": 20}, 12),
-    ({"no_rope_layers": [1, 1, 1, 0] * 8}, 24),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "windowed"),
+    [
+        ({}, 32),
+        ({"sliding_window": None}, 0),
+        ({"use_sliding_window": False}, 0),
+        ({"sliding_window_pattern": 4}, 24),
+        ({"sliding_window_pattern": "LG"}, 16),
+        ({"layer_types": kinds(32, 8)}, 28),
+        ({"use_sliding_window": True, "max_window_layers": 20}, 12),
+        ({"no_rope_layers": [1, 1, 1, 0] * 8}, 24),
+    ],
+)
 def test_windows_and_their_patterns(tmp_path, change, windowed):
     model = read_config(written(tmp_path, WINDOW | change)).model
     assert model.windowed == windowed
@@ -221,19 +263,22 @@ def test_windows_and_their_patterns(tmp_path, change, windowed):
     assert model.core_flops(8192) == full * (32 - windowed) + full * windowed * seen
 
 
-@pytest.mark.parametrize(("change", "mixtures"), [
-    ({}, 32),
-    ({"interleave_moe_layer_step": 2}, 16),
-    ({"decoder_sparse_step": 4}, 8),
-    ({"first_k_dense_replace": 3}, 29),
-    ({"first_k_dense_replace": 4, "moe_layer_freq": 2}, 14),
-    ({"moe_layer_freq": [0, 1] * 16}, 16),
-    ({"mlp_only_layers": [0, 5]}, 30),
-    ({"mlp_layer_types": ["dense"] * 2 + ["sparse"] * 30}, 30),
-    ({"moe_layers": [1, 2, 3]}, 3),
-    ({"moe_layers_enum": "4,5,6,7"}, 4),
-    ({"moe_layer_start_index": 1, "moe_layer_end_index": 30}, 30),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "mixtures"),
+    [
+        ({}, 32),
+        ({"interleave_moe_layer_step": 2}, 16),
+        ({"decoder_sparse_step": 4}, 8),
+        ({"first_k_dense_replace": 3}, 29),
+        ({"first_k_dense_replace": 4, "moe_layer_freq": 2}, 14),
+        ({"moe_layer_freq": [0, 1] * 16}, 16),
+        ({"mlp_only_layers": [0, 5]}, 30),
+        ({"mlp_layer_types": ["dense"] * 2 + ["sparse"] * 30}, 30),
+        ({"moe_layers": [1, 2, 3]}, 3),
+        ({"moe_layers_enum": "4,5,6,7"}, 4),
+        ({"moe_layer_start_index": 1, "moe_layer_end_index": 30}, 30),
+    ],
+)
 def test_experts_in_some_layers(tmp_path, change, mixtures):
     model = read_config(written(tmp_path, LLAMA | MIXED | change)).model
     more = 7 * 3 * 4096 * 14336 + 8 * 4096  # seven more blocks, and the router
@@ -248,7 +293,9 @@ def test_shared_experts_by_number_and_by_width(tmp_path):
 
 
 def test_an_index_limits_what_queries_look_at(tmp_path):
-    config = plain("deepseek_v32", 4, 512, 8, 8, 1024, 1000, **latent(128, 16, 16), **experts(4, 2, 64, 1))
+    config = plain(
+        "deepseek_v32", 4, 512, 8, 8, 1024, 1000, **latent(128, 16, 16), **experts(4, 2, 64, 1)
+    )
     sizes = {"index_n_heads": 4, "index_head_dim": 32, "index_topk": 100}
     config = config | {"qk_rope_head_dim": 32, "first_k_dense_replace": 1}
     with_index = read_config(written(tmp_path, config | sizes)).model

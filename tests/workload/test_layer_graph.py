@@ -26,9 +26,14 @@ def layers(edges: list[tuple[int, int]], sizes: list[int]) -> LayerGraph:
     n = len(sizes)
     amounts = np.array(sizes, dtype=float)
     return LayerGraph(
-        names=tuple(f"layer{v}" for v in range(n)), kinds=("conv",) * n, forward=amounts + 1,
-        backward=3 * amounts, parameter_bytes=amounts % 3, activation_bytes=amounts, edges=edges,
-    )  # fmt: skip
+        names=tuple(f"layer{v}" for v in range(n)),
+        kinds=("conv",) * n,
+        forward=amounts + 1,
+        backward=3 * amounts,
+        parameter_bytes=amounts % 3,
+        activation_bytes=amounts,
+        edges=edges,
+    )
 
 
 @st.composite
@@ -61,7 +66,9 @@ def test_every_edge_goes_up_in_order_and_level_and_a_layer_needs_its_ancestors(g
 @settings(max_examples=100)
 @given(graph=graphs(), data=st.data())
 def test_a_cut_is_crossed_once_by_each_output_that_is_used_behind_it(graph, data):
-    stage = np.sort(data.draw(st.lists(st.integers(0, 3), min_size=len(graph), max_size=len(graph))))
+    stage = np.sort(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(graph), max_size=len(graph)))
+    )
     places = np.unique(stage, return_inverse=True)[1][graph.positions]
     for cut, bytes_over in enumerate(graph.cut_bytes(places)):
         crossing = {u for u, v in graph.edges.tolist() if places[u] <= cut < places[v]}
@@ -109,7 +116,11 @@ def test_edges_that_make_no_graph_are_refused(edges, message):
 
 @pytest.mark.parametrize(
     ("places", "message"),
-    [([0, 2, 2], "use every stage"), ([1, 0, 1], "fall along an edge.*layer0 -> layer1"), ([0, 1], "shape")],
+    [
+        ([0, 2, 2], "use every stage"),
+        ([1, 0, 1], "fall along an edge.*layer0 -> layer1"),
+        ([0, 1], "shape"),
+    ],
 )
 def test_places_that_are_no_stages_are_refused(places, message):
     with pytest.raises(ValueError, match=rf"places must .*{message}"):
@@ -128,8 +139,8 @@ def test_equality_sees_every_field_and_arrays_cannot_be_written():
     assert "conv1_1" in graph._repr_html_()
 
 
-# Parameters and billions of multiply-adds as torchvision documents them (``num_params``, ``GFLOPS`` of the
-# weights ``VGG16_Weights.IMAGENET1K_V1`` and so on).
+# Parameters and billions of multiply-adds as torchvision documents them (``num_params``, ``GFLOPS``
+# of the weights ``VGG16_Weights.IMAGENET1K_V1`` and so on).
 TORCHVISION = {
     "vgg11": (vgg_graph(11), 132863336, 7.609),
     "vgg13": (vgg_graph(13), 133047848, 11.308),
@@ -158,7 +169,9 @@ def test_with_the_stride_first_a_residual_network_has_the_operations_of_the_pape
 
 
 def test_the_paper_s_vgg_sizes_are_those_of_table_2():
-    sizes = [vgg_graph(depth, element_bytes=1).totals["parameter_bytes"] for depth in (11, 13, 16, 19)]
+    sizes = [
+        vgg_graph(depth, element_bytes=1).totals["parameter_bytes"] for depth in (11, 13, 16, 19)
+    ]
     millions = [round(size / 1e6) for size in sizes]
     assert millions == [133, 133, 138, 144]
 
@@ -168,8 +181,9 @@ def test_a_bottleneck_adds_its_shortcut_to_its_last_convolution():
     number = {name: v for v, name in enumerate(graph.names)}
     made = plain(graph)
     assert set(made.predecessors(number["block1_1.add"])) == {
-        number["block1_1.conv3"], number["block1_1.shortcut"],
-    }  # fmt: skip
+        number["block1_1.conv3"],
+        number["block1_1.shortcut"],
+    }
     assert set(made.predecessors(number["block1_2.add"])) == {
         number["block1_2.conv3"],
         number["block1_1.add"],
@@ -202,7 +216,9 @@ def test_bert_sums_to_the_tensors_that_an_implementation_allocates():
     tables = [(30522, h), (512, h), (2, h), (h,), (h,)]
     layer = [(h, h), (h,)] * 4 + [(h,)] * 4 + [(h, f), (f,), (f, h), (h,)]
     shapes = [*tables, *layer * L, (h, h), (h,)]
-    assert bert_graph().totals["parameter_bytes"] == 4 * sum(int(np.prod(shape)) for shape in shapes)
+    assert bert_graph().totals["parameter_bytes"] == 4 * sum(
+        int(np.prod(shape)) for shape in shapes
+    )
 
 
 @pytest.mark.parametrize(("layers", "hidden", "heads"), [(12, 768, 12), (24, 1024, 16)])
@@ -224,22 +240,42 @@ def test_layers_of_every_shipped_transformer_sum_to_its_own_counts(name):
 MODELS = {
     "gpt": Transformer(layers=12, hidden=768, heads=12, vocabulary=50257, sequence=1024),
     "llama": Transformer(
-        layers=6, hidden=512, heads=8, kv_heads=2, ffn=1376, gated=True, vocabulary=1000, sequence=64,
-        tied=False, learned_positions=False, biases=False,
+        layers=6,
+        hidden=512,
+        heads=8,
+        kv_heads=2,
+        ffn=1376,
+        gated=True,
+        vocabulary=1000,
+        sequence=64,
+        tied=False,
+        learned_positions=False,
+        biases=False,
     ),
     "mixture": Transformer(
-        layers=7, hidden=64, heads=4, vocabulary=100, sequence=16, experts=8, active_experts=2,
-        shared_experts=1, expert_ffn=32, dense_layers=2, tied=False,
+        layers=7,
+        hidden=64,
+        heads=4,
+        vocabulary=100,
+        sequence=16,
+        experts=8,
+        active_experts=2,
+        shared_experts=1,
+        expert_ffn=32,
+        dense_layers=2,
+        tied=False,
     ),
     "one layer": Transformer(layers=1, hidden=64, heads=4, vocabulary=100, sequence=16),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_layers_of_a_transformer_sum_to_its_own_counts(name):
     model, graph = MODELS[name], transformer_graph(MODELS[name], element_bytes=2)
     assert graph.totals["parameter_bytes"] == 2 * model.parameters
-    assert graph.totals["forward"] + graph.totals["backward"] == pytest.approx(model.flops_per_iteration(1))
+    assert graph.totals["forward"] + graph.totals["backward"] == pytest.approx(
+        model.flops_per_iteration(1)
+    )
     assert len(graph) == model.layers + 2
     assert graph.parameter_bytes[-1] == 2 * (
         (1 + model.biases) * model.hidden + (not model.tied) * model.vocabulary * model.hidden

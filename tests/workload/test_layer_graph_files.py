@@ -18,15 +18,18 @@ from relparallel.workload import LayerGraph
 from relparallel.workload.published_graphs import bert_graph, gnmt_graph, resnet_graph, vgg_graph
 
 NODE = (
-    "node{} -- {} -- forward_compute_time={}, backward_compute_time={}, activation_size={}, parameter_size={}"
+    "node{} -- {} -- forward_compute_time={}, backward_compute_time={}, activation_size={}, "
+    "parameter_size={}"
 )
-PROFILE = "\n".join([
-    NODE.format(10, "Linear(in_features=2, out_features=3, bias=True)", 2.5, 4, 12.0, 36.0),
-    NODE.format(2, "LSTM(1024,  1024)", 1, 3, "[8.0; 4.0; 4.0]", 1e2),
-    NODE.format(1, "Input", 17.972, 0, 8, 0),
-    "\tnode1 -- node2",
-    "\tnode2 -- node10",
-])  # fmt: skip
+PROFILE = "\n".join(
+    [
+        NODE.format(10, "Linear(in_features=2, out_features=3, bias=True)", 2.5, 4, 12.0, 36.0),
+        NODE.format(2, "LSTM(1024,  1024)", 1, 3, "[8.0; 4.0; 4.0]", 1e2),
+        NODE.format(1, "Input", 17.972, 0, 8, 0),
+        "\tnode1 -- node2",
+        "\tnode2 -- node10",
+    ]
+)
 
 
 def write(folder: Path, text: str, name: str = "graph.txt") -> Path:
@@ -45,7 +48,9 @@ def test_a_profile_is_read_in_the_order_of_its_numbers(tmp_path):
     assert graph.parameter_bytes.tolist() == [0, 100, 36]
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
     assert (graph.unit, graph.batch, graph.title) == ("s", 4, tmp_path.name)
-    assert read_profile(tmp_path / "graph.txt", data_loading=True).forward[0] == pytest.approx(17.972e-3)
+    assert read_profile(tmp_path / "graph.txt", data_loading=True).forward[0] == pytest.approx(
+        17.972e-3
+    )
 
 
 amounts = st.floats(0, 1e12, allow_subnormal=False)
@@ -56,10 +61,16 @@ def test_a_written_profile_reads_back(rows, tmp_path_factory):
     forward, backward, parameters, activations = np.array(rows).T
     n = len(rows)
     graph = LayerGraph(
-        names=tuple(f"node{v + 1}" for v in range(n)), kinds=("Conv2d(3, 64, stride=(1, 1)) -- 2",) * n,
-        forward=forward, backward=backward, parameter_bytes=parameters, activation_bytes=activations,
-        edges=[(v, v + 1) for v in range(n - 1)], unit="s", title="graph",
-    )  # fmt: skip
+        names=tuple(f"node{v + 1}" for v in range(n)),
+        kinds=("Conv2d(3, 64, stride=(1, 1)) -- 2",) * n,
+        forward=forward,
+        backward=backward,
+        parameter_bytes=parameters,
+        activation_bytes=activations,
+        edges=[(v, v + 1) for v in range(n - 1)],
+        unit="s",
+        title="graph",
+    )
     path = tmp_path_factory.mktemp("profile") / "graph.profile"
     columns = (1e3 * forward, 1e3 * backward, activations, parameters)
     lines = [
@@ -75,22 +86,43 @@ def test_a_written_profile_reads_back(rows, tmp_path_factory):
 
 
 def test_a_line_that_is_no_layer_and_no_edge_is_refused_with_its_number(tmp_path):
-    with pytest.raises(ValueError, match=r"graph\.txt, line 2: 'node2 ReLU' is no layer and no edge"):
+    with pytest.raises(
+        ValueError, match=r"graph\.txt, line 2: 'node2 ReLU' is no layer and no edge"
+    ):
         read_profile(write(tmp_path, PROFILE.replace(PROFILE.splitlines()[1], "node2 ReLU")))
 
 
 def problem(**changes):
     """A small input of dnn-partitioning, with some parts changed."""
-    plain = {"supportedOnFpga": 1, "cpuLatency": 20, "fpgaLatency": 2, "isBackwardNode": 0, "size": 100}
+    plain = {
+        "supportedOnFpga": 1,
+        "cpuLatency": 20,
+        "fpgaLatency": 2,
+        "isBackwardNode": 0,
+        "size": 100,
+    }
     nodes = [
         {"id": 5, "name": "b", "colorClass": 2, **plain},
         {"id": 1, "name": "a", "colorClass": 1, **plain, "fpgaLatency": 3},
         {"id": 7, "name": "b", "colorClass": 2, **plain, "isBackwardNode": True, "fpgaLatency": 8},
-        {"id": 9, "name": "a grad", "colorClass": 1, **plain, "isBackwardNode": 1, "supportedOnFpga": False},
+        {
+            "id": 9,
+            "name": "a grad",
+            "colorClass": 1,
+            **plain,
+            "isBackwardNode": 1,
+            "supportedOnFpga": False,
+        },
     ]
     pairs = [(1, 5, 0.25), (5, 7, 0.5), (7, 9, 0)]
     edges = [{"sourceId": u, "destId": v, "cost": cost} for u, v, cost in pairs]
-    return {"maxSizePerFPGA": 1e3, "maxFPGAs": 2, "maxCPUs": 1, "nodes": nodes, "edges": edges} | changes
+    return {
+        "maxSizePerFPGA": 1e3,
+        "maxFPGAs": 2,
+        "maxCPUs": 1,
+        "nodes": nodes,
+        "edges": edges,
+    } | changes
 
 
 def test_a_placement_problem_is_read_in_the_order_of_its_ids(tmp_path):
@@ -107,13 +139,18 @@ def test_a_placement_problem_is_read_in_the_order_of_its_ids(tmp_path):
 def test_ids_that_stand_twice_are_refused(tmp_path):
     twice = [{**node, "id": 1} for node in problem()["nodes"]]
     with pytest.raises(ValueError, match="two nodes have the same id"):
-        read_partition_problem(write(tmp_path, json.dumps(problem(nodes=twice, edges=[])), "graph.json"))
+        read_partition_problem(
+            write(tmp_path, json.dumps(problem(nodes=twice, edges=[])), "graph.json")
+        )
 
 
 def data(*parts: str) -> Path:
     """A file or folder of the public data; the test is skipped where they are not given."""
     if "RELPARALLEL_DATA" not in os.environ:
-        pytest.skip("RELPARALLEL_DATA names no folder with data/pipedream-profiles and data/dnn-partitioning")
+        pytest.skip(
+            "RELPARALLEL_DATA names no folder with data/pipedream-profiles and "
+            "data/dnn-partitioning"
+        )
     return Path(os.environ["RELPARALLEL_DATA"]).joinpath("data", *parts)
 
 
@@ -126,7 +163,10 @@ def dapple(name: str) -> LayerGraph:
 
 
 def test_every_public_profile_is_read():
-    paths = [*data("pipedream-profiles").glob("*/graph.txt"), *data("dapple-profiles").glob("*.txt")]
+    paths = [
+        *data("pipedream-profiles").glob("*/graph.txt"),
+        *data("dapple-profiles").glob("*.txt"),
+    ]
     assert len(paths) == 22
     for path in paths:
         graph, text = read_profile(path, data_loading=True), path.read_text()
@@ -147,7 +187,10 @@ SAME_PARAMETERS = {
 
 @pytest.mark.parametrize("model", SAME_PARAMETERS)
 def test_a_profiled_model_has_the_parameters_of_the_built_one(model):
-    assert pipedream(model).totals["parameter_bytes"] == SAME_PARAMETERS[model]().totals["parameter_bytes"]
+    assert (
+        pipedream(model).totals["parameter_bytes"]
+        == SAME_PARAMETERS[model]().totals["parameter_bytes"]
+    )
 
 
 def test_profiled_convolutions_are_the_built_ones_one_by_one():
@@ -231,7 +274,9 @@ def test_every_public_placement_problem_is_read():
         assert found.memory_bytes.sum() == sum(n["size"] for n in given["nodes"])
 
 
-@pytest.mark.parametrize(("kind", "model", "times"), [("Layer", "gnmt", 1000), ("Operator", "bert_l-3", 1)])
+@pytest.mark.parametrize(
+    ("kind", "model", "times"), [("Layer", "gnmt", 1000), ("Operator", "bert_l-3", 1)]
+)
 def test_throughput_inputs_of_layers_hold_seconds_for_transfers(kind, model, times):
     """Against the latency inputs of the same tensors, which also tell their bytes: 2 GiB/s, in ms."""
     name = f"{kind}Graphs/{model}_inference.json"

@@ -28,7 +28,10 @@ def test_a_window_as_long_as_the_sequence_is_full_attention():
     full, seen = Transformer(**SIZES), Transformer(**SIZES, window=24)
     assert seen.flops_per_iteration(3) == full.flops_per_iteration(3)
     assert Transformer(**SIZES, window=12).core_flops(24) == full.core_flops(24) / 2
-    assert Transformer(**SIZES, window=12, windowed_layers=2).core_flops(24) == full.core_flops(24) * 5 / 6
+    assert (
+        Transformer(**SIZES, window=12, windowed_layers=2).core_flops(24)
+        == full.core_flops(24) * 5 / 6
+    )
 
 
 def test_states_cost_the_same_for_every_token_and_attention_more_behind_more():
@@ -64,16 +67,35 @@ def test_compressed_keys_are_fewer_and_the_best_of_them_fewer_still():
 
 
 @given(
-    window=st.none() | st.integers(1, 40), windowed=st.integers(0, 4), experts=st.sampled_from([1, 4]),
-    ffn=st.integers(2, 6), stride=st.sampled_from([0, 4]), batch=st.integers(1, 3),
-)  # fmt: skip
+    window=st.none() | st.integers(1, 40),
+    windowed=st.integers(0, 4),
+    experts=st.sampled_from([1, 4]),
+    ffn=st.integers(2, 6),
+    stride=st.sampled_from([0, 4]),
+    batch=st.integers(1, 3),
+)
 def test_operators_add_up_whatever_layers_hold(window, windowed, experts, ffn, stride, batch):
-    other = Mixer(layers=1, products=((32, 48), (16, 32)), heads=4, head_size=4, window=5, stride=stride,
-                  top=3, index=8 if stride else 0)  # fmt: skip
+    other = Mixer(
+        layers=1,
+        products=((32, 48), (16, 32)),
+        heads=4,
+        head_size=4,
+        window=5,
+        stride=stride,
+        top=3,
+        index=8 if stride else 0,
+    )
     model = Transformer(
-        **SIZES, window=window, windowed_layers=min(windowed, 3), mixers=(STATE, other), ffn_layers=ffn,
-        experts=experts, active_experts=min(experts, 2), dense_layers=1, vectors=11,
-    )  # fmt: skip
+        **SIZES,
+        window=window,
+        windowed_layers=min(windowed, 3),
+        mixers=(STATE, other),
+        ffn_layers=ffn,
+        experts=experts,
+        active_experts=min(experts, 2),
+        dense_layers=1,
+        vectors=11,
+    )
     table = operators(model, micro_batch=batch)
     assert table.parameters == model.parameters
     assert table.flops(kind="contraction") == model.flops_per_iteration(batch)
@@ -81,20 +103,28 @@ def test_operators_add_up_whatever_layers_hold(window, windowed, experts, ffn, s
 
 def test_tokens_behind_a_window_cost_no_more():
     actor = Transformer(**SIZES, window=8)
-    phases = [rlhf(actor, actor, prompt=prompt, response=4, sequences=2).phases[1] for prompt in (8, 80)]
+    phases = [
+        rlhf(actor, actor, prompt=prompt, response=4, sequences=2).phases[1] for prompt in (8, 80)
+    ]
     assert phases[0].flops == phases[1].flops
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"windowed_layers": 7, "window": 4}, "windowed_layers must be an integer in .0, 6."),
-    ({"mixers": (STATE,) * 4}, "attention_layers must be an integer in"),
-    ({"mixers": (3,)}, "mixers"),
-    ({"attention_layers": 5, "mixers": (STATE,)}, "attention_layers must be an integer in .0, 4."),
-    ({"ffn_layers": 7}, "ffn_layers must be an integer in .0, 6."),
-    ({"ffn_layers": 2, "dense_layers": 3}, "dense_layers must be an integer in .0, 2."),
-    ({"mtp_layers": -1}, "mtp_layers must be an integer >= 0"),
-    ({"window": 0}, "window must be an integer >= 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"windowed_layers": 7, "window": 4}, "windowed_layers must be an integer in .0, 6."),
+        ({"mixers": (STATE,) * 4}, "attention_layers must be an integer in"),
+        ({"mixers": (3,)}, "mixers"),
+        (
+            {"attention_layers": 5, "mixers": (STATE,)},
+            "attention_layers must be an integer in .0, 4.",
+        ),
+        ({"ffn_layers": 7}, "ffn_layers must be an integer in .0, 6."),
+        ({"ffn_layers": 2, "dense_layers": 3}, "dense_layers must be an integer in .0, 2."),
+        ({"mtp_layers": -1}, "mtp_layers must be an integer >= 0"),
+        ({"window": 0}, "window must be an integer >= 1"),
+    ],
+)
 def test_layers_that_do_not_add_up_are_refused(change, said):
     with pytest.raises((TypeError, ValueError), match=said):
         Transformer(**SIZES | change)

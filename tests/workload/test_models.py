@@ -40,7 +40,9 @@ def test_gpt3_has_the_published_size_and_its_two_odd_rows_are_handled():
     odd = transformer("gpt3-13b")
     assert (odd.hidden, odd.heads, odd.head_width) == (5140, 40, 128)
     assert transformer("gpt3-1.3b").parameters == pytest.approx(1.3e9, rel=0.02)
-    printed = Transformer(layers=24, hidden=2048, heads=24, head_size=128, vocabulary=50257, sequence=2048)
+    printed = Transformer(
+        layers=24, hidden=2048, heads=24, head_size=128, vocabulary=50257, sequence=2048
+    )
     assert printed.parameters > 1.5e9  # so the printed 24 heads cannot be meant
 
 
@@ -53,7 +55,11 @@ def test_presets_agree_with_the_published_runs_of_the_same_name():
         if name in known and row["s"] == 2048:
             model = transformer(name)
             hidden = row.get("d_model", row.get("h"))
-            assert (model.layers, model.hidden, model.heads) == (row["layers"], hidden, row["heads"])
+            assert (model.layers, model.hidden, model.heads) == (
+                row["layers"],
+                hidden,
+                row["heads"],
+            )
             assert model.parameters == row.get("params", model.parameters)
             seen.add(name)
     assert len(seen) >= 18
@@ -93,7 +99,12 @@ def test_a_first_transformer_is_counted_tensor_by_tensor():
     assert encoder_decoder(6, 6, h, 8, f, V).parameters == V * h + 6 * (encoder + decoder)
 
 
-@given(layers=st.integers(1, 4), heads=st.integers(1, 4), head=st.integers(1, 8), batch=st.integers(1, 4))
+@given(
+    layers=st.integers(1, 4),
+    heads=st.integers(1, 4),
+    head=st.integers(1, 8),
+    batch=st.integers(1, 4),
+)
 def test_an_encoder_costs_what_a_decoder_of_the_same_sizes_costs(layers, heads, head, batch):
     """Full attention either way: only the logits differ."""
     sizes = {"hidden": heads * head, "heads": heads}
@@ -134,9 +145,12 @@ def shapes(gates: int, inputs: int, hidden: int, layers: int) -> int:
 
 
 @given(
-    inputs=st.integers(1, 9), hidden=st.integers(1, 9), layers=st.integers(1, 4), steps=st.integers(1, 9),
+    inputs=st.integers(1, 9),
+    hidden=st.integers(1, 9),
+    layers=st.integers(1, 4),
+    steps=st.integers(1, 9),
     batch=st.integers(1, 5),
-)  # fmt: skip
+)
 def test_recurrent_networks_are_counted_by_hand(inputs, hidden, layers, steps, batch):
     for cell, gates in (("rnn", 1), ("lstm", 4)):
         table = recurrent(cell, inputs, hidden, layers=layers, steps=steps, batch=batch)
@@ -155,8 +169,12 @@ def test_a_feedback_step_is_the_sum_of_its_passes_by_hand():
     actor = Transformer(layers=2, hidden=16, heads=2, vocabulary=40, sequence=64)
     critic = Transformer(layers=1, hidden=8, heads=2, vocabulary=40, sequence=64)
     step = rlhf(actor, critic, prompt=3, response=2, sequences=5, epochs=2)
-    one = {m: operators(Transformer(layers=m.layers, hidden=m.hidden, heads=2, vocabulary=40, sequence=5), 5)
-           .flops("forward", "contraction") for m in (actor, critic)}  # fmt: skip
+    one = {
+        m: operators(
+            Transformer(layers=m.layers, hidden=m.hidden, heads=2, vocabulary=40, sequence=5), 5
+        ).flops("forward", "contraction")
+        for m in (actor, critic)
+    }
     by_name = {(phase.name, phase.model): phase for phase in step.phases}
     assert by_name["train", "actor"].flops == 6 * one[actor]
     assert by_name["judge", "reward"].flops == one[critic]
@@ -173,7 +191,9 @@ def test_a_feedback_step_is_the_sum_of_its_passes_by_hand():
 def test_writing_answers_is_bound_by_memory_and_training_is_not():
     model = transformer("llama2-7b")
     frame = rlhf(model, model, prompt=256, response=256, sequences=64).to_frame().set_index("phase")
-    assert frame.loc["write answers", "FLOP/byte"] < 64 < 1e4 < frame.loc["train", "FLOP/byte"].min()
+    assert (
+        frame.loc["write answers", "FLOP/byte"] < 64 < 1e4 < frame.loc["train", "FLOP/byte"].min()
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.hardware import accelerator
-from relparallel.workload import KINDS, LatentAttention, Transformer, operators, transformer, transformers
+from relparallel.workload import (
+    KINDS,
+    LatentAttention,
+    Transformer,
+    operators,
+    transformer,
+    transformers,
+)
 from relparallel.workload.operators import Operator
 
 SMALL = {"layers": 3, "hidden": 24, "heads": 4, "vocabulary": 50, "sequence": 10}
@@ -24,17 +31,27 @@ def models(draw):
     layers, experts = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     options = {name: draw(st.booleans()) for name in ("gated", "tied", "learned_positions")}
     if draw(st.booleans()):
-        options |= {"latent": replace(LATENT, q_rank=draw(st.none() | st.integers(1, 9))), "biases": False}
+        options |= {
+            "latent": replace(LATENT, q_rank=draw(st.none() | st.integers(1, 9))),
+            "biases": False,
+        }
     else:
         options |= {name: draw(st.booleans()) for name in ("qk_norm", "biases")}
         options |= {"kv_heads": groups, "head_size": width}
     return Transformer(
-        layers=layers, hidden=draw(st.integers(1, 40)), heads=heads, vocabulary=draw(st.integers(1, 99)),
-        sequence=draw(st.integers(1, 30)), ffn=draw(st.integers(1, 50)), experts=experts,
-        active_experts=draw(st.integers(1, experts)), expert_ffn=draw(st.integers(1, 20)),
-        shared_experts=draw(st.integers(0, 2)), dense_layers=draw(st.integers(0, layers)),
+        layers=layers,
+        hidden=draw(st.integers(1, 40)),
+        heads=heads,
+        vocabulary=draw(st.integers(1, 99)),
+        sequence=draw(st.integers(1, 30)),
+        ffn=draw(st.integers(1, 50)),
+        experts=experts,
+        active_experts=draw(st.integers(1, experts)),
+        expert_ffn=draw(st.integers(1, 20)),
+        shared_experts=draw(st.integers(0, 2)),
+        dense_layers=draw(st.integers(0, layers)),
         **options,
-    )  # fmt: skip
+    )
 
 
 @given(model=models(), batch=st.integers(1, 5))
@@ -72,7 +89,9 @@ def test_a_vocabulary_that_does_not_divide_is_padded_and_other_remainders_are_re
     gpt = transformer("gpt2-117m")
     logits = [row for row in operators(gpt, 1, 4).operators if row.name == "logits"]
     assert logits[0].n == 12565
-    with pytest.raises(ValueError, match=r"tensor must divide the 12 heads of keys and values .*, got 5"):
+    with pytest.raises(
+        ValueError, match=r"tensor must divide the 12 heads of keys and values .*, got 5"
+    ):
         operators(gpt, 1, 5)
     with pytest.raises(ValueError, match=r"tensor must divide the 8 heads"):
         operators(transformer("llama3-8b"), 1, 16)
@@ -96,7 +115,9 @@ def test_one_product_is_counted_by_hand():
 def test_grouped_queries_read_fewer_keys_for_the_same_products():
     model = transformer("llama3-8b")
     full = replace(model, kv_heads=None)
-    few, many = (next(row for row in operators(m).operators if row.name == "scores") for m in (model, full))
+    few, many = (
+        next(row for row in operators(m).operators if row.name == "scores") for m in (model, full)
+    )
     assert few.forward_flops == many.forward_flops
     saved = (32 - 8) * model.sequence * 128
     assert many.forward_elements - few.forward_elements == saved
@@ -126,7 +147,9 @@ def test_the_roofline_is_the_slower_of_computing_and_moving():
     assert (bounds["feed-forward in"], bounds["softmax"]) == ("compute", "memory")
     faster = replace(gpu, memory_bandwidth=1e6 * gpu.memory_bandwidth)
     assert set(table.roofline(faster)["bound"]) - {"compute"} <= {"memory"}
-    assert table.roofline(faster)["time"].sum() == pytest.approx(table.flops() / gpu.peak["bf16"], rel=1e-3)
+    assert table.roofline(faster)["time"].sum() == pytest.approx(
+        table.flops() / gpu.peak["bf16"], rel=1e-3
+    )
 
 
 def test_bad_requests_are_refused():

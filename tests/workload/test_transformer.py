@@ -48,7 +48,9 @@ def test_parameters_are_the_entries_of_all_weight_tensors(model):
 
 def test_ffn_width_is_four_times_the_hidden_size_unless_given():
     assert Transformer(**SIZES).parameters == Transformer(**SIZES, ffn=32).parameters
-    assert Transformer(**SIZES, ffn=33).parameters - Transformer(**SIZES).parameters == 2 * (2 * 8 + 1)
+    assert Transformer(**SIZES, ffn=33).parameters - Transformer(**SIZES).parameters == 2 * (
+        2 * 8 + 1
+    )
 
 
 def test_gpt2_has_the_parameters_of_the_released_model():
@@ -57,13 +59,19 @@ def test_gpt2_has_the_parameters_of_the_released_model():
 
 
 def test_every_published_mpt_count_is_exact():
-    rows = [fact.inputs for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")]
+    rows = [
+        fact.inputs for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")
+    ]
     assert len(rows) == 168
     for row in rows:
         model = Transformer(
-            layers=row["layers"], hidden=row["d_model"], heads=row["heads"],
-            vocabulary=row["vocab"], sequence=row["s"], ffn=row["ffn"],
-        )  # fmt: skip
+            layers=row["layers"],
+            hidden=row["d_model"],
+            heads=row["heads"],
+            vocabulary=row["vocab"],
+            sequence=row["s"],
+            ffn=row["ffn"],
+        )
         assert model.parameters == row["params"]
 
 
@@ -115,7 +123,9 @@ def test_heads_that_do_not_divide_the_hidden_size_are_refused():
         Transformer(layers=40, hidden=5140, heads=40, vocabulary=50257, sequence=2048)
 
 
-@pytest.mark.parametrize(("batch", "recompute", "name"), [(0, "none", "batch"), (1, "some", "recompute")])
+@pytest.mark.parametrize(
+    ("batch", "recompute", "name"), [(0, "none", "batch"), (1, "some", "recompute")]
+)
 def test_bad_arguments_of_flops_per_iteration_are_refused(batch, recompute, name):
     with pytest.raises(ValueError, match=name):
         Transformer(**SIZES).flops_per_iteration(batch, recompute)

@@ -12,8 +12,8 @@ FloatArray = NDArray[np.float64]
 def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0) -> FloatArray:
     """Probability of 0, 1, ..., S units of bandwidth of one link between two leaves that are up.
 
-    Each of S spines is joined to every leaf by one link, and carries one unit when it and both its links are
-    up: Bin(S, s l^2).
+    Each of S spines is joined to every leaf by one link, and carries one unit when it and both its
+    links are up: Bin(S, s l^2).
 
     >>> leaf_spine_pair_bandwidth(2, 0.9).round(6).tolist()
     [0.01, 0.18, 0.81]

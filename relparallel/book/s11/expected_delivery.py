@@ -1,7 +1,8 @@
 """What a network is expected to deliver when its parts fail: most probable states first, with proved bounds.
 
-Between "connected" and "not connected" lies the share of the capacity that is left. The states that were not
-looked at could change an expectation by at most their probability times the range of the measure.
+Between "connected" and "not connected" lies the share of the capacity that is left. The states that
+were not looked at could change an expectation by at most their probability times the range of the
+measure.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _UNITS: Final = 60  # bits of all capacities together
 class Performability(NamedTuple):
     """Expected value and distribution of what a network delivers, between proved bounds.
 
-    ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states
-    that were not looked at; no state delivers less than ``worst`` or more than ``best``. ``states`` were
-    measured, one of each set of symmetric ones, and stand for ``sets``.
+    ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all
+    states that were not looked at; no state delivers less than ``worst`` or more than ``best``.
+    ``states`` were measured, one of each set of symmetric ones, and stand for ``sets``.
     """
 
     delivered: FloatArray
@@ -97,23 +98,25 @@ def performability(
 ) -> Performability:
     """Expected value and distribution of what a network delivers when nodes and links fail independently.
 
-    ``measure``: "connected_pairs", share of the ordered pairs of hosts that a path joins; "max_flow", the
-    most that flows from the ``sources`` to the ``targets`` [the smallest capacity of a cable]; or a function
-    of the topology and of bool [n + m], which nodes, then which rows of ``edges``, are up; the parallel
-    cables of a pair are one part, which fails when all of them do. Chances are as in `evaluate`. No state
-    delivers less than ``worst`` or more than ``best``, by default the intact network: right unless a failure
-    can help. ``symmetric``: whether a function measures the same in states that a symmetry of the network
-    carries into each other; the named measures know it of themselves. The probability ``gap`` may stay
-    unseen; it also ends after ``most_states`` measured states, and ``most_sets`` that they stand for.
+    ``measure``: "connected_pairs", share of the ordered pairs of hosts that a path joins;
+    "max_flow", the most that flows from the ``sources`` to the ``targets`` [the smallest capacity
+    of a cable]; or a function of the topology and of bool [n + m], which nodes, then which rows of
+    ``edges``, are up; the parallel cables of a pair are one part, which fails when all of them do.
+    Chances are as in `evaluate`. No state delivers less than ``worst`` or more than ``best``, by
+    default the intact network: right unless a failure can help. ``symmetric``: whether a function
+    measures the same in states that a symmetry of the network carries into each other; the named
+    measures know it of themselves. The probability ``gap`` may stay unseen; it also ends after
+    ``most_states`` measured states, and ``most_sets`` that they stand for.
 
-    E = sum_s P(s) v(s) over the states seen, and v between worst and best in the others. States come in
-    order of probability; those that a proved symmetry which keeps all probabilities (and the set of sources,
-    and of targets) carries into each other are measured once. O(N log N) for N states, and the measures.
-    Flows are found in whole units: exact for decimal capacities with a common unit above 2^-60 of their sum,
-    else to 2^-30 of the smallest capacity for each cable of a cut.
+    E = sum_s P(s) v(s) over the states seen, and v between worst and best in the others. States
+    come in order of probability; those that a proved symmetry which keeps all probabilities (and
+    the set of sources, and of targets) carries into each other are measured once. O(N log N) for N
+    states, and the measures. Flows are found in whole units: exact for decimal capacities with a
+    common unit above 2^-60 of their sum, else to 2^-30 of the smallest capacity for each cable of a
+    cut.
 
-    Meyer, "On evaluating the performability of degradable computing systems", IEEE Trans. Comput. 29, 1980;
-    Li, Silvester, IEEE Trans. Commun. 32, 1984.
+    Meyer, "On evaluating the performability of degradable computing systems", IEEE Trans. Comput.
+    29, 1980; Li, Silvester, IEEE Trans. Commun. 32, 1984.
 
     >>> import networkx as nx
     >>> found = performability(nx.cycle_graph(4), "max_flow", link_up=0.9, sources=[0], targets=[2], gap=0)
@@ -123,7 +126,9 @@ def performability(
     t = as_topology(graph, name="graph")
     named = isinstance(measure, str) and measure in ("connected_pairs", "max_flow")
     if not named and not callable(measure):
-        raise ValueError(f"measure must be connected_pairs, max_flow or a function, got {measure!r}")
+        raise ValueError(
+            f"measure must be connected_pairs, max_flow or a function, got {measure!r}"
+        )
     marks = _marks(t, measure, sources, targets)
     taken = flow_measure(t, marks) if measure == "max_flow" else measure
     value: Measure = taken if callable(taken) else pairs_measure(t)
@@ -166,7 +171,9 @@ def _measured(
     found: float = require_number(measure=value(t, alive))
     slack = 1e-12 * max(abs(worst), abs(best))
     if not worst - slack <= found <= best + slack:
-        raise ValueError(f"measure must stay between worst {worst:g} and best {best:g}, got {found!r}")
+        raise ValueError(
+            f"measure must stay between worst {worst:g} and best {best:g}, got {found!r}"
+        )
     return min(max(found, worst), best)
 
 
@@ -199,7 +206,9 @@ def _marks(
     for mark, (name, labels) in enumerate((("sources", sources), ("targets", targets)), start=1):
         if measure != "max_flow":
             if labels is not None:
-                raise ValueError(f"{name} must be left out unless measure is max_flow, got {labels!r}")
+                raise ValueError(
+                    f"{name} must be left out unless measure is max_flow, got {labels!r}"
+                )
             continue
         if labels is None:
             raise TypeError(f"{name} must be one or more nodes with measure 'max_flow', got None")
@@ -250,7 +259,8 @@ def flow_measure(t: Topology, marks: IntArray) -> Measure:
 def _whole_units(t: Topology) -> tuple[IntArray, int]:
     """Capacities of the rows of ``edges`` and the smallest of a cable in one unit, as whole numbers.
 
-    Decimal numbers have one, which is exact; where it is too fine, the unit is 2^-30 of the smallest or less.
+    Decimal numbers have one, which is exact; where it is too fine, the unit is 2^-30 of the
+    smallest or less.
     """
     kinds, kind = np.unique(t.capacity, return_inverse=True)
     exact = [Fraction(repr(float(c))) for c in kinds]
@@ -270,7 +280,8 @@ def _whole_units(t: Topology) -> tuple[IntArray, int]:
 def _largest_flow(tail: IntArray, head: IntArray, units: IntArray, nodes: int) -> int:
     """Largest flow to the last node from the one before: in coarse units, then what they left in finer ones.
 
-    A cut has less than one coarse unit left of each of its arcs, so that numbers of finer ones stay small.
+    A cut has less than one coarse unit left of each of its arcs, so that numbers of finer ones stay
+    small.
     """
     left = csr_array((units, (tail, head)), shape=(nodes, nodes))
     shift, found = max(int(units.sum()).bit_length() - 29, 0), 0

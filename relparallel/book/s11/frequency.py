@@ -1,9 +1,10 @@
 """How often a repairable network fails, how long it stays down, and which part to improve first.
 
-Parts fail and are repaired on their own, for ever: part i is down for the share q = MTTR / (MTBF + MTTR) of
-the time and fails w = 1 / (MTBF + MTTR) times a second, whatever the distributions of its lives and repairs.
-A failure of part i fails the system if the part decides at that moment, of which Birnbaum's measure B is the
-chance. So the system fails sum of w B times a second, and the derivatives of its unavailability are
+Parts fail and are repaired on their own, for ever: part i is down for the share q = MTTR / (MTBF +
+MTTR) of the time and fails w = 1 / (MTBF + MTTR) times a second, whatever the distributions of its
+lives and repairs. A failure of part i fails the system if the part decides at that moment, of which
+Birnbaum's measure B is the chance. So the system fails sum of w B times a second, and the
+derivatives of its unavailability are
 
     dU / dMTTR = B A w,    dU / dMTBF = - B q w,    A = 1 - q.
 
@@ -37,9 +38,10 @@ Times = ArrayLike | Mapping[Any, float] | str
 class RepairableNetwork(NamedTuple):
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
-    ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum``
-    is the chance that a part decides, ``shares`` the failures of the system per second that are failures of
-    this part, ``by_mtbf`` and ``by_mttr`` the derivatives of the unavailability by its times [1/s].
+    ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node;
+    ``birnbaum`` is the chance that a part decides, ``shares`` the failures of the system per second
+    that are failures of this part, ``by_mtbf`` and ``by_mttr`` the derivatives of the
+    unavailability by its times [1/s].
     """
 
     availability: float
@@ -89,11 +91,12 @@ def failure_frequency(
 ) -> RepairableNetwork:
     """How often the terminals lose each other, for how long, and how much every part adds to that.
 
-    ``link_mtbf`` is the mean time from the end of a repair to the next failure of a cable [s]: one for all,
-    one per link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite
-    if not named), or the name of an attribute; ``link_mttr`` the mean time to repair a cable [s], needed for
-    every link that fails; likewise of a node, by label. By default nothing fails. Parallel cables fail
-    alone: a link of k has q^k for q and k w q^(k-1) for w, and its derivatives are for all cables at once.
+    ``link_mtbf`` is the mean time from the end of a repair to the next failure of a cable [s]: one
+    for all, one per link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of
+    labels (infinite if not named), or the name of an attribute; ``link_mttr`` the mean time to
+    repair a cable [s], needed for every link that fails; likewise of a node, by label. By default
+    nothing fails. Parallel cables fail alone: a link of k has q^k for q and k w q^(k-1) for w, and
+    its derivatives are for all cables at once.
 
     >>> import networkx as nx
     >>> ring = failure_frequency(nx.cycle_graph(4), link_mtbf=3.6e6, link_mttr=3600.0)
@@ -112,8 +115,11 @@ def failure_frequency(
     row = _rows(topology, parts)
     kept = often[row] > 0
     row, birnbaum = row[kept], parts.birnbaum[kept]
-    cables = np.concatenate([topology.multiplicity, np.ones(topology.num_nodes, dtype=np.int64)])[row]
-    others = cables * down[row] ** (cables - 1)  # of a link's cables, all but the one that fails are down
+    cables = np.concatenate([topology.multiplicity, np.ones(topology.num_nodes, dtype=np.int64)])[
+        row
+    ]
+    # of a link's cables, all but the one that fails are down
+    others = cables * down[row] ** (cables - 1)
     shares = birnbaum * often[row] * others
     return RepairableNetwork(
         availability=found.reliability,
@@ -147,7 +153,8 @@ def _times(
             ends = topology.edges[bare[0]].tolist() if parts.name == "link" else bare[:1].tolist()
             part = ", ".join(repr(topology.labels[v]) for v in ends)
             raise ValueError(
-                f"{parts.name}_mttr must give every {parts.name} with a finite {parts.name}_mtbf its time to "
+                f"{parts.name}_mttr must give every {parts.name} with a finite {parts.name}_mtbf "
+                "its time to "
                 f"repair [s], at least 0, got {None if repairs is None else f'no time for {part}'}"
             )
     return np.concatenate(life), np.nan_to_num(np.concatenate(repair))
@@ -163,6 +170,9 @@ def _repair(argument: str, given: Any) -> Any:
 
 def _rows(topology: Topology, parts: Importance) -> NDArray[np.int64]:
     """Rows of the parts: links of the topology, then its nodes."""
-    m, place = len(topology.edges), {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
+    m, place = (
+        len(topology.edges),
+        {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))},
+    )
     links = [place[u, v] for u, v in parts.problem.edges.tolist()]
     return np.array([*links, *range(m, m + topology.num_nodes)], dtype=np.int64)[parts.part]

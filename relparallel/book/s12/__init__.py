@@ -17,4 +17,6 @@ from relparallel.book.s12.redundancy_allocation import (
     redundancy_allocations as redundancy_allocations,
 )
 from relparallel.book.s12.spare_parts import spares as spares
-from relparallel.book.s12.survivable_augmentation import survivable_augmentation as survivable_augmentation
+from relparallel.book.s12.survivable_augmentation import (
+    survivable_augmentation as survivable_augmentation,
+)

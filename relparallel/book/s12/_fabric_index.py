@@ -1,14 +1,14 @@
 """How often a fabric fails its hosts, between certified bounds, whatever its design.
 
-The hosts in question are up themselves; switches, cables and other hosts fail. A host with one cable stands
-in series with it and with its switch. What is left is bounded by its likely cuts (`near_minimum_cuts`), which
-are few because good parts seldom fail together.
+The hosts in question are up themselves; switches, cables and other hosts fail. A host with one
+cable stands in series with it and with its switch. What is left is bounded by its likely cuts
+(`near_minimum_cuts`), which are few because good parts seldom fail together.
 
-A host that does not forward and has several cables needs more care: three such hosts may be joined only over
-each other. If what forwards falls into planes, the hosts are joined if one plane joins all of them. With two
-planes this is necessary too: unless plane A joins all hosts, "in one part of A" is a disconnected graph on
-them; its complement is then connected, and must lie in the disjoint cliques of plane B: B joins all. Hence
-U = U_A U_B.
+A host that does not forward and has several cables needs more care: three such hosts may be joined
+only over each other. If what forwards falls into planes, the hosts are joined if one plane joins
+all of them. With two planes this is necessary too: unless plane A joins all hosts, "in one part of
+A" is a disconnected graph on them; its complement is then connected, and must lie in the disjoint
+cliques of plane B: B joins all. Hence U = U_A U_B.
 """
 
 from typing import Final, NamedTuple
@@ -77,7 +77,9 @@ def pair_classes(t: Topology) -> tuple[IntArray, IntArray]:
 def _twins(t: Topology) -> tuple[IntArray, IntArray]:
     """Class of every host by its hardware and its cables, and the first host of each class, by position."""
     own = np.column_stack([t.node_kind, t.device_class, t.transit])
-    classes = neighbour_classes(t.edges, own, np.column_stack([t.multiplicity, t.capacity, t.latency]))
+    classes = neighbour_classes(
+        t.edges, own, np.column_stack([t.multiplicity, t.capacity, t.latency])
+    )
     _, first, number = np.unique(classes[t.hosts], return_index=True, return_inverse=True)
     return number, first
 
@@ -131,13 +133,14 @@ class _Network(NamedTuple):
 def _by_planes(network: _Network, terminals: IntArray) -> Bracket:
     """The same for three hosts or more, some of which have several cables and do not forward.
 
-    They forward in the lower bound. In one plane the upper one adds the probability that no switch above all
-    their leaves has all its cables: where one has, nobody needs a host on the way.
+    They forward in the lower bound. In one plane the upper one adds the probability that no switch
+    above all their leaves has all its cables: where one has, nobody needs a host on the way.
     """
     edges, link, node, mute = network
     if not (mute & (np.bincount(edges.ravel(), minlength=node.size) > 1)).any():
         return _joined(network, terminals)
-    if not mute[terminals].all() or mute[edges].all(axis=1).any():  # hosts of two kinds, or side by side
+    # hosts of two kinds, or side by side
+    if not mute[terminals].all() or mute[edges].all(axis=1).any():
         return _joined(network, terminals)[0], 1.0
     inner = ~mute[edges].any(axis=1)
     graph = coo_array((np.ones(inner.sum()), tuple(edges[inner].T)), shape=(node.size, node.size))
@@ -148,7 +151,10 @@ def _by_planes(network: _Network, terminals: IntArray) -> Bracket:
         lower, upper = _joined(network, terminals)
         return lower, min(upper + _no_common_top(network), 1.0)
     each = np.array(
-        [_by_planes(_Network(edges[plane == p], link[plane == p], node, mute), terminals) for p in names]
+        [
+            _by_planes(_Network(edges[plane == p], link[plane == p], node, mute), terminals)
+            for p in names
+        ]
     )
     lower, upper = each.prod(axis=0)
     return (float(lower) if names.size == 2 else _joined(network, terminals)[0]), float(upper)
@@ -204,5 +210,7 @@ def _no_common_top(network: _Network) -> float:
     leaves = np.unique(ends[mute[ends[:, 0]], 1])
     above = np.isin(ends[:, 1], leaves) & ~mute[ends[:, 0]]
     count = np.bincount(ends[above, 0], minlength=node.size)
-    log_up = np.bincount(ends[above, 0], np.log1p(-down[above]), minlength=node.size) + np.log1p(-node)
+    log_up = np.bincount(ends[above, 0], np.log1p(-down[above]), minlength=node.size) + np.log1p(
+        -node
+    )
     return float(np.prod(-np.expm1(log_up[count == leaves.size])))

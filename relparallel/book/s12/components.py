@@ -17,7 +17,8 @@ def component_table(name: str = "fyffe") -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row per part: subsystem, choice, reliability, cost, weight (units of the source), source, status.
+        A row per part: subsystem, choice, reliability, cost, weight (units of the source), source,
+        status.
 
     Examples
     --------
@@ -26,5 +27,7 @@ def component_table(name: str = "fyffe") -> pd.DataFrame:
     """
     import pandas as pd
 
-    tables = {path.stem: path for path in sorted((data_folder() / "published/components").glob("*.csv"))}
+    tables = {
+        path.stem: path for path in sorted((data_folder() / "published/components").glob("*.csv"))
+    }
     return pd.read_csv(tables[require_choice(tuple(tables), name=name)])

@@ -51,14 +51,15 @@ def disjoint_routes(
 ) -> RoutePair:
     """Two routes that one failure breaks as little of as possible, and of such routes the shortest.
 
-    ``groups`` are links that one event (a cut duct, a lost feed) takes together, by name; ``risk`` is the
-    probability or weight of each, 1 where left out, and ``link_risk`` that of every single link; ``cost``
-    the length of every link (an attribute, numbers in the order of the links, or by pair). Parallel cables
-    are one link.
+    ``groups`` are links that one event (a cut duct, a lost feed) takes together, by name; ``risk``
+    is the probability or weight of each, 1 where left out, and ``link_risk`` that of every single
+    link; ``cost`` the length of every link (an attribute, numbers in the order of the links, or by
+    pair). Parallel cables are one link.
 
     Two link-disjoint routes are a flow problem; with groups of links the question is NP-hard, and a
-    mixed-integer programme answers it. A link that both routes use counts itself and all its groups. Hu,
-    "Diverse routing in optical mesh networks", IEEE Transactions on Communications 51, 2003.
+    mixed-integer programme answers it. A link that both routes use counts itself and all its
+    groups. Hu, "Diverse routing in optical mesh networks", IEEE Transactions on Communications 51,
+    2003.
 
     >>> import networkx as nx
     >>> ladder = nx.ladder_graph(3)  # 0-1-2 above 3-4-5
@@ -102,7 +103,10 @@ def _groups(
     pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
     member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
     weights = [require_number(risk=known.get(name, 1.0), at_least=0) for name in given]
-    names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
+    names = [
+        *given,
+        *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist()),
+    ]
     return names, csr_array(vstack([member, eye_array(m)])), np.array([*weights, *[single] * m])
 
 
@@ -120,9 +124,13 @@ def _solve(
     # A trace of cost keeps groups that nothing uses at zero.
     trace = np.full(2 * g, 1e-6 * (lengths.max(initial=0.0) or 1.0) / max(g, 1))
 
-    def cheapest(cost: NDArray[np.float64], risks: NDArray[np.float64], most: float, finer: float) -> Any:
+    def cheapest(
+        cost: NDArray[np.float64], risks: NDArray[np.float64], most: float, finer: float
+    ) -> Any:
         """Least cost where only groups with their weight in ``risks`` are shared, ``most`` of it at most."""
-        bars = csr_array(np.array([np.r_[before, weights > risks], np.r_[before, risks / (most or 1.0)]]))
+        bars = csr_array(
+            np.array([np.r_[before, weights > risks], np.r_[before, risks / (most or 1.0)]])
+        )
         low, high = np.r_[lower, -np.inf, -np.inf], np.r_[upper, 0.0, 1 + 1e-9]
         return least(cost, vstack([rows, bars]), low, high, finer=finer)[0]
 
@@ -130,7 +138,9 @@ def _solve(
     while True:  # risks far below the largest come out in a programme of their own
         first = cheapest(np.r_[before, risks], risks, np.inf, 1.0) if m else None
         if first is None:
-            raise ValueError(f"target must be reachable from the source, got {topology.labels[ends[1]]!r}")
+            raise ValueError(
+                f"target must be reachable from the source, got {topology.labels[ends[1]]!r}"
+            )
         most, largest = float(weights @ first[-g:]), risks.max()
         risks = np.where(weights <= most, weights, 0.0)
         if not 0 < most < 1e-6 * largest:
@@ -139,13 +149,16 @@ def _solve(
     return np.asarray(first if best is None else best)
 
 
-def _pairs_of_routes(topology: Topology, ends: tuple[int, ...], member: csr_array) -> tuple[Any, Any, Any]:
+def _pairs_of_routes(
+    topology: Topology, ends: tuple[int, ...], member: csr_array
+) -> tuple[Any, Any, Any]:
     """Rows and their bounds: two flows of one unit, the groups that each touches, and those of both."""
     n, m, g = topology.num_nodes, len(topology.edges), member.shape[0]
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
     turn = np.arange(2 * m)
     balance = csr_array(
-        (np.r_[np.ones(2 * m), -np.ones(2 * m)], (arcs.T.ravel(), np.r_[turn, turn])), shape=(n, 2 * m)
+        (np.r_[np.ones(2 * m), -np.ones(2 * m)], (arcs.T.ravel(), np.r_[turn, turn])),
+        shape=(n, 2 * m),
     )
     supply = np.zeros(n)
     supply[list(ends)] = 1.0, -1.0

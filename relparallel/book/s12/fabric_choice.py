@@ -23,8 +23,8 @@ where       u(f) is the probability that {meaning}"""
 class FabricChoice(Result):
     """Every fabric with its price and its bracket, and the cheapest that is good enough for certain.
 
-    ``table`` has a row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket of u; NaN
-    where a fabric is too small).
+    ``table`` has a row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket
+    of u; NaN where a fabric is too small).
     """
 
     table: pd.DataFrame
@@ -75,7 +75,11 @@ class FabricChoice(Result):
         return self.table.assign(verdict=self.verdicts)
 
     def _said(self) -> str:
-        chosen = f"{self.name}, {'proven' if self.proven else 'not proven'}" if self.name else "no fabric"
+        chosen = (
+            f"{self.name}, {'proven' if self.proven else 'not proven'}"
+            if self.name
+            else "no fabric"
+        )
         return f"u of {self.requirement} at most {self.unavailability:g}: {chosen}"
 
 
@@ -89,16 +93,18 @@ def cheapest_fabric(
 ) -> FabricChoice:
     """The cheapest of some fabrics in which ``hosts`` hosts can reach each other often enough.
 
-    ``unavailability`` is the largest admitted u: by ``requirement`` the probability that the worst "pair" of
-    hosts cannot communicate; that the first N hosts cannot all do ("job"); that "all" hosts of the fabric
-    cannot; or the expected "share" of the other hosts that a host cannot reach. The hosts in question are
-    up; switches, cables and other hosts fail, and are repaired after ``mttr`` as in `equipped`.
+    ``unavailability`` is the largest admitted u: by ``requirement`` the probability that the worst
+    "pair" of hosts cannot communicate; that the first N hosts cannot all do ("job"); that "all"
+    hosts of the fabric cannot; or the expected "share" of the other hosts that a host cannot reach.
+    The hosts in question are up; switches, cables and other hosts fail, and are repaired after
+    ``mttr`` as in `equipped`.
 
-    Enumeration. u lies in a certified bracket: what stands in series with the hosts is exact, the rest is a
-    union of likely cuts (see `relparallel.reliability.bounds`), usually known to 1 % or better. Pairs are
-    looked at once per class of proved symmetry. Any path counts, but hosts forward only where the design
-    says so: hosts with a cable in each of two planes cannot join one host that lost the first plane and one
-    that lost the second. Where brackets do not decide, the verdict is "not decided" and ``proven`` is False.
+    Enumeration. u lies in a certified bracket: what stands in series with the hosts is exact, the
+    rest is a union of likely cuts (see `relparallel.reliability.bounds`), usually known to 1 % or
+    better. Pairs are looked at once per class of proved symmetry. Any path counts, but hosts
+    forward only where the design says so: hosts with a cable in each of two planes cannot join one
+    host that lost the first plane and one that lost the second. Where brackets do not decide, the
+    verdict is "not decided" and ``proven`` is False.
 
     >>> import relparallel as rp
     >>> catalogue = {f"{s} spines": rp.topology.leaf_spine(4, s, 4) for s in (1, 2)}
@@ -112,7 +118,9 @@ def cheapest_fabric(
     columns = ["hosts", "cost", "cost per host", "lower", "upper"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("fabric")
     table = table.sort_values("cost", kind="stable")
-    return FabricChoice(table=table, hosts=hosts, unavailability=unavailability, requirement=requirement)
+    return FabricChoice(
+        table=table, hosts=hosts, unavailability=unavailability, requirement=requirement
+    )
 
 
 def _row(given: Any, hosts: int, requirement: str, mttr: Any) -> tuple[float, ...]:

@@ -25,21 +25,22 @@ def replacement_interval(
 ) -> MaintenancePlan:
     """The interval at which replacing a part of Weibull life costs least in the long run.
 
-    The Weibull distribution F = 1 - S has the shape b, from 0.1 to 50 (a part ages if it is above 1), and
-    the ``scale`` eta [s]; c_p is the price of a ``planned`` replacement, c_f of a ``failure``, or of a
-    minimal repair. Minimised over T is, by ``policy``,
+    The Weibull distribution F = 1 - S has the shape b, from 0.1 to 50 (a part ages if it is above
+    1), and the ``scale`` eta [s]; c_p is the price of a ``planned`` replacement, c_f of a
+    ``failure``, or of a minimal repair. Minimised over T is, by ``policy``,
 
         age:     (c_p S(T) + c_f F(T)) / integral_0^T S: replace at age T
         block:   (c_p + c_f M(T)) / T, M = F + M * dF: replace every T, and at every failure
         minimal: (c_p + c_f (T/eta)^b) / T: replace every T, repair in between
 
-    Age: h(T) integral_0^T S - F(T) = c_p / (c_f - c_p), whose left side grows with T for b > 1; the integral
-    is an incomplete gamma function. Minimal: T = eta (c_p / (c_f (b - 1)))^(1/b), in closed form. Block: M
-    by trapezoids on the renewal equation, and the least of its local minima up to three scales, compared
-    with M(T)/T -> 1/mean. Infinite where waiting for the failure costs least.
+    Age: h(T) integral_0^T S - F(T) = c_p / (c_f - c_p), whose left side grows with T for b > 1; the
+    integral is an incomplete gamma function. Minimal: T = eta (c_p / (c_f (b - 1)))^(1/b), in
+    closed form. Block: M by trapezoids on the renewal equation, and the least of its local minima
+    up to three scales, compared with M(T)/T -> 1/mean. Infinite where waiting for the failure costs
+    least.
 
-    Barlow and Hunter, "Optimum preventive maintenance policies", Operations Research 8, 1960. Barlow and
-    Proschan, "Mathematical Theory of Reliability", 1965, chapters 3 and 4.
+    Barlow and Hunter, "Optimum preventive maintenance policies", Operations Research 8, 1960.
+    Barlow and Proschan, "Mathematical Theory of Reliability", 1965, chapters 3 and 4.
 
     >>> replacement_interval(shape=0.7, scale=1e7, planned=1.0, failure=10.0).interval
     inf
@@ -104,7 +105,8 @@ def _block_within(horizon: float, b: float, c_p: float, c_f: float) -> tuple[flo
     low = int(rate.argmin())
     if low in (0, STEPS - 1):
         return float(times[1 + low]), float(rate[low]), low
-    step = times[1]  # the parabola of three points, in steps: squares of seconds would leave the floats
+    # the parabola of three points, in steps: squares of seconds would leave the floats
+    step = times[1]
     bend, slope, least = np.polyfit(np.arange(low, low + 3), rate[low - 1 : low + 2], 2)
     best = -slope / (2 * bend)
     return float(best * step), float(least + slope * best / 2), low
@@ -113,13 +115,14 @@ def _block_within(horizon: float, b: float, c_p: float, c_f: float) -> tuple[flo
 def inspection_interval(rate: float, inspection: float, downtime: float) -> MaintenancePlan:
     """The interval at which looking for hidden failures costs least in the long run.
 
-    A part fails ``rate`` = lam times a second, which nobody sees; a look has the price c_i (``inspection``)
-    and renews the part, and every second that it is down unseen costs c_d (``downtime``): minimise over T
-    ``c_i / T + c_d (1 - (1 - exp(-lam T)) / (lam T))``. The derivative vanishes where (1 + y) exp(-y) = 1 -
-    c_i lam / c_d for y = lam T, which is Lambert's function: y = -1 - W_-1(-(1 - c_i lam / c_d) / e). For
-    small y it is Young's interval sqrt(2 c_i / (c_d lam)): an inspection is to hidden failures what a
-    checkpoint is to lost work. Infinite where a look costs more than it can save. Barlow and Proschan,
-    "Mathematical Theory of Reliability", 1965, chapter 4.3. Young 1974.
+    A part fails ``rate`` = lam times a second, which nobody sees; a look has the price c_i
+    (``inspection``) and renews the part, and every second that it is down unseen costs c_d
+    (``downtime``): minimise over T ``c_i / T + c_d (1 - (1 - exp(-lam T)) / (lam T))``. The
+    derivative vanishes where (1 + y) exp(-y) = 1 - c_i lam / c_d for y = lam T, which is Lambert's
+    function: y = -1 - W_-1(-(1 - c_i lam / c_d) / e). For small y it is Young's interval sqrt(2 c_i
+    / (c_d lam)): an inspection is to hidden failures what a checkpoint is to lost work. Infinite
+    where a look costs more than it can save. Barlow and Proschan, "Mathematical Theory of
+    Reliability", 1965, chapter 4.3. Young 1974.
 
     >>> plan = inspection_interval(rate=1e-7, inspection=50.0, downtime=1.0)
     >>> round(plan.interval), round((2 * 50 / 1e-7) ** 0.5)
@@ -130,6 +133,7 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
     if saved <= 0:
         return MaintenancePlan(math.inf, cost_rate=c_d, unplanned=c_d)
     y = -1 - float(scipy.special.lambertw(-saved / math.e, -1).real)
-    y = y if y > 1e-5 else math.sqrt(2 * c_i * lam / c_d)  # where Lambert's function has lost digits
+    # where Lambert's function has lost digits
+    y = y if y > 1e-5 else math.sqrt(2 * c_i * lam / c_d)
     unseen = 1 + math.expm1(-y) / y if y > 1e-5 else y / 2
     return MaintenancePlan(y / lam, c_i * lam / y + c_d * unseen, unplanned=c_d)

@@ -1,6 +1,7 @@
 """The cheapest links that make a network survive any k - 1 failures of links, or of nodes.
 
-G is what is there, E are candidate links with prices c_e, delta(S) links with one end in a set S of nodes.
+G is what is there, E are candidate links with prices c_e, delta(S) links with one end in a set S of
+nodes.
 """
 
 from __future__ import annotations
@@ -39,15 +40,16 @@ def survivable_augmentation(
 ) -> NetworkDesign:
     """The cheapest links with which no k - 1 failures of links ("edge") or nodes ("node") part the network.
 
-    What is in ``network`` costs nothing, and parallel edges count each; ``candidates`` can be added,
-    parallel edges as one, at a ``cost`` by attribute, in their order, or by pair of labels. The nodes of
-    either graph are connected.
+    What is in ``network`` costs nothing, and parallel edges count each; ``candidates`` can be
+    added, parallel edges as one, at a ``cost`` by attribute, in their order, or by pair of labels.
+    The nodes of either graph are connected.
 
-    Cutting planes: maximum flows from one terminal (k of them for nodes) to every other find the cuts that
-    the relaxation breaks, first over fractions of links, then over whole ones. By Menger's theorem the
-    inequalities of all cuts are what k disjoint paths between every two nodes ask for; a node that is split
-    in two with a link of capacity 1 between makes a cut of nodes a cut of links. Grötschel, Monma and Stoer,
-    "Design of survivable networks", Handbooks in OR and MS 7, 1995. Menger 1927.
+    Cutting planes: maximum flows from one terminal (k of them for nodes) to every other find the
+    cuts that the relaxation breaks, first over fractions of links, then over whole ones. By
+    Menger's theorem the inequalities of all cuts are what k disjoint paths between every two nodes
+    ask for; a node that is split in two with a link of capacity 1 between makes a cut of nodes a
+    cut of links. Grötschel, Monma and Stoer, "Design of survivable networks", Handbooks in OR and
+    MS 7, 1995. Menger 1927.
 
     >>> import networkx as nx
     >>> path, closing = nx.path_graph(4), nx.Graph()
@@ -58,13 +60,20 @@ def survivable_augmentation(
     """
     wanted = connectivity
     require_choice(tuple(FORMULATIONS), kind=kind)
-    given, offered = as_topology(network, name="network"), as_topology(candidates, name="candidates")
+    given, offered = (
+        as_topology(network, name="network"),
+        as_topology(candidates, name="candidates"),
+    )
     prices = edge_numbers("cost", cost, offered, candidates)
     index = {label: i for i, label in enumerate(dict.fromkeys([*given.labels, *offered.labels]))}
     if len(index) < 2 or (kind == "node" and len(index) <= wanted):  # parallel links may be many
-        raise ValueError(f"connectivity must be below the number of nodes {len(index)}, got {wanted}")
+        raise ValueError(
+            f"connectivity must be below the number of nodes {len(index)}, got {wanted}"
+        )
     there = np.repeat(given.edges, given.multiplicity, axis=0)
-    pairs = [(given, pair) for pair in there.tolist()] + [(offered, pair) for pair in offered.edges.tolist()]
+    pairs = [(given, pair) for pair in there.tolist()] + [
+        (offered, pair) for pair in offered.edges.tolist()
+    ]
     ends = [[index[t.labels[v]] for v in pair] for t, pair in pairs]
     edges = np.array(ends, dtype=np.int64).reshape(-1, 2)
     free = np.arange(len(edges)) >= len(there)
@@ -91,7 +100,9 @@ def _cutting_planes(
 ) -> tuple[NDArray[np.float64], int]:
     """Candidates that are bought, and the number of inequalities that it took."""
     if _broken(count, edges, np.ones(len(edges)), wanted, kind):
-        raise ValueError(f"connectivity must be within reach of all candidates together, got {wanted}")
+        raise ValueError(
+            f"connectivity must be within reach of all candidates together, got {wanted}"
+        )
     rows: dict[bytes, tuple[NDArray[np.float64], int]] = {}
     whole, x = False, np.zeros(prices.size)
     while True:
@@ -107,7 +118,9 @@ def _cutting_planes(
         lower = np.array([need for _, need in rows.values()])
         solved, _ = least(prices, np.array([row for row, _ in rows.values()]), lower, whole=whole)
         if solved is None:
-            raise RuntimeError("the relaxation has no solution although all candidates together are one")
+            raise RuntimeError(
+                "the relaxation has no solution although all candidates together are one"
+            )
         x = solved
 
 
@@ -125,7 +138,9 @@ def _broken(
         for sink in range(count):
             if sink == source:
                 continue
-            flow = maximum_flow(tail, head, np.round(size * UNIT), count + split, source + split, sink)
+            flow = maximum_flow(
+                tail, head, np.round(size * UNIT), count + split, source + split, sink
+            )
             if flow.value < (wanted - 1e-4) * UNIT:
                 reached = flow.near_side(source + split)
                 crossing, need = _cut(edges, reached, split, wanted, source, sink)
@@ -134,7 +149,12 @@ def _broken(
 
 
 def _cut(
-    edges: NDArray[np.int64], near: NDArray[np.bool_], split: int, wanted: int, source: int, sink: int
+    edges: NDArray[np.int64],
+    near: NDArray[np.bool_],
+    split: int,
+    wanted: int,
+    source: int,
+    sink: int,
 ) -> tuple[NDArray[np.bool_], int]:
     """Links from side to side that avoid the removed nodes, and how many are wanted beside those nodes."""
     if not split:

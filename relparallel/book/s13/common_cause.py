@@ -15,12 +15,12 @@ _MOST_PARTS: Final = 10  # 2^n causes act on 2^n sets of parts
 def multiple_greek_letters(down: float, installed: int, letters: Sequence[float]) -> FloatArray:
     """Probability of the cause that takes a given set of k of n parts, as entry k - 1.
 
-    A part is down for any reason with probability Q (``down``); ``letters`` are beta, gamma, delta, ...: at
-    most n - 1 probabilities, and those not given are 1, so that beta alone is the beta factor model. Q_k = Q
-    (1 - rho_{k+1}) prod_{i <= k} rho_i / comb(n - 1, k - 1), with rho_1 = 1, rho_2 = beta, rho_3 = gamma,
-    ... and rho_{n+1} = 0. The n sizes weighted by comb(n - 1, k - 1) add up to Q. Fleming, Kalinowski, "An
-    extension of the beta factor method to systems with high levels of redundancy", PLG-0289, 1983; Mosleh et
-    al., NUREG/CR-5485, 1998.
+    A part is down for any reason with probability Q (``down``); ``letters`` are beta, gamma, delta,
+    ...: at most n - 1 probabilities, and those not given are 1, so that beta alone is the beta
+    factor model. Q_k = Q (1 - rho_{k+1}) prod_{i <= k} rho_i / comb(n - 1, k - 1), with rho_1 = 1,
+    rho_2 = beta, rho_3 = gamma, ... and rho_{n+1} = 0. The n sizes weighted by comb(n - 1, k - 1)
+    add up to Q. Fleming, Kalinowski, "An extension of the beta factor method to systems with high
+    levels of redundancy", PLG-0289, 1983; Mosleh et al., NUREG/CR-5485, 1998.
 
     >>> multiple_greek_letters(0.01, 3, [0.1, 0.5]).round(6).tolist()
     [0.009, 0.00025, 0.0005]
@@ -38,10 +38,11 @@ def common_cause_unavailability(needed: int, causes: Sequence[float] | FloatArra
     """Probability that fewer than ``needed`` of n equal parts are up when every set has a cause of its own.
 
     ``causes`` have the probability of the cause of a given set of 1, 2, ..., n parts, as of
-    `multiple_greek_letters`. At most ten sizes; any number where only single parts and all parts have a
-    cause. The causes are applied one after the other to the distribution of the set of parts that are down,
-    [2^n] numbers: O(4^n). Single parts and all parts: q_n + (1 - q_n) P(Bin(n, q_1) > n - needed). A sum of
-    positive terms: 1e-30 has as many correct digits as 0.5. Mosleh et al., NUREG/CR-5485, 1998.
+    `multiple_greek_letters`. At most ten sizes; any number where only single parts and all parts
+    have a cause. The causes are applied one after the other to the distribution of the set of parts
+    that are down, [2^n] numbers: O(4^n). Single parts and all parts: q_n + (1 - q_n) P(Bin(n, q_1)
+    > n - needed). A sum of positive terms: 1e-30 has as many correct digits as 0.5. Mosleh et al.,
+    NUREG/CR-5485, 1998.
 
     >>> one_of_two = common_cause_unavailability(1, multiple_greek_letters(0.01, 2, [0.1]))
     >>> round(one_of_two, 9)  # 0.001 + 0.999 * 0.009 ** 2

@@ -30,9 +30,9 @@ def estimator_table(
 ) -> pd.DataFrame:
     """Accuracy against work of several estimators on one network, one row per method.
 
-    Columns are those of `UnreliabilityEstimate.to_frame`, ``work_per_sample``, and its product with the
-    relative variance of one sample ``work_variance``: the less the better. The network and the interval are
-    as in `estimate`.
+    Columns are those of `UnreliabilityEstimate.to_frame`, ``work_per_sample``, and its product with
+    the relative variance of one sample ``work_variance``: the less the better. The network and the
+    interval are as in `estimate`.
 
     >>> import networkx as nx
     >>> table = estimator_table(nx.petersen_graph(), "all", 0.99, rng=np.random.default_rng(1))
@@ -42,7 +42,13 @@ def estimator_table(
     rows = []
     for method in methods:
         found = estimate(
-            graph, terminals, link_up, method=method, rng=rng, samples=samples, confidence=_CONFIDENCE
+            graph,
+            terminals,
+            link_up,
+            method=method,
+            rng=rng,
+            samples=samples,
+            confidence=_CONFIDENCE,
         )
         row = found.to_frame()
         row["work_per_sample"] = found.work / max(found.samples, 1)

@@ -1,7 +1,7 @@
 """Availability of parts that share repair crews, stand by, or fail together: a Markov chain over counts.
 
-A state is how many parts of each class are down. Lives and repairs are exponential, and crews serve the
-classes in the order in which they are listed: a crew leaves a part for one of an earlier class.
+A state is how many parts of each class are down. Lives and repairs are exponential, and crews serve
+the classes in the order in which they are listed: a crew leaves a part for one of an earlier class.
 
 ========  ===============================================  =====================================
 letter    meaning                                          here
@@ -36,9 +36,9 @@ _MOST_STATES: Final = 300_000
 class RepairedParts:
     """Equal parts of which ``needed``, the first to work, have to be up; those beyond are spares.
 
-    ``mtbf`` is the mean life of a working part, ``mttr`` the mean repair by one crew [s]; ``dormancy`` the
-    failure rate of a spare over that of a working part, inside [0, 1]; ``common`` the share of the failures
-    of a part that take the whole class with it, inside [0, 1).
+    ``mtbf`` is the mean life of a working part, ``mttr`` the mean repair by one crew [s];
+    ``dormancy`` the failure rate of a spare over that of a working part, inside [0, 1]; ``common``
+    the share of the failures of a part that take the whole class with it, inside [0, 1).
 
     >>> RepairedParts(name="spine", count=4, mtbf=8.6e6, mttr=8.6e4, needed=3).needed
     3
@@ -59,12 +59,13 @@ class RepairedParts:
 def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> RepairChain:
     """Parts of several classes, repaired by crews that they share, as a Markov chain.
 
-    The first class is the first to be repaired, and the system is up while every class has what it needs;
-    where ``crews`` is omitted, all that is down is under repair. With k of n parts down, min(n - k, m) work
-    and the rest stands by. One fails at rate l (1 - b) min(n - k, m) + l d max(n - k - m, 0), all together
-    at rate l b, and min(k, crews left) are repaired at rate u each. States: the product of n + 1 over the
-    classes. Trivedi, Bobbio, "Reliability and Availability Engineering", 2017, chapters 9 and 10; Fleming,
-    "A reliability model for common mode failures", General Atomic GA-A13284, 1975 (beta factor).
+    The first class is the first to be repaired, and the system is up while every class has what it
+    needs; where ``crews`` is omitted, all that is down is under repair. With k of n parts down,
+    min(n - k, m) work and the rest stands by. One fails at rate l (1 - b) min(n - k, m) + l d max(n
+    - k - m, 0), all together at rate l b, and min(k, crews left) are repaired at rate u each.
+    States: the product of n + 1 over the classes. Trivedi, Bobbio, "Reliability and Availability
+    Engineering", 2017, chapters 9 and 10; Fleming, "A reliability model for common mode failures",
+    General Atomic GA-A13284, 1975 (beta factor).
 
     >>> pair = RepairedParts(name="spine", count=2, mtbf=100.0, mttr=1.0)
     >>> chain = repair_chain([pair], crews=1)
@@ -139,9 +140,13 @@ class RepairChain:
     @property
     def mttf(self) -> float:
         """Mean time to the first failure of the system, all parts up at the start [s]."""
-        # A failure in the place of all states that are down, after which a new start takes one second.
+        # A failure in the place of all states that are down, after which a new start takes one
+        # second.
         inside, failing = self.generator[self.up][:, self.up], self._failing()[self.up]
-        blocks: Any = [[None, csr_array(np.eye(1, len(failing)))], [csr_array(failing[:, None]), inside]]
+        blocks: Any = [
+            [None, csr_array(np.eye(1, len(failing)))],
+            [csr_array(failing[:, None]), inside],
+        ]
         share = stationary_distribution(block_array(blocks, format="csr"))
         return float(share[1:].sum() / share[0])
 

@@ -1,7 +1,10 @@
 """Notebook 22: what failures leave: throughput, resilience curves, racks that share a feed."""
 
 from relparallel.book.s22.power import with_power_domains as with_power_domains
-from relparallel.book.s22.resilience import field_losses as field_losses, resilience_curve as resilience_curve
+from relparallel.book.s22.resilience import (
+    field_losses as field_losses,
+    resilience_curve as resilience_curve,
+)
 from relparallel.book.s22.routes import (
     disjoint_path_set as disjoint_path_set,
     vertex_connectivity as vertex_connectivity,

@@ -16,12 +16,15 @@ from relparallel.topology.risks import racks
 
 
 def with_power_domains(
-    topology: Topology | nx.Graph[Any], racks_per_domain: int = 1, *, domain: ArrayLike | None = None
+    topology: Topology | nx.Graph[Any],
+    racks_per_domain: int = 1,
+    *,
+    domain: ArrayLike | None = None,
 ) -> Topology:
     """The network with a group of ``shared_risk`` for every set of nodes that lose power together.
 
-    So many consecutive `racks` are on one feed, and switches outside racks have feeds of their own; or
-    ``domain`` is that of every node, -1 for none.
+    So many consecutive `racks` are on one feed, and switches outside racks have feeds of their own;
+    or ``domain`` is that of every node, -1 for none.
 
     >>> from relparallel.topology import leaf_spine
     >>> t = with_power_domains(leaf_spine(leaves=4, spines=2, hosts_per_leaf=1), racks_per_domain=2)
@@ -36,7 +39,9 @@ def with_power_domains(
     names = np.unique(fed[fed >= 0])
     digits = len(str(names.max(initial=0)))
     groups = tuple(
-        SharedRisk(name=f"power domain {name:0{digits}}", nodes=tuple(np.flatnonzero(fed == name).tolist()))
+        SharedRisk(
+            name=f"power domain {name:0{digits}}", nodes=tuple(np.flatnonzero(fed == name).tolist())
+        )
         for name in names.tolist()
     )
     return replace(t, shared_risk=(*t.shared_risk, *groups))

@@ -21,9 +21,18 @@ from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.units import MINUTE
 
 Failing = Literal[
-    "links", "nodes", "switches", "hosts", "degree", "tier", "link_load", "switch_load", "racks", "pods",
+    "links",
+    "nodes",
+    "switches",
+    "hosts",
+    "degree",
+    "tier",
+    "link_load",
+    "switch_load",
+    "racks",
+    "pods",
     "shared_risk",
-]  # fmt: skip
+]
 _BUSY: Final = ("link_load", "switch_load")
 _LINKS: Final = ("links", "link_load")
 
@@ -70,19 +79,20 @@ def resilience_curve(
 ) -> ResilienceCurve:
     """Survival while more and more parts of a network fail.
 
-    ``failing`` at random: single cables ("links"), nodes of a sort ("nodes", "switches", "hosts"), "racks"
-    as `relparallel.topology.racks` finds them, "pods", or the groups of "shared_risk" such as power domains.
-    Targeted: switches (nodes, where there is none) of the most cables first ("degree"), of the highest tier
-    ("tier") or of the most traffic ("switch_load"), and the busiest cables first ("link_load"). ``shares``
-    of the parts fail in ``samples`` random orders; in each, the parts that fail at a smaller share fail at a
-    larger one. Targeted failures are random among equals. With ``recalculated`` the load is computed again
-    after every failure; else the order is that of the intact network.
+    ``failing`` at random: single cables ("links"), nodes of a sort ("nodes", "switches", "hosts"),
+    "racks" as `relparallel.topology.racks` finds them, "pods", or the groups of "shared_risk" such
+    as power domains. Targeted: switches (nodes, where there is none) of the most cables first
+    ("degree"), of the highest tier ("tier") or of the most traffic ("switch_load"), and the busiest
+    cables first ("link_load"). ``shares`` of the parts fail in ``samples`` random orders; in each,
+    the parts that fail at a smaller share fail at a larger one. Targeted failures are random among
+    equals. With ``recalculated`` the load is computed again after every failure; else the order is
+    that of the intact network.
 
-    Load is that of `ecmp_load`: betweenness, with one unit for every ordered pair of hosts over all shortest
-    paths, per capacity for a cable, in and out for a node. Each sample and share takes O(n + m);
-    recalculated loads take one `ecmp_load` for every part that fails in a sample. Holme, Kim, Yoon, Han,
-    "Attack vulnerability of complex networks", Phys. Rev. E 65, 2002: attacks by initial and by recalculated
-    degree and betweenness.
+    Load is that of `ecmp_load`: betweenness, with one unit for every ordered pair of hosts over all
+    shortest paths, per capacity for a cable, in and out for a node. Each sample and share takes O(n
+    + m); recalculated loads take one `ecmp_load` for every part that fails in a sample. Holme, Kim,
+    Yoon, Han, "Attack vulnerability of complex networks", Phys. Rev. E 65, 2002: attacks by initial
+    and by recalculated degree and betweenness.
 
     >>> from relparallel.topology import bcube
     >>> rng = np.random.default_rng(0)
@@ -95,12 +105,17 @@ def resilience_curve(
     require_int(samples=samples, at_least=2)
     given = np.atleast_1d(require_probability(shares=shares)).ravel()
     if recalculated and failing not in _BUSY:
-        raise ValueError(f"recalculated must be False where parts do not fail by load, got {failing}")
+        raise ValueError(
+            f"recalculated must be False where parts do not fail by load, got {failing}"
+        )
     groups = _parts(t, failing)
     if not groups:
         raise ValueError(f"failing must name parts that the network has, got {failing!r} for {t!r}")
     size = len(groups)
-    member, owner = np.concatenate(groups), np.repeat(np.arange(size), [group.size for group in groups])
+    member, owner = (
+        np.concatenate(groups),
+        np.repeat(np.arange(size), [group.size for group in groups]),
+    )
     rank = _rank(t, failing, member) if member.size == size else np.zeros(size)
     failed = np.rint(given * size).astype(np.int64)
     needed = np.ones(t.num_nodes + len(t.edges))
@@ -119,7 +134,9 @@ def resilience_curve(
             lost = np.bincount(member[place[owner] < count], minlength=needed.size)
             left = survival(t, lost < needed)
             found[:, sample, point] = left.pairs, left.accessible
-    return ResilienceCurve(failing=failing, parts=size, failed=failed, pairs=found[0], accessible=found[1])
+    return ResilienceCurve(
+        failing=failing, parts=size, failed=failed, pairs=found[0], accessible=found[1]
+    )
 
 
 def _parts(t: Topology, failing: Failing) -> list[IntArray]:
@@ -128,7 +145,9 @@ def _parts(t: Topology, failing: Failing) -> list[IntArray]:
     if failing in _LINKS:
         return list((n + np.repeat(np.arange(len(t.edges)), t.multiplicity))[:, None])
     if failing == "shared_risk":
-        return [np.array([*g.nodes, *(n + e for e in g.edges)], dtype=np.int64) for g in t.shared_risk]
+        return [
+            np.array([*g.nodes, *(n + e for e in g.edges)], dtype=np.int64) for g in t.shared_risk
+        ]
     if failing in ("racks", "pods"):
         group = racks(t) if failing == "racks" else t.pod
         order = np.argsort(group, kind="stable")
@@ -165,7 +184,9 @@ def _load_of_nodes(t: Topology, alive: BoolArray) -> FloatArray:
     return _relative(traffic.astype(np.float64))
 
 
-def _busiest_first(t: Topology, owner: IntArray, links: bool, steps: int, tie: FloatArray) -> IntArray:
+def _busiest_first(
+    t: Topology, owner: IntArray, links: bool, steps: int, tie: FloatArray
+) -> IntArray:
     """Order of the parts, pairs of cables or nodes by ``owner``, the busiest one left first."""
     left, cables = np.ones(owner.size, dtype=bool), t.multiplicity.copy()
     alive, order = np.ones(t.num_nodes, dtype=bool), []
@@ -190,12 +211,12 @@ def _relative(load: FloatArray) -> FloatArray:
 def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
     """Failures of switches to expect, as observed in the field, and what they cut off, by kind of switch.
 
-    Columns ``switches``, ``failures per year``, ``hosts cut off`` by one on average, and ``host-hours per
-    year, low`` and ``high``, with repairs of 10 and of 100 minutes. A switch that touches hosts fails as a
-    top-of-rack switch does, any other as an aggregation switch: within a year with probability p, so at the
-    rate -ln(1 - p). Gill et al., SIGCOMM 2011 (rates); Govindan et al., SIGCOMM 2016 (four failures in five
-    last 10 to 100 minutes): rows ``NR-lit-gill-*`` and ``NR-lit-govindan-*``, taken from pages that quote
-    the papers.
+    Columns ``switches``, ``failures per year``, ``hosts cut off`` by one on average, and
+    ``host-hours per year, low`` and ``high``, with repairs of 10 and of 100 minutes. A switch that
+    touches hosts fails as a top-of-rack switch does, any other as an aggregation switch: within a
+    year with probability p, so at the rate -ln(1 - p). Gill et al., SIGCOMM 2011 (rates); Govindan
+    et al., SIGCOMM 2016 (four failures in five last 10 to 100 minutes): rows ``NR-lit-gill-*`` and
+    ``NR-lit-govindan-*``, taken from pages that quote the papers.
 
     >>> from relparallel.topology import leaf_spine
     >>> field_losses(leaf_spine(leaves=4, spines=2, hosts_per_leaf=8))["hosts cut off"].to_dict()
@@ -203,8 +224,12 @@ def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
     """
     t = require_hosts(topology)
     rows = facts("network-reliability")
-    tor, other = (-np.log1p(-float(rows[f"NR-lit-gill-{kind}"].value_text)) for kind in ("tor", "agg"))
-    short, long = (float(x) * MINUTE / 3600 for x in rows["NR-lit-govindan-duration"].value_text.split(";"))
+    tor, other = (
+        -np.log1p(-float(rows[f"NR-lit-gill-{kind}"].value_text)) for kind in ("tor", "agg")
+    )
+    short, long = (
+        float(x) * MINUTE / 3600 for x in rows["NR-lit-govindan-duration"].value_text.split(";")
+    )
     at_hosts = np.zeros(t.num_nodes, dtype=np.bool_)
     at_hosts[t.edges[t.endpoint[t.edges].any(axis=1)]] = True
     found = []
@@ -215,6 +240,9 @@ def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
         found.append([t.kinds[t.node_kind[switch]], 1, tor if at_hosts[switch] else other, lost])
     frame = pd.DataFrame(found, columns=["kind", "switches", "failures per year", "hosts cut off"])
     hours = frame["failures per year"] * frame["hosts cut off"]
-    frame["host-hours per year, low"], frame["host-hours per year, high"] = short * hours, long * hours
+    frame["host-hours per year, low"], frame["host-hours per year, high"] = (
+        short * hours,
+        long * hours,
+    )
     by_kind = frame.groupby("kind", sort=False)
     return by_kind.sum().assign(**{"hosts cut off": by_kind["hosts cut off"].mean()})

@@ -22,7 +22,9 @@ Share = Literal["ends", "nodes"]
 
 
 def vertex_connectivity(
-    topology: Topology | nx.Graph[Any], source: Hashable | None = None, target: Hashable | None = None
+    topology: Topology | nx.Graph[Any],
+    source: Hashable | None = None,
+    target: Hashable | None = None,
 ) -> Estimate:
     """Most paths from source to target that share no node; or the fewest nodes whose loss separates others.
 
@@ -36,15 +38,16 @@ def vertex_connectivity(
     Returns
     -------
     Estimate
-        Exact. For a pair: the number of `disjoint_path_set`, where a cable between the two is one path. For
-        the whole: the smallest number of nodes without which two others are apart; one less than the nodes
-        where no loss can separate any. 0 where no path exists.
+        Exact. For a pair: the number of `disjoint_path_set`, where a cable between the two is one
+        path. For the whole: the smallest number of nodes without which two others are apart; one
+        less than the nodes where no loss can separate any. 0 where no path exists.
 
     Notes
     -----
-    Maximum flows through split nodes. For the whole they run from one forwarding node v to all nodes that
-    it is not joined to, one of each orbit of the proved symmetries that keep v in place, and between its
-    neighbours: a smallest set of lost nodes leaves v, or contains it and separates two of its neighbours.
+    Maximum flows through split nodes. For the whole they run from one forwarding node v to all
+    nodes that it is not joined to, one of each orbit of the proved symmetries that keep v in place,
+    and between its neighbours: a smallest set of lost nodes leaves v, or contains it and separates
+    two of its neighbours.
 
     References
     ----------
@@ -77,8 +80,8 @@ def disjoint_path_set(
     source, target : hashable
         Labels of two different nodes.
     share : {"ends", "nodes"}, optional
-        What two paths may have in common: nothing but source and target, or nodes but no cable (then each of
-        several parallel cables carries a path of its own).
+        What two paths may have in common: nothing but source and target, or nodes but no cable
+        (then each of several parallel cables carries a path of its own).
 
     Returns
     -------
@@ -87,8 +90,8 @@ def disjoint_path_set(
 
     Notes
     -----
-    Paths of an integral maximum flow (Dinic); their number is the largest possible, their total length need
-    not be the smallest.
+    Paths of an integral maximum flow (Dinic); their number is the largest possible, their total
+    length need not be the smallest.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Aggregate bottleneck throughput of all hosts over shortest paths, of the whole network and under failures.
 
-The unit is a host link: the slowest cable of a host. *Aggregate bottleneck throughput* (ABT) is the number of
-flows times what the slowest gets, when every host sends to every other over all shortest paths. Under
-failures a share of one sort of parts fails at random, the same number in every scenario, drawn without
-replacement; parallel cables fail singly. Letters of the papers: ``N`` hosts.
+The unit is a host link: the slowest cable of a host. *Aggregate bottleneck throughput* (ABT) is the
+number of flows times what the slowest gets, when every host sends to every other over all shortest
+paths. Under failures a share of one sort of parts fails at random, the same number in every
+scenario, drawn without replacement; parallel cables fail singly. Letters of the papers: ``N``
+hosts.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ def aggregate_bottleneck_throughput(
 ) -> Estimate:
     """Aggregate bottleneck throughput of all-to-all traffic over all shortest paths, in host links.
 
-    Joined pairs / largest load, N(N-1)/max load in an intact network; n(N-1)/(n-1) in BCube. ``alive`` says
-    which nodes, then which rows of ``edges``, work, [n + m]; ``split``: evenly over all shortest "paths", or
-    at every node over the cables of all next "hops", see `ecmp_load`. Counts the ordered pairs of living
-    hosts that a path joins; the method says how many it does not. Of a graph every node is a host. Guo et
-    al., "BCube: a high performance, server-centric network architecture for modular data centers", SIGCOMM
-    2009, section 4.2, theorem 4.
+    Joined pairs / largest load, N(N-1)/max load in an intact network; n(N-1)/(n-1) in BCube.
+    ``alive`` says which nodes, then which rows of ``edges``, work, [n + m]; ``split``: evenly over
+    all shortest "paths", or at every node over the cables of all next "hops", see `ecmp_load`.
+    Counts the ordered pairs of living hosts that a path joins; the method says how many it does
+    not. Of a graph every node is a host. Guo et al., "BCube: a high performance, server-centric
+    network architecture for modular data centers", SIGCOMM 2009, section 4.2, theorem 4.
 
     >>> from relparallel.topology import bcube
     >>> float(aggregate_bottleneck_throughput(bcube(n=4, k=2)))
@@ -57,7 +58,9 @@ class DegradedThroughput(NamedTuple):
     def estimate(self) -> Estimate:
         """Mean throughput with its 95 % confidence interval over the scenarios (Student)."""
         n, mean = self.throughput.size, float(self.throughput.mean())
-        width = float(student.ppf((1 + _CONFIDENCE) / 2, n - 1) * self.throughput.std(ddof=1) / n**0.5)
+        width = float(
+            student.ppf((1 + _CONFIDENCE) / 2, n - 1) * self.throughput.std(ddof=1) / n**0.5
+        )
         method, low = f"mean of {n} scenarios, 95 % confidence", max(0.0, mean - width)
         return Estimate(value=mean, lower=low, upper=mean + width, method=method, exact=False)
 
@@ -74,9 +77,10 @@ def throughput_under_failures(
 ) -> DegradedThroughput:
     """Aggregate bottleneck throughput with shares of the parts failed, over random scenarios.
 
-    Shares of the cables (``links``), of the nodes that are no hosts and of the hosts fail, rounded to whole
-    parts; pairs with a failed host are not counted. Each scenario is exact: one search to every class of
-    twin hosts. Guo et al., "BCube", SIGCOMM 2009, section 7; Wu et al., "MDCube", CoNEXT 2009, section 6.
+    Shares of the cables (``links``), of the nodes that are no hosts and of the hosts fail, rounded
+    to whole parts; pairs with a failed host are not counted. Each scenario is exact: one search to
+    every class of twin hosts. Guo et al., "BCube", SIGCOMM 2009, section 7; Wu et al., "MDCube",
+    CoNEXT 2009, section 6.
 
     >>> from relparallel.topology import bcube
     >>> found = throughput_under_failures(bcube(n=4, k=1), 20, np.random.default_rng(1), links=0.1)

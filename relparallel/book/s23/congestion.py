@@ -17,10 +17,11 @@ from relparallel.book.s23.fluid import FluidModel, grown, marked_share
 class Timely(FluidModel):
     """TIMELY: senders follow the gradient of the round-trip time; it has no fixed point.
 
-    ECN or Delay, section 4.1. Rates grow at g <= 0, also at g = 0, where the queue stands still. Mittal et
-    al., "TIMELY", SIGCOMM 2015. ``feedback_delay`` is D_prop: the queue and one packet add to it.
-    ``increase`` is delta [bytes/s], ``decrease`` beta, ``smoothing`` alpha; ``burst`` is Seg, after which a
-    rate is updated [bytes]; ``low``, ``high`` and ``shortest`` are T_low, T_high and D_minRTT [s].
+    ECN or Delay, section 4.1. Rates grow at g <= 0, also at g = 0, where the queue stands still.
+    Mittal et al., "TIMELY", SIGCOMM 2015. ``feedback_delay`` is D_prop: the queue and one packet
+    add to it. ``increase`` is delta [bytes/s], ``decrease`` beta, ``smoothing`` alpha; ``burst`` is
+    Seg, after which a rate is updated [bytes]; ``low``, ``high`` and ``shortest`` are T_low, T_high
+    and D_minRTT [s].
 
     >>> Timely(flows=2, rate=10e9 / 8, feedback_delay=4e-6).fixed_point().valid
     False
@@ -68,9 +69,9 @@ class Timely(FluidModel):
 class PatchedTimely(Timely):
     """Patched TIMELY: the rate falls with the queue itself, in proportion to a weight of the gradient.
 
-    Its weight is w = 1/2 + ``slope`` g, cut at 0 and 1. ECN or Delay, section 4.3, with its fixed point q =
-    N delta q'/(beta C) + q' with q' = C T_low. The paper and its runs have slope 2; the published margins
-    (model "published") were computed with 1/2.
+    Its weight is w = 1/2 + ``slope`` g, cut at 0 and 1. ECN or Delay, section 4.3, with its fixed
+    point q = N delta q'/(beta C) + q' with q' = C T_low. The paper and its runs have slope 2; the
+    published margins (model "published") were computed with 1/2.
 
     >>> PatchedTimely(flows=10, rate=10e9 / 8, feedback_delay=4e-6).fixed_point().queue
     140625.0
@@ -115,7 +116,9 @@ def _timely(p: Any, now: Any, past: Any, middle: Any) -> Any:
     queue, update = past[0][-1], _update(p, now[0])
     highest = p.rate * p.high
     cut = -p.decrease * (1 - highest / np.where(queue.real > highest, queue, highest)) * rate
-    change = np.where(queue.real < p.rate * p.low, p.increase, np.where(queue.real > highest, cut, middle))
+    change = np.where(
+        queue.real < p.rate * p.low, p.increase, np.where(queue.real > highest, cut, middle)
+    )
     seen = (queue - past[1][-1]) / (p.rate * p.shortest)
     queue_change = grown(p, now, rate) + 0 * rate
     return np.stack([change / update, p.smoothing / update * (seen - gradient), queue_change])
@@ -125,13 +128,14 @@ def _timely(p: Any, now: Any, past: Any, middle: Any) -> Any:
 class Hpcc(FluidModel):
     """HPCC: senders set their window from the load that switches report.
 
-    W' = (W (eta/U - 1) + W_AI)/T with the load U = min(1, sum W/(C T)) + q/(C T): a step of Euler's method
-    of length T is the update of the paper, W <- W eta/U + W_AI. At a load of 1 the model has a kink, and no
-    linearisation. Li et al., "HPCC", SIGCOMM 2019, eq. 2 and 4, without stages and average.
+    W' = (W (eta/U - 1) + W_AI)/T with the load U = min(1, sum W/(C T)) + q/(C T): a step of Euler's
+    method of length T is the update of the paper, W <- W eta/U + W_AI. At a load of 1 the model has
+    a kink, and no linearisation. Li et al., "HPCC", SIGCOMM 2019, eq. 2 and 4, without stages and
+    average.
 
-    The reported load is ``feedback_delay`` late; ``round_trip`` is T without a queue, ``target`` eta, the
-    load that is aimed at, and ``increase`` W_AI [bytes]; by default C T (1 - eta)/N, with which the load is
-    1 and the queue empty.
+    The reported load is ``feedback_delay`` late; ``round_trip`` is T without a queue, ``target``
+    eta, the load that is aimed at, and ``increase`` W_AI [bytes]; by default C T (1 - eta)/N, with
+    which the load is 1 and the queue empty.
 
     >>> Hpcc(flows=8, rate=100e9 / 8, feedback_delay=10e-6).fixed_point().queue
     0.0
@@ -182,7 +186,9 @@ class Hpcc(FluidModel):
     def linear(self, model: str = "exact") -> tuple[Linear, ...]:
         """The linearisation below a load of 1."""
         if np.any(self.fixed_point().queue > 0) or self.increase is None:
-            raise ValueError(f"increase must keep the load below 1, where HPCC is smooth, got {self!r}")
+            raise ValueError(
+                f"increase must keep the load below 1, where HPCC is smooth, got {self!r}"
+            )
         whole, apart = FluidModel.linear(self, model)  # an empty queue does not move: it is no mode
         past = tuple((lag, matrix[:, :-1, :-1]) for lag, matrix in whole.past)
         own = tuple((lag, 0 * matrix) for lag, matrix in past)  # only the sum of windows comes back
@@ -193,10 +199,10 @@ class Hpcc(FluidModel):
 class Dctcp(FluidModel):
     """DCTCP: windows shrink in proportion to the share of marked packets.
 
-    W' = (1 - W alpha p/2)/R, alpha' = g (p - alpha)/R, with R = round_trip + q/C. Alizadeh, Javanmard and
-    Prabhakar, "Analysis of DCTCP", SIGMETRICS 2011, with a ramp from ``kmin`` to ``kmax`` [bytes] where
-    theirs has a step, which has no fixed point. Marks are ``feedback_delay`` late, beside the queue;
-    ``pmax`` is their probability at ``kmax``, ``gain`` g.
+    W' = (1 - W alpha p/2)/R, alpha' = g (p - alpha)/R, with R = round_trip + q/C. Alizadeh,
+    Javanmard and Prabhakar, "Analysis of DCTCP", SIGMETRICS 2011, with a ramp from ``kmin`` to
+    ``kmax`` [bytes] where theirs has a step, which has no fixed point. Marks are ``feedback_delay``
+    late, beside the queue; ``pmax`` is their probability at ``kmax``, ``gain`` g.
 
     >>> m = Dctcp(flows=10, rate=10e9 / 8, feedback_delay=100e-6)
     >>> round(m.fixed_point().marking, 4), m.fixed_point().valid

@@ -1,8 +1,8 @@
 """Linear delay equations, many at once: where their roots cross the imaginary axis, and where they lie.
 
-x'(t) = A x(t) + sum of B_k x(t - D - r_k) with the feedback delay D and own lags r_k. In every model of
-congestion control here the characteristic function is linear in exp(-sD): 1 + L(s) exp(-sD) = 0 with the loop
-gain L. A pair of roots meets the axis where |L(i w)| = 1.
+x'(t) = A x(t) + sum of B_k x(t - D - r_k) with the feedback delay D and own lags r_k. In every
+model of congestion control here the characteristic function is linear in exp(-sD): 1 + L(s)
+exp(-sD) = 0 with the loop gain L. A pair of roots meets the axis where |L(i w)| = 1.
 """
 
 from collections.abc import Callable
@@ -65,7 +65,9 @@ def _characteristic(matrix: FloatArray) -> FloatArray:
 def _gain(mode: Linear) -> Callable[[Any, Any], Any]:
     """Loop gain L(i w) without the feedback delay, from w in 1/unit and the number of the setting."""
     below = _characteristic(mode.now * _UNIT)
-    above = [(lag, _characteristic((mode.now + matrix) * _UNIT) - below) for lag, matrix in mode.past]
+    above = [
+        (lag, _characteristic((mode.now + matrix) * _UNIT) - below) for lag, matrix in mode.past
+    ]
 
     def gain(omega: Any, i: Any) -> Any:
         s = 1j * omega
@@ -87,8 +89,8 @@ def _horner(coefficients: FloatArray, s: Any) -> Any:
 def crossings(mode: Linear) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
     """Where |L| = 1: frequency [1/s], direction of the roots, phase to go [rad], each [n, crossings].
 
-    NaN pads. Direction is +1 where a longer delay moves roots to the right, at falling |L|. Last: roots
-    right of the axis without feedback delay, [n].
+    NaN pads. Direction is +1 where a longer delay moves roots to the right, at falling |L|. Last:
+    roots right of the axis without feedback delay, [n].
     """
     gain, n = _gain(mode), len(mode.now)
     rows: list[Any] = []
@@ -111,7 +113,8 @@ def crossings(mode: Linear) -> tuple[FloatArray, FloatArray, FloatArray, NDArray
 def spectrum(mode: Linear, delay: FloatArray, nodes: int) -> NDArray[np.complex128]:
     """Roots with the largest real parts: eigenvalues of the infinitesimal generator on Chebyshev nodes.
 
-    Breda, Maset and Vermiglio, "Pseudospectral differencing methods", SIAM J. Sci. Comput. 27, 2005.
+    Breda, Maset and Vermiglio, "Pseudospectral differencing methods", SIAM J. Sci. Comput. 27,
+    2005.
     """
     n, k, _ = mode.now.shape
     lags = np.array([np.broadcast_to(lag, n) + delay for lag, _ in mode.past])
@@ -125,7 +128,9 @@ def spectrum(mode: Linear, delay: FloatArray, nodes: int) -> NDArray[np.complex1
     slope = weight / weight[:, None] / apart
     slope -= np.diag(slope.sum(axis=1))
     generator = np.zeros((n, nodes + 1, k, nodes + 1, k))
-    generator[:] = slope[:, None, :, None] * np.eye(k)[:, None] * (2 / longest)[:, None, None, None, None]
+    generator[:] = (
+        slope[:, None, :, None] * np.eye(k)[:, None] * (2 / longest)[:, None, None, None, None]
+    )
     generator[:, 0] = 0
     generator[:, 0, :, 0] = mode.now
     for lag, (_, matrix) in zip(lags, mode.past, strict=True):

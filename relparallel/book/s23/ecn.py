@@ -1,7 +1,8 @@
 """DCQCN and DCQCN+, the congestion control of RoCEv2, as parameters and a right-hand side.
 
-Letters of Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016, whose
-equations are meant: N flows at a bottleneck of C packets/s, R_C and R_T a flow's current and target rate.
+Letters of Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT
+2016, whose equations are meant: N flows at a bottleneck of C packets/s, R_C and R_T a flow's
+current and target rate.
 """
 
 from typing import Any, ClassVar, Final
@@ -17,15 +18,16 @@ from relparallel.book.s23.fluid import FluidModel, grown, marked_share, shaped
 class Dcqcn(FluidModel):
     """DCQCN: switches mark, receivers answer with notifications, senders cut and recover their rates.
 
-    Right-hand side: the fluid model of ECN or Delay, section 3.1; fixed point: section 3.2, solved exactly.
-    ``feedback_delay`` is tau*, ``increase`` R_AI [bytes/s], ``byte_counter`` B of rate increases [bytes],
-    ``gain`` g of the average alpha of marks, ``recovery`` the F steps of fast recovery; ``cnp_interval``,
-    ``alpha_interval`` and ``timer`` are tau, tau' and T [s]; marks rise to ``pmax`` between ``kmin`` and
-    ``kmax`` [bytes].
+    Right-hand side: the fluid model of ECN or Delay, section 3.1; fixed point: section 3.2, solved
+    exactly. ``feedback_delay`` is tau*, ``increase`` R_AI [bytes/s], ``byte_counter`` B of rate
+    increases [bytes], ``gain`` g of the average alpha of marks, ``recovery`` the F steps of fast
+    recovery; ``cnp_interval``, ``alpha_interval`` and ``timer`` are tau, tau' and T [s]; marks rise
+    to ``pmax`` between ``kmin`` and ``kmax`` [bytes].
 
-    `phase_margin` and `critical_delay` know four models, each one step from the next: "published" (as the
-    authors' stability.m evaluates appendix A, see `published`), "taylor" (the same expansion, linearised
-    without slips), "taylor point" (exact linearisation at the expanded fixed point), and "exact".
+    `phase_margin` and `critical_delay` know four models, each one step from the next: "published"
+    (as the authors' stability.m evaluates appendix A, see `published`), "taylor" (the same
+    expansion, linearised without slips), "taylor point" (exact linearisation at the expanded fixed
+    point), and "exact".
 
     >>> m = Dcqcn(flows=10, rate=40e9 / 8, feedback_delay=50e-6)
     >>> round(m.fixed_point().queue), m.fixed_point().valid
@@ -58,7 +60,9 @@ class Dcqcn(FluidModel):
 
         def excess(log_p: Any) -> Any:
             cut, alpha, faster, higher = _terms(p, np.exp(log_p), share)
-            return np.log(cut**2 * alpha) - np.log(faster * higher * p.cnp_interval**2 * p.increase * share)
+            return np.log(cut**2 * alpha) - np.log(
+                faster * higher * p.cnp_interval**2 * p.increase * share
+            )
 
         if p.model == "exact":
             low, high = np.full(share.shape, np.log(1e-12)), np.full(share.shape, np.log(0.999))
@@ -94,21 +98,30 @@ class Dcqcn(FluidModel):
 
     def linear(self, model: str = "exact") -> tuple[Linear, ...]:
         """The linearisation of the model, or the one that was published."""
-        return split_modes(self.published()) if model == "published" else FluidModel.linear(self, model)
+        return (
+            split_modes(self.published())
+            if model == "published"
+            else FluidModel.linear(self, model)
+        )
 
     def published(self) -> Linear:
         """Linear model behind the published margins, at the expanded fixed point.
 
-        ECN or Delay, appendix A, as the authors' stability.m evaluates it. Against the expanded equations
-        four things differ: A = 1/B + 1/(T R_C) is held constant where it depends on the rate; the factors
-        R_C(t - tau*) and R_T - R_C of recovery have exchanged their delays; R_AI A acts on R_T twice, with
-        and without delay; and alpha follows g R_C (p - alpha) instead of g/tau' (tau' R_C p - alpha).
+        ECN or Delay, appendix A, as the authors' stability.m evaluates it. Against the expanded
+        equations four things differ: A = 1/B + 1/(T R_C) is held constant where it depends on the
+        rate; the factors R_C(t - tau*) and R_T - R_C of recovery have exchanged their delays; R_AI
+        A acts on R_T twice, with and without delay; and alpha follows g R_C (p - alpha) instead of
+        g/tau' (tau' R_C p - alpha).
         """
         p = self.values("published")
         (rate, target, alpha, _), marking, _ = self.equilibrium(p)
         a, ramp = 1 / p.byte_counter + 1 / (p.timer * rate), p.pmax / (p.kmax - p.kmin)
         half, pull = 0.5 + a / 4, marking * rate
-        fill, gap, steps = a / 2 * rate - (0.5 + a / 4) * pull, target - rate, 1 + 2 * p.recovery + a / 2
+        fill, gap, steps = (
+            a / 2 * rate - (0.5 + a / 4) * pull,
+            target - rate,
+            1 + 2 * p.recovery + a / 2,
+        )
         now, late = np.zeros((2, rate.size, 4, 4))
         now[:, 0, 0] = -pull * alpha / 2 + gap * fill / rate
         now[:, 0, 1], now[:, 0, 2] = fill, -pull * rate / 2
@@ -124,9 +137,9 @@ class Dcqcn(FluidModel):
     def convergence_bound(self) -> Any:
         """Bound [s] on the time until rates differ by less than a tenth of a fair share, from C apart.
 
-        tau' dT ln(0.1/N) / ln(1 - alpha/2) with dT = 2 + (t/2 + C/(2 N R_AI)) alpha, where t periods
-        fill a queue of kmax, and alpha = (1 - g)^(dT-1) ((1 - g) alpha + g). ECN or Delay, section 3.3; its
-        appendix B prints the exponent dT, the published numbers have dT - 1.
+        tau' dT ln(0.1/N) / ln(1 - alpha/2) with dT = 2 + (t/2 + C/(2 N R_AI)) alpha, where t
+        periods fill a queue of kmax, and alpha = (1 - g)^(dT-1) ((1 - g) alpha + g). ECN or Delay,
+        section 3.3; its appendix B prints the exponent dT, the published numbers have dT - 1.
         """
         p = self.values()
         steps = p.flows * p.increase
@@ -139,7 +152,9 @@ class Dcqcn(FluidModel):
             return alpha - (1 - p.gain) ** (cycle(alpha) - 1) * ((1 - p.gain) * alpha + p.gain)
 
         alpha = bisected(excess, np.zeros_like(steps), np.ones_like(steps))
-        return shaped(p.alpha_interval * cycle(alpha) * np.log(0.1 / p.flows) / np.log1p(-alpha / 2), p)
+        return shaped(
+            p.alpha_interval * cycle(alpha) * np.log(0.1 / p.flows) / np.log1p(-alpha / 2), p
+        )
 
 
 def _terms(p: Any, marking: Any, rate: Any, expanded: bool = False) -> Any:
@@ -155,16 +170,22 @@ def _terms(p: Any, marking: Any, rate: Any, expanded: bool = False) -> Any:
     for n in steps:
         every = chance * np.exp(n * kept) / -np.expm1(n * kept)  # p / ((1 - p)^-n - 1)
         faster, higher = faster + every, higher + every * np.exp(p.recovery * n * kept)
-    return -np.expm1(p.cnp_interval * rate * kept), -np.expm1(p.alpha_interval * rate * kept), faster, higher
+    return (
+        -np.expm1(p.cnp_interval * rate * kept),
+        -np.expm1(p.alpha_interval * rate * kept),
+        faster,
+        higher,
+    )
 
 
 @record(eq=False)
 class DcqcnPlus(Dcqcn):
     """DCQCN+: periods and steps follow the number of flows that share a bottleneck.
 
-    With more flows than ``reference`` tau, tau' and T grow with N/reference, and R_AI falls with it: all
-    that a flow does takes as many packets as before, and the marking probability no longer depends on N. The
-    scaling is the idea of the paper in its simplest form, not its tables. Gao et al., "DCQCN+", ICNP 2018.
+    With more flows than ``reference`` tau, tau' and T grow with N/reference, and R_AI falls with
+    it: all that a flow does takes as many packets as before, and the marking probability no longer
+    depends on N. The scaling is the idea of the paper in its simplest form, not its tables. Gao et
+    al., "DCQCN+", ICNP 2018.
 
     >>> m = DcqcnPlus(flows=[10, 1000], rate=40e9 / 8, feedback_delay=50e-6)
     >>> m.fixed_point().valid.tolist(), m.fixed_point().queue.round().tolist()

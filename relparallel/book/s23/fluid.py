@@ -1,8 +1,9 @@
 """Congestion control as delay equations: fixed points, exact linear stability, margins and runs.
 
-A model is a record of parameters (`congestion`) with three functions: its equilibrium, its right-hand side
-x'(t) = f(x(t), x(t - D - r1), ...) with feedback delay D, and its own lags r. Everything here follows from
-these. Flows that are alike form a class; components of x are those of a flow, the queue comes last.
+A model is a record of parameters (`congestion`) with three functions: its equilibrium, its
+right-hand side x'(t) = f(x(t), x(t - D - r1), ...) with feedback delay D, and its own lags r.
+Everything here follows from these. Flows that are alike form a class; components of x are those of
+a flow, the queue comes last.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _MOST_STEPS: Final = 2_000_000
 class FixedPoint(NamedTuple):
     """Where a model stands still: ``queue`` [bytes], ``marking`` probability, whether it is ``valid``.
 
-    ``valid`` is False where there is none: off the marking ramp, or none at all (then the queue is NaN).
-    ``state`` holds the components of a flow and the queue in the model's own units.
+    ``valid`` is False where there is none: off the marking ramp, or none at all (then the queue is
+    NaN). ``state`` holds the components of a flow and the queue in the model's own units.
     """
 
     queue: Any
@@ -50,8 +51,9 @@ class FixedPoint(NamedTuple):
 class FluidRun(NamedTuple):
     """A simulated run: ``time`` [s], ``queue`` [bytes] and ``rates`` [bytes/s], time first.
 
-    ``verdict`` is "settles", "decays", "oscillates" or "diverges"; ``final_queue`` is NaN unless it settles.
-    ``growth`` [1/s] is that of the oscillation of the queue between the second and the last quarter.
+    ``verdict`` is "settles", "decays", "oscillates" or "diverges"; ``final_queue`` is NaN unless it
+    settles. ``growth`` [1/s] is that of the oscillation of the queue between the second and the
+    last quarter.
     """
 
     time: FloatArray
@@ -65,8 +67,8 @@ class FluidRun(NamedTuple):
 class FluidModel(ABC):
     """What all models of congestion control answer; `dcqcn` and the others are such.
 
-    N ``flows`` share a bottleneck of ``rate`` C [bytes/s] and hear of it ``feedback_delay`` [s] later; sizes
-    are bytes. Fields may be arrays that broadcast: answers have their shape.
+    N ``flows`` share a bottleneck of ``rate`` C [bytes/s] and hear of it ``feedback_delay`` [s]
+    later; sizes are bytes. Fields may be arrays that broadcast: answers have their shape.
     """
 
     models: ClassVar[tuple[str, ...]] = ("exact",)
@@ -116,7 +118,9 @@ class FluidModel(ABC):
         """Equilibrium of equal flows."""
         p = self.values()
         state, marking, valid = self.equilibrium(p)
-        queue, marking, valid = (shaped(value, p) for value in (state[-1] * p.packet, marking, valid))
+        queue, marking, valid = (
+            shaped(value, p) for value in (state[-1] * p.packet, marking, valid)
+        )
         return FixedPoint(queue, marking, valid, state=state.reshape(-1, *p.shape))
 
     def linear(self, model: str = "exact") -> tuple[Linear, ...]:
@@ -138,8 +142,8 @@ class FluidModel(ABC):
     def critical_delay(self, model: str = "exact") -> Any:
         """Feedback delay [s] at which the equilibrium first loses stability.
 
-        0 where it has none without delay, infinite where it never does, NaN where the fixed point is not
-        valid. ``model`` names an approximation of the paper where there is one.
+        0 where it has none without delay, infinite where it never does, NaN where the fixed point
+        is not valid. ``model`` names an approximation of the paper where there is one.
         """
         p, found = self.values(), []
         for mode in self.linear(model):
@@ -162,7 +166,9 @@ class FluidModel(ABC):
         """Phase margin [degrees] of the sum of all flows, the smallest of all crossings; else infinite."""
         p = self.values()
         omega, _, lead, _ = crossings(self.linear(model)[0])
-        margin = np.degrees(np.pi - (np.pi - lead + omega * p.feedback_delay[:, None]) % (2 * np.pi))
+        margin = np.degrees(
+            np.pi - (np.pi - lead + omega * p.feedback_delay[:, None]) % (2 * np.pi)
+        )
         size = np.where(np.isnan(margin), np.inf, np.abs(margin))
         smallest = np.take_along_axis(margin, size.argmin(axis=1)[:, None], axis=1)[:, 0]
         smallest = np.where(np.isinf(size).all(axis=1), np.inf, smallest)  # no crossing
@@ -175,18 +181,25 @@ class FluidModel(ABC):
     def rightmost_root(self, nodes: int = 12) -> Any:
         """Root with the largest real part [1/s], by Chebyshev collocation; its real part is the growth."""
         p = self.values()
-        roots = np.concatenate([spectrum(mode, p.feedback_delay, nodes) for mode in self.linear()], axis=1)
+        roots = np.concatenate(
+            [spectrum(mode, p.feedback_delay, nodes) for mode in self.linear()], axis=1
+        )
         rightmost = np.take_along_axis(roots, roots.real.argmax(axis=1)[:, None], axis=1)[:, 0]
         found = (rightmost.real + 1j * np.abs(rightmost.imag)).reshape(p.shape)
         return complex(found) if found.ndim == 0 else found
 
-    def simulate(self, duration: float, step: float = 1e-6, rates: ArrayLike | None = None) -> FluidRun:
+    def simulate(
+        self, duration: float, step: float = 1e-6, rates: ArrayLike | None = None
+    ) -> FluidRun:
         """Integrate: from ``rates`` [bytes/s] of new flows, or from 0.01 % off the fixed point.
 
-        Heun's method in steps of ``step`` [s], the past interpolated; before the start nothing changed.
+        Heun's method in steps of ``step`` [s], the past interpolated; before the start nothing
+        changed.
         """
         h = require_number(step=step, above=0)
-        steps = round(require_number(duration=duration, at_least=4 * h, at_most=_MOST_STEPS * h) / h)
+        steps = round(
+            require_number(duration=duration, at_least=4 * h, at_most=_MOST_STEPS * h) / h
+        )
         p = self.values()
         if rates is None:
             state, _, valid = self.equilibrium(p)
@@ -245,9 +258,9 @@ def stability_probability(
 ) -> StabilityShare:
     """The probability that congestion control is stable at a bottleneck of a fabric.
 
-    Exact sums over numbers of flows, ``flows`` having the probability of each, and distances of random pairs
-    of hosts: the feedback delay is ``hop_delay`` [s] for every link of the path and ``base_delay`` besides.
-    The model's own flows and feedback delay are replaced.
+    Exact sums over numbers of flows, ``flows`` having the probability of each, and distances of
+    random pairs of hosts: the feedback delay is ``hop_delay`` [s] for every link of the path and
+    ``base_delay`` besides. The model's own flows and feedback delay are replaced.
 
     >>> from relparallel.book.s23.ecn import dcqcn
     >>> from relparallel.topology import leaf_spine
@@ -294,13 +307,19 @@ def _run(queue: FloatArray, rates: FloatArray, h: float, p: Any) -> FluidRun:
     quarter = len(queue) // 4
     finite = np.isfinite(queue).all(axis=0)
     calm = np.where(np.isfinite(queue), queue, 0.0)
-    swing = [np.ptp(calm[part], axis=0) for part in (slice(quarter, 2 * quarter), slice(-quarter, None))]
+    swing = [
+        np.ptp(calm[part], axis=0) for part in (slice(quarter, 2 * quarter), slice(-quarter, None))
+    ]
     mean = calm[-quarter:].mean(axis=0)
     tiny = 1e-9 * np.maximum(mean, p.packet)
     growth = np.log(np.maximum(swing[1], tiny) / np.maximum(swing[0], tiny)) / (2 * quarter * h)
     steady = swing[1] <= 0.01 * np.maximum(mean, p.packet)
     decays = growth <= 0
-    cases = {"diverges": ~finite, "settles": decays & steady, "decays": decays & (swing[1] < 0.9 * swing[0])}
+    cases = {
+        "diverges": ~finite,
+        "settles": decays & steady,
+        "decays": decays & (swing[1] < 0.9 * swing[0]),
+    }
     verdict = np.select(list(cases.values()), list(cases), "oscillates")
     return FluidRun(
         time=np.arange(len(queue)) * np.float64(h),

@@ -1,7 +1,7 @@
 """Flows on the links of a network: buffers that wait for each other, pauses that spread, hashes that collide.
 
-A link that never drops pauses its sender, and a paused buffer pauses the next. Buffers that can wait for each
-other in a circle can stand still for ever.
+A link that never drops pauses its sender, and a paused buffer pauses the next. Buffers that can
+wait for each other in a circle can stand still for ever.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def buffer_cycle(
 ) -> tuple[tuple[Hashable, Hashable], ...]:
     """Links whose buffers can wait for each other in a circle, in its order, or nothing where none can.
 
-    ``routing`` "ecmp" takes all shortest paths between hosts (at most 1024), "updown" every turn but those
-    from a way down to a way up. ``alive`` says which nodes, then which rows of ``edges``, work, [n + m];
-    routes go round what fails. Without a circle no pause can close a deadlock; with one it takes the right
-    traffic. Dally and Seitz, IEEE Transactions on Computers 36, 1987; Hu et al., "Deadlocks in Datacenter
-    Networks", HotNets 2016.
+    ``routing`` "ecmp" takes all shortest paths between hosts (at most 1024), "updown" every turn
+    but those from a way down to a way up. ``alive`` says which nodes, then which rows of ``edges``,
+    work, [n + m]; routes go round what fails. Without a circle no pause can close a deadlock; with
+    one it takes the right traffic. Dally and Seitz, IEEE Transactions on Computers 36, 1987; Hu et
+    al., "Deadlocks in Datacenter Networks", HotNets 2016.
 
     >>> from relparallel.topology import fat_tree, torus
     >>> buffer_cycle(fat_tree(4)), len(buffer_cycle(torus((5, 5))))
@@ -106,9 +106,9 @@ def _turns(b: _Buffers) -> tuple[IntArray, IntArray]:
 def pause_spread(topology: Topology | nx.Graph[Any], target: Hashable) -> NDArray[np.float64]:
     """How many innocent pairs of hosts a stuck receiver stops as pauses spread towards the senders.
 
-    ``target`` takes nothing any more, while all others send to it. Entry k: share of ordered pairs of other
-    hosts of whose shortest paths one uses a link that is paused after k links. All are stopped when the
-    pauses have reached the hosts.
+    ``target`` takes nothing any more, while all others send to it. Entry k: share of ordered pairs
+    of other hosts of whose shortest paths one uses a link that is paused after k links. All are
+    stopped when the pauses have reached the hosts.
 
     >>> from relparallel.topology import leaf_spine
     >>> pause_spread(leaf_spine(leaves=4, spines=2, hosts_per_leaf=2), 0).round(3).tolist()
@@ -136,15 +136,16 @@ def pause_spread(topology: Topology | nx.Graph[Any], target: Hashable) -> NDArra
 def expected_max_load(flows: int, links: int) -> float:
     """How many of n flows the busiest of m equal links carries on average when each picks one at random.
 
-    Exact to rounding: sum over k of P(max > k), with P(max <= k) = n! [x^n] (sum_{j <= k} x^j/j!)^m / m^n
-    and powers by squaring. A central scheduler reaches ceil(n/m).
+    Exact to rounding: sum over k of P(max > k), with P(max <= k) = n! [x^n] (sum_{j <= k} x^j/j!)^m
+    / m^n and powers by squaring. A central scheduler reaches ceil(n/m).
 
     >>> round(expected_max_load(2, 2), 12), round(expected_max_load(16, 16), 3)
     (1.5, 3.078)
     """
     n, m = flows, links
     order, factorials = np.arange(n + 1), np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
-    series = np.exp(order * math.log(max(n, 1) / m) - factorials)  # of (n x/m)^j/j!, whose sums stay in range
+    # of (n x/m)^j/j!, whose sums stay in range
+    series = np.exp(order * math.log(max(n, 1) / m) - factorials)
     whole = factorials[n] - n * math.log(max(n, 1))
     total = 0.0
     for k in range(n):
@@ -172,9 +173,9 @@ def place_flows(
 ) -> FlowPlacement:
     """Every equal flow on one of its shortest paths: Al-Fares et al., "Hedera", NSDI 2010.
 
-    ``method`` "best": so that the busiest link carries least (integer program, HiGHS); "first_fit": in turn
-    where the busiest link is least loaded, as Hedera's global first fit; "ecmp": each on a random path,
-    drawn by ``rng``.
+    ``method`` "best": so that the busiest link carries least (integer program, HiGHS); "first_fit":
+    in turn where the busiest link is least loaded, as Hedera's global first fit; "ecmp": each on a
+    random path, drawn by ``rng``.
 
     >>> from relparallel.topology import fat_tree
     >>> flows = [(host, (host + 8) % 16) for host in range(16)]
@@ -195,7 +196,9 @@ def place_flows(
         chosen = _first_fit(options, weight)
     else:
         chosen = _least_load(options, weight)
-    load = np.bincount(np.concatenate([o[c] for o, c in zip(options, chosen, strict=True)]), minlength=arcs)
+    load = np.bincount(
+        np.concatenate([o[c] for o, c in zip(options, chosen, strict=True)]), minlength=arcs
+    )
     taken = tuple(found[c] for found, c in zip(listed, chosen, strict=True))
     return FlowPlacement(load=float((load * weight).max()), paths=taken)
 
@@ -226,10 +229,15 @@ def _least_load(options: list[list[IntArray]], weight: NDArray[np.float64]) -> l
     """Path of every flow such that the largest load is least: an integer program."""
     flow = np.repeat(np.arange(len(options)), [len(ways) for ways in options])
     ways = [arcs for some in options for arcs in some]
-    column, row = np.repeat(np.arange(len(ways)), [arcs.size for arcs in ways]), np.concatenate(ways)
+    column, row = (
+        np.repeat(np.arange(len(ways)), [arcs.size for arcs in ways]),
+        np.concatenate(ways),
+    )
     uses = coo_array((weight[row], (row, column)), shape=(weight.size, len(ways)))
     limit = hstack([uses, coo_array(-np.ones((weight.size, 1)))])
-    one = coo_array((np.ones(flow.size), (flow, np.arange(flow.size))), shape=(len(options), len(ways) + 1))
+    one = coo_array(
+        (np.ones(flow.size), (flow, np.arange(flow.size))), shape=(len(options), len(ways) + 1)
+    )
     found: Any = milp(
         np.append(np.zeros(len(ways)), 1.0),
         constraints=[LinearConstraint(limit, ub=0), LinearConstraint(one, 1, 1)],

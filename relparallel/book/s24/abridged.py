@@ -19,10 +19,11 @@ IntArray = NDArray[np.int64]
 def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None = None) -> Topology:
     """Part of a Clos network or a cluster, with tiers above its hosts, that is enough for a picture.
 
-    ``shown`` says how many nodes of a kind to keep in every pod, and of those in none, spread evenly; kinds
-    that are not named are kept whole. Hosts on one NVSwitch, or else on one switch, are one node:
-    ``node_attributes["count"]`` is the number of hosts in it, ``node_attributes["of"]`` how many nodes there
-    were in its row. For pictures alone: it no longer agrees with the closed forms of its design.
+    ``shown`` says how many nodes of a kind to keep in every pod, and of those in none, spread
+    evenly; kinds that are not named are kept whole. Hosts on one NVSwitch, or else on one switch,
+    are one node: ``node_attributes["count"]`` is the number of hosts in it,
+    ``node_attributes["of"]`` how many nodes there were in its row. For pictures alone: it no longer
+    agrees with the closed forms of its design.
 
     >>> from relparallel.topology import vl2
     >>> abridge(vl2(d_a=4, d_i=4)).node_attributes["count"][:2].tolist()
@@ -48,7 +49,8 @@ def _merged_into(t: Topology) -> IntArray:
     low, high = t.edges.T
     mine = t.endpoint[low] & ~t.endpoint[high] & (inner[high] | ~inner.any())
     home[low[mine]] = high[mine]
-    several = np.bincount(low[mine], minlength=t.num_nodes) > 1  # a host with cables to several switches
+    # a host with cables to several switches
+    several = np.bincount(low[mine], minlength=t.num_nodes) > 1
     home[several] = -1
     hosts = np.flatnonzero(home >= 0)
     _, first, which = np.unique(home[hosts], return_index=True, return_inverse=True)
@@ -64,10 +66,13 @@ def _spread_out(
 ) -> tuple[IntArray, IntArray]:
     """Nodes that stay, and the size of the row of each: of one kind in one pod."""
     stay, of = np.zeros(t.num_nodes, dtype=bool), np.zeros(t.num_nodes, dtype=np.int64)
-    for tier in np.unique(t.tier[nodes])[::-1]:  # from the top, so that hosts stay with their switches
+    # from the top, so that hosts stay with their switches
+    for tier in np.unique(t.tier[nodes])[::-1]:
         near = np.zeros(t.num_nodes, dtype=bool)
         near[into[t.edges[stay[t.edges[:, 1]], 0]]] = True
-        for kind, pod in {(int(t.node_kind[v]), int(t.pod[v])) for v in nodes[t.tier[nodes] == tier]}:
+        for kind, pod in {
+            (int(t.node_kind[v]), int(t.pod[v])) for v in nodes[t.tier[nodes] == tier]
+        }:
             whole = nodes[(t.node_kind[nodes] == kind) & (t.pod[nodes] == pod)]
             row = whole[near[whole]] if tier == 0 else whole
             most = min(kept.get(t.kinds[kind], len(row)), len(row))
@@ -76,7 +81,9 @@ def _spread_out(
     return np.flatnonzero(stay), of[stay]
 
 
-def _part(t: Topology, into: IntArray, chosen: IntArray, attributes: Mapping[str, IntArray]) -> Topology:
+def _part(
+    t: Topology, into: IntArray, chosen: IntArray, attributes: Mapping[str, IntArray]
+) -> Topology:
     """Topology of the chosen nodes, with the cables of those that they stand for."""
     place = np.full(t.num_nodes, -1)
     place[chosen] = np.arange(chosen.size)

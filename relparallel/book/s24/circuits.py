@@ -1,7 +1,8 @@
 """Circuits on demand: which groups a hybrid network joins by light, for how long, and what that carries.
 
-`schedule_circuits` answers for the topologies of `helios` and `c_through`, whose pods and racks are numbered
-from 0. A circuit is dark while it is rewired: the hold time is weighed against the reconfiguration time.
+`schedule_circuits` answers for the topologies of `helios` and `c_through`, whose pods and racks are
+numbered from 0. A circuit is dark while it is rewired: the hold time is weighed against the
+reconfiguration time.
 """
 
 from itertools import chain
@@ -56,17 +57,17 @@ def schedule_circuits(
 
     in every epoch the matching of groups of `helios` or `c_through` that carries most.
 
-    ``demand`` [groups, groups] is what waits in each pod or rack for each other [bytes], zero on the
-    diagonal; circuits stand ``hold_time`` [s] in each of ``epochs``, and are dark for
-    ``reconfiguration_time`` [s] before. With ``directed`` a group may send by light to one group while it
-    receives from another (Helios); the pairs of the matchings are then (from, to).
+    ``demand`` [groups, groups] is what waits in each pod or rack for each other [bytes], zero on
+    the diagonal; circuits stand ``hold_time`` [s] in each of ``epochs``, and are dark for
+    ``reconfiguration_time`` [s] before. With ``directed`` a group may send by light to one group
+    while it receives from another (Helios); the pairs of the matchings are then (from, to).
 
-    A circuit of capacity C carries min(d, C hold_time) in each direction; that is its weight. A matching of
-    largest weight is found by Edmonds' blossom algorithm, a directed one as an assignment; O(groups^3).
-    Where a pod has several circuits, each circuit switch in turn takes the best matching of what the ones
-    before it leave. A longer hold time loses less of the time to rewiring, hold/(hold + reconfiguration),
-    but keeps circuits whose demand has run dry. Farrington et al., SIGCOMM 2010, section 4; Wang et al.,
-    SIGCOMM 2010, section 3.3.
+    A circuit of capacity C carries min(d, C hold_time) in each direction; that is its weight. A
+    matching of largest weight is found by Edmonds' blossom algorithm, a directed one as an
+    assignment; O(groups^3). Where a pod has several circuits, each circuit switch in turn takes the
+    best matching of what the ones before it leave. A longer hold time loses less of the time to
+    rewiring, hold/(hold + reconfiguration), but keeps circuits whose demand has run dry. Farrington
+    et al., SIGCOMM 2010, section 4; Wang et al., SIGCOMM 2010, section 3.3.
 
     >>> from relparallel.topology import c_through
     >>> t = c_through(aggregations=1, racks_per_aggregation=4, hosts_per_rack=4)
@@ -88,7 +89,9 @@ def schedule_circuits(
         rounds = [_serve_heaviest(waiting, capacity * hold_time, directed) for _ in range(fibres)]
         matchings.append(tuple(sorted(chain(*rounds))))
         carried.append(before - waiting.sum())
-    return CircuitSchedule(tuple(matchings), np.array(carried), waiting, hold_time, reconfiguration_time)
+    return CircuitSchedule(
+        tuple(matchings), np.array(carried), waiting, hold_time, reconfiguration_time
+    )
 
 
 def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
@@ -96,8 +99,9 @@ def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
 
     what waits in the hosts' socket buffers.
 
-    Sums over the hosts of each pair of groups of what waits in each host for each other, [hosts, hosts];
-    zero on the diagonal: that traffic needs no circuit (Wang et al., SIGCOMM 2010, section 4.1).
+    Sums over the hosts of each pair of groups of what waits in each host for each other, [hosts,
+    hosts]; zero on the diagonal: that traffic needs no circuit (Wang et al., SIGCOMM 2010, section
+    4.1).
 
     >>> from relparallel.topology import c_through
     >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=2)
@@ -127,5 +131,7 @@ def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
     """Pairs i < j of largest total weight in both directions."""
     both = np.triu(weight + weight.T, k=1)
     graph: nx.Graph[int] = nx.Graph()
-    graph.add_weighted_edges_from((i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist())
+    graph.add_weighted_edges_from(
+        (i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist()
+    )
     return sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))

@@ -17,16 +17,16 @@ from relparallel.topology.parts import LINK_CAPACITY
 def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:
     """The network with its optical circuits wired anew; those it has are taken down.
 
-    Of Helios and c-Through ``matching`` has pairs of pods or racks to join, numbered from 0; a pair named
-    twice gets two circuits, and a cable for a circuit is w wavelengths wide for Helios. Of TPU v4: triples
-    (dimension, i, j) join the last face of cube i along that dimension, chip by chip, to the first face of
-    cube j; cubes have the numbers of ``topology.pod``.
+    Of Helios and c-Through ``matching`` has pairs of pods or racks to join, numbered from 0; a pair
+    named twice gets two circuits, and a cable for a circuit is w wavelengths wide for Helios. Of
+    TPU v4: triples (dimension, i, j) join the last face of cube i along that dimension, chip by
+    chip, to the first face of cube j; cubes have the numbers of ``topology.pod``.
 
-    The fibres of a Helios pod send and receive separately, so any choice that respects their number is
-    possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem). The 16
-    switches of a dimension of a TPU v4 pod each join any last faces to any first faces; rings give the torus
-    of the slice, shifted rings a twisted one. Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM 2010;
-    Jouppi et al., ISCA 2023, section 2.
+    The fibres of a Helios pod send and receive separately, so any choice that respects their number
+    is possible (every bipartite graph of degree d is the union of d matchings, by Koenig's
+    theorem). The 16 switches of a dimension of a TPU v4 pod each join any last faces to any first
+    faces; rings give the torus of the slice, shifted rings a twisted one. Farrington et al.,
+    SIGCOMM 2010; Wang et al., SIGCOMM 2010; Jouppi et al., ISCA 2023, section 2.
 
     >>> from relparallel.topology import c_through
     >>> tree = c_through(aggregations=2, racks_per_aggregation=2, hosts_per_rack=4)
@@ -76,10 +76,15 @@ def _with_faces_joined(t: Topology, matching: Sequence[Sequence[int]]) -> Topolo
         if len(np.unique(found[:, [0, end]], axis=0)) < len(found):
             raise ValueError(f"matching must leave every face in one circuit, got {found.tolist()}")
     joined = [
-        [chip[np.searchsorted(cube, i)].take(side, axis).ravel() for i, side in ((a, CUBE - 1), (b, 0))]
+        [
+            chip[np.searchsorted(cube, i)].take(side, axis).ravel()
+            for i, side in ((a, CUBE - 1), (b, 0))
+        ]
         for axis, a, b in found.tolist()
     ]
-    circuits = np.sort(np.array(joined, dtype=np.int64).reshape(-1, 2, CUBE**2).swapaxes(1, 2).reshape(-1, 2))
+    circuits = np.sort(
+        np.array(joined, dtype=np.int64).reshape(-1, 2, CUBE**2).swapaxes(1, 2).reshape(-1, 2)
+    )
     kept = ~t.edge_attributes["optical"]
     ones = np.ones(len(circuits), dtype=np.int64)
     wired, order = _rewired(t, kept, circuits, ones, LINK_CAPACITY)
@@ -93,5 +98,7 @@ def _group_pairs(matching: Sequence[Sequence[int]], groups: int, circuits: int) 
     if np.any(found[:, 0] == found[:, 1]):
         raise ValueError(f"matching must join two different groups, got {found.tolist()}")
     if np.bincount(found.ravel(), minlength=groups).max() > circuits:
-        raise ValueError(f"matching must leave every group at most {circuits} circuits, got {found.tolist()}")
+        raise ValueError(
+            f"matching must leave every group at most {circuits} circuits, got {found.tolist()}"
+        )
     return found

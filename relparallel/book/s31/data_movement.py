@@ -1,8 +1,9 @@
 """What a layer moves between memory and chip: an encoder layer, fused or not; attention in tiles or not.
 
-``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that each reads
-and writes. A tensor's letters are its dimensions: b sequences; j, k tokens, as queries and as keys; h heads
-of width p; i, u hidden and feed-forward width; c the 3 of queries, keys and values.
+``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that
+each reads and writes. A tensor's letters are its dimensions: b sequences; j, k tokens, as queries
+and as keys; h heads of width p; i, u hidden and feed-forward width; c the 3 of queries, keys and
+values.
 """
 
 import math
@@ -14,7 +15,14 @@ import pandas as pd
 
 from relparallel.published import shipped_rows
 
-_LETTERS: Final = {"b": "batch", "j": "sequence", "k": "sequence", "h": "heads", "i": "hidden", "u": "ffn"}
+_LETTERS: Final = {
+    "b": "batch",
+    "j": "sequence",
+    "k": "sequence",
+    "h": "heads",
+    "i": "hidden",
+    "u": "ffn",
+}
 
 ENCODER_FUSION: Final = ("softmax", "softmax backward")
 """Groups that a framework's softmax fuses already: scaling, softmax and dropout of the scores."""
@@ -25,9 +33,10 @@ def encoder_layer(
 ) -> pd.DataFrame:
     """Operators of one encoder layer in training, BERT-large by default, and the tensors of each.
 
-    Columns ``operator``, ``pass``, ``class``, ``flops`` (two for every combination of a contraction's
-    letters), ``reads`` and ``writes`` (entries by tensor) and ``group``, the fused kernel that it belongs
-    to, or none. Ivanov et al., "Data Movement Is All You Need", MLSys 2021, section 3 and appendix.
+    Columns ``operator``, ``pass``, ``class``, ``flops`` (two for every combination of a
+    contraction's letters), ``reads`` and ``writes`` (entries by tensor) and ``group``, the fused
+    kernel that it belongs to, or none. Ivanov et al., "Data Movement Is All You Need", MLSys 2021,
+    section 3 and appendix.
 
     >>> layer = encoder_layer()
     >>> int(layer.query("`class` == 'contraction' and `pass` == 'forward'")["flops"].sum())
@@ -36,7 +45,10 @@ def encoder_layer(
     if hidden % heads:
         raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
     given = {"batch": batch, "sequence": sequence, "hidden": hidden, "heads": heads, "ffn": ffn}
-    sides = {letter: given[name] for letter, name in _LETTERS.items()} | {"p": hidden // heads, "c": 3}
+    sides = {letter: given[name] for letter, name in _LETTERS.items()} | {
+        "p": hidden // heads,
+        "c": 3,
+    }
     return pd.DataFrame([_operator(row, sides) for row in shipped_rows("encoder_layer.csv")])
 
 
@@ -44,7 +56,9 @@ def _operator(row: dict[str, str], sides: dict[str, int]) -> dict[str, object]:
     reads, writes = _tensors(row["reads"], sides), _tensors(row["writes"], sides)
     factor, _, letters = row["flops"].partition(" ")
     if row["class"] == "contraction":
-        letters = "".join(sorted(set("".join(re.findall(r"\[(\w+)\]", row["reads"] + row["writes"])))))
+        letters = "".join(
+            sorted(set("".join(re.findall(r"\[(\w+)\]", row["reads"] + row["writes"]))))
+        )
         factor = "2"
     flops = int(factor) * math.prod(sides[letter] for letter in letters)
     same = {name: row[name] for name in ("operator", "pass", "class", "group")}
@@ -60,8 +74,9 @@ def _tensors(text: str, sides: dict[str, int]) -> dict[str, int]:
 def words_moved(layer: pd.DataFrame, fused: Collection[str] = ()) -> pd.Series:
     """Numbers read and written by the kernels of a layer, by class of the kernel's last operator.
 
-    The ``fused`` groups become one kernel each; the other operators are kernels of their own. A kernel reads
-    every tensor that it does not make once, and writes every tensor that another kernel reads, or nobody.
+    The ``fused`` groups become one kernel each; the other operators are kernels of their own. A
+    kernel reads every tensor that it does not make once, and writes every tensor that another
+    kernel reads, or nobody.
 
     >>> layer = encoder_layer()
     >>> bool(words_moved(layer, ["relu"]).sum() < words_moved(layer).sum())
@@ -93,8 +108,8 @@ def _kernel_words(kernel: str, part: pd.DataFrame, readers: dict[str, set[str]])
 def standard_attention_accesses(sequence: int, head: int) -> int:
     """Numbers that one head's forward pass reads or writes when scores are kept in memory: 4 N d + 4 N^2.
 
-    Queries, keys, values and result once, scores four times, of N tokens and a head of width d. Dao et al.,
-    "FlashAttention", 2022, algorithm 0 and theorem 2.
+    Queries, keys, values and result once, scores four times, of N tokens and a head of width d. Dao
+    et al., "FlashAttention", 2022, algorithm 0 and theorem 2.
 
     >>> standard_attention_accesses(1024, 64)
     4456448
@@ -105,8 +120,8 @@ def standard_attention_accesses(sequence: int, head: int) -> int:
 def flash_attention_accesses(sequence: int, head: int, sram: int) -> int:
     """Numbers that one head's forward pass reads or writes on tiles that fit on a chip of ``sram`` numbers.
 
-    2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys, Theta(N^2 d^2 / M): each tile
-    reads all queries, and reads and writes result and two statistics of each row. Dao et al.,
+    2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys, Theta(N^2 d^2 / M): each
+    tile reads all queries, and reads and writes result and two statistics of each row. Dao et al.,
     "FlashAttention", 2022, algorithm 1 and theorem 2.
 
     >>> flash_attention_accesses(1024, 64, 51200)

@@ -26,10 +26,10 @@ def encoder_decoder(
 ) -> OperatorTable:
     """Transformer that reads one sequence and writes another: Vaswani et al., 2017, sections 3.1 to 3.4.
 
-    One table of the vocabulary serves both inputs and the output; positions cost no parameters, and a norm
-    follows every block. ``source`` and ``target`` are the tokens read and written, ``batch`` pairs of
-    sequences in one pass; a head is hidden / heads wide where ``head_size`` is omitted; ``biases``: whether
-    the feed-forward blocks have biases and norms a shift; attention has none.
+    One table of the vocabulary serves both inputs and the output; positions cost no parameters, and
+    a norm follows every block. ``source`` and ``target`` are the tokens read and written, ``batch``
+    pairs of sequences in one pass; a head is hidden / heads wide where ``head_size`` is omitted;
+    ``biases``: whether the feed-forward blocks have biases and norms a shift; attention has none.
 
     >>> encoder_decoder(6, 6, 512, 8, 2048, 37000).parameters
     63045632
@@ -38,7 +38,9 @@ def encoder_decoder(
     layers = (("encoder: ", encoder, source), ("decoder: ", decoder, target))
     rows = [embedding("embedding", batch * (source + target), hidden, vocabulary)]
     for label, times, length in layers:
-        attend = partial(attention, batch, length, hidden, heads, width=width, times=times, bias=False)
+        attend = partial(
+            attention, batch, length, hidden, heads, width=width, times=times, bias=False
+        )
         blocks = 2 + (label == "decoder: ")
         rows += attend(label=label)
         rows += attend(label="cross: ", source=source) if blocks == 3 else ()
@@ -62,9 +64,9 @@ def t5(
 ) -> OperatorTable:
     """T5: an encoder and a decoder without biases, with a learned offset for each distance of two tokens.
 
-    `encoder_decoder` with ``layers`` layers in each stack and 512 tokens, 32 offsets per head in either and
-    one more norm at the end of each. Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020,
-    sections 2.1 and 3.7.
+    `encoder_decoder` with ``layers`` layers in each stack and 512 tokens, 32 offsets per head in
+    either and one more norm at the end of each. Raffel et al., "Exploring the Limits of Transfer
+    Learning", JMLR 2020, sections 2.1 and 3.7.
 
     >>> t5(12, 768, 12, 3072).parameters
     222903552
@@ -75,7 +77,9 @@ def t5(
         operator
         for label in ("encoder: ", "decoder: ")
         for operator in (
-            pointwise(f"{label}offsets", "lookup", batch * heads * length, length, parameters=32 * heads),
+            pointwise(
+                f"{label}offsets", "lookup", batch * heads * length, length, parameters=32 * heads
+            ),
             norm(f"{label}last norm", batch * length, hidden, shift=False),
         )
     ]
@@ -94,9 +98,9 @@ def vision_transformer(
 ) -> OperatorTable:
     """Vision Transformer: patches of an image as tokens, with one more token that is classified.
 
-    ``patch`` and ``image`` are sides [pixels], the first a divisor; a feed-forward block is 4 hidden wide
-    where ``ffn`` is omitted. With the linear classifier. Dosovitskiy et al., "An Image Is Worth 16x16
-    Words", 2021, section 3.1 and table 1.
+    ``patch`` and ``image`` are sides [pixels], the first a divisor; a feed-forward block is 4
+    hidden wide where ``ffn`` is omitted. With the linear classifier. Dosovitskiy et al., "An Image
+    Is Worth 16x16 Words", 2021, section 3.1 and table 1.
 
     >>> vision_transformer(24, 1024, 16).parameters
     304326632
@@ -128,10 +132,10 @@ def swin(
 ) -> OperatorTable:
     """Swin Transformer: attention inside windows, at resolutions that halve while channels double.
 
-    ``channels`` are those of the first stage, of which ``head_size`` is a divisor; ``depths`` the blocks of
-    each stage; ``window`` the side of a window [tokens], which fill every stage; ``patch`` and ``image``
-    sides [pixels]. With the linear classifier. Liu et al., "Swin Transformer", ICCV 2021, section 3 and
-    table 1.
+    ``channels`` are those of the first stage, of which ``head_size`` is a divisor; ``depths`` the
+    blocks of each stage; ``window`` the side of a window [tokens], which fill every stage;
+    ``patch`` and ``image`` sides [pixels]. With the linear classifier. Liu et al., "Swin
+    Transformer", ICCV 2021, section 3 and table 1.
 
     >>> table = swin(96)
     >>> table.parameters, round(table.multiply_adds / 1e9, 2)
@@ -169,9 +173,17 @@ def _stage(
     """The blocks of one resolution, behind the merging of four patches into one."""
     tokens, heads, label = batch * side**2, width // head_size, f"stage {stage + 1}: "
     size, offsets = window**2, (2 * window - 1) ** 2
-    merge = (norm(f"{label}merge norm", tokens, 2 * width), linear(f"{label}merge", tokens, width, 2 * width))
+    merge = (
+        norm(f"{label}merge norm", tokens, 2 * width),
+        linear(f"{label}merge", tokens, width, 2 * width),
+    )
     lookup = pointwise(
-        f"{label}offsets", "lookup", tokens * heads, size, times=depth, parameters=depth * offsets * heads
+        f"{label}offsets",
+        "lookup",
+        tokens * heads,
+        size,
+        times=depth,
+        parameters=depth * offsets * heads,
     )
     blocks = encoder_layers(tokens // size, size, depth, width, heads, 4 * width, label)
     return (*(merge if stage else ()), *blocks, lookup)
@@ -189,10 +201,10 @@ def recurrent(
 ) -> OperatorTable:
     """Recurrent network with one tanh per state ("rnn"), or three gates and a candidate ("lstm").
 
-    h (i + h + 1) parameters for a layer with inputs of width i, four times as many with gates. The weights
-    of the state are read again at every step. With a ``vocabulary`` it is a language model: a table in
-    front, logits behind. Elman, "Finding Structure in Time", 1990. Hochreiter and Schmidhuber, "Long
-    Short-Term Memory", 1997. Zaremba et al., 2014 (language models).
+    h (i + h + 1) parameters for a layer with inputs of width i, four times as many with gates. The
+    weights of the state are read again at every step. With a ``vocabulary`` it is a language model:
+    a table in front, logits behind. Elman, "Finding Structure in Time", 1990. Hochreiter and
+    Schmidhuber, "Long Short-Term Memory", 1997. Zaremba et al., 2014 (language models).
 
     >>> recurrent("lstm", 1500, 1500, layers=2, vocabulary=10000).parameters
     66022000

@@ -32,8 +32,8 @@ def state_bytes_per_parameter(
     Returns
     -------
     int
-        Bytes; 16 for mixed precision with Adam. Micikevicius et al., "Mixed Precision Training", 2018,
-        section 3.1. Rajbhandari et al., "ZeRO", 2020, section 3.1.
+        Bytes; 16 for mixed precision with Adam. Micikevicius et al., "Mixed Precision Training",
+        2018, section 3.1. Rajbhandari et al., "ZeRO", 2020, section 3.1.
 
     Examples
     --------
@@ -55,16 +55,17 @@ def lost_gradients(
     Parameters
     ----------
     scale, mean, deviation : float or array, float, float
-        Factor S on the loss, and so on every gradient; mean and standard deviation of the decimal logarithm
-        of their magnitudes, which is normal.
+        Factor S on the loss, and so on every gradient; mean and standard deviation of the decimal
+        logarithm of their magnitudes, which is normal.
     number : NumberFormat
         What holds them.
 
     Returns
     -------
     underflow, overflow : arrays
-        Phi((log x0/(2 S) - mean) / deviation) and 1 - Phi((log x1/S - mean) / deviation), x0 and x1 being the
-        smallest subnormal and the largest number. Micikevicius et al., 2018, section 3.2 and figure 3.
+        Phi((log x0/(2 S) - mean) / deviation) and 1 - Phi((log x1/S - mean) / deviation), x0 and x1
+        being the smallest subnormal and the largest number. Micikevicius et al., 2018, section 3.2
+        and figure 3.
 
     Examples
     --------

@@ -46,18 +46,24 @@ class MixedWorkload(NamedTuple):
 
 
 def rlhf(
-    actor: Transformer, critic: Transformer, *, prompt: int, response: int, sequences: int, epochs: int = 1
+    actor: Transformer,
+    critic: Transformer,
+    *,
+    prompt: int,
+    response: int,
+    sequences: int,
+    epochs: int = 1,
 ) -> MixedWorkload:
     """One step of proximal policy optimization on a language model.
 
     writing, judging by four models, training two.
 
-    The reference equals the ``actor`` in size, the reward model the ``critic``; ``prompt`` and ``response``
-    are tokens read and written per sequence, all ``sequences`` of the step are written together, and actor
-    and critic train on them ``epochs`` times. Token i of an answer costs 2 W + 2 h V + 4 L a d (prompt + i)
-    and reads every weight once for all sequences. Whole passes count the full square of scores, as
-    `Transformer.flops_per_iteration` does. Ouyang et al., 2022, section 3. Yao et al., "DeepSpeed-Chat",
-    2023, section 4 (hybrid engine).
+    The reference equals the ``actor`` in size, the reward model the ``critic``; ``prompt`` and
+    ``response`` are tokens read and written per sequence, all ``sequences`` of the step are written
+    together, and actor and critic train on them ``epochs`` times. Token i of an answer costs 2 W +
+    2 h V + 4 L a d (prompt + i) and reads every weight once for all sequences. Whole passes count
+    the full square of scores, as `Transformer.flops_per_iteration` does. Ouyang et al., 2022,
+    section 3. Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
 
     >>> actor = Transformer(layers=40, hidden=5120, heads=40, vocabulary=50272, sequence=512)
     >>> critic = Transformer(layers=24, hidden=1024, heads=16, vocabulary=50272, sequence=512)
@@ -77,13 +83,23 @@ def rlhf(
         _phase("write answers", "actor", writing, response, weights["actor"], steps_read),
     ]
     phases += [_phase("judge", name, whole[name], 1, weights[name]) for name in models]
-    phases += [_phase("train", name, 3 * epochs * whole[name], 3 * epochs, weights[name]) for name in trained]
-    bytes_of = {name: state_bytes_per_parameter() if name in trained else _INFERENCE_BYTES for name in models}
-    states = tuple((name, float(bytes_of[name] * model.parameters)) for name, model in models.items())
+    phases += [
+        _phase("train", name, 3 * epochs * whole[name], 3 * epochs, weights[name])
+        for name in trained
+    ]
+    bytes_of = {
+        name: state_bytes_per_parameter() if name in trained else _INFERENCE_BYTES
+        for name in models
+    }
+    states = tuple(
+        (name, float(bytes_of[name] * model.parameters)) for name, model in models.items()
+    )
     return MixedWorkload(tuple(phases), states, cache=cached * (prompt + response))
 
 
-def _phase(name: str, model: str, flops: float, reads: int, weights: float, caches: float = 0.0) -> Phase:
+def _phase(
+    name: str, model: str, flops: float, reads: int, weights: float, caches: float = 0.0
+) -> Phase:
     return Phase(name, model, flops, reads, reads * weights + caches)
 
 

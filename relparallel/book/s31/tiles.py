@@ -1,8 +1,8 @@
 """Operators on tiles: what moves between memory and chip when operators are connected, or run one by one.
 
-An operator is a loop nest over tensors whose indices are axes, or sums of axes with factors. A tensor is
-written ``C[m,n]``; sums slide: a convolution reads ``X[c,2y+r,2x+s]``. The tile of the last output decides
-the tile of everything before it.
+An operator is a loop nest over tensors whose indices are axes, or sums of axes with factors. A
+tensor is written ``C[m,n]``; sums slide: a convolution reads ``X[c,2y+r,2x+s]``. The tile of the
+last output decides the tile of everything before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def _tensor(name: str, text: str, sizes: Mapping[str, int]) -> _Tensor:
         else []
     )
     if outside is None or not all(term and term[2] in sizes for entry in terms for term in entry):
-        raise ValueError(f"{name} must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}")
+        raise ValueError(
+            f"{name} must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}"
+        )
     read = tuple(tuple((int(t[1] or 1), t[2]) for t in entry if t) for entry in terms)
     return _Tensor(outside[1], read)
 
@@ -61,7 +63,9 @@ class TileOperator:
     flops: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.inputs and any(len(entry) > 1 or entry[0][0] > 1 for entry in self.output.dimensions):
+        if self.inputs and any(
+            len(entry) > 1 or entry[0][0] > 1 for entry in self.output.dimensions
+        ):
             raise ValueError(f"writes must have single axes, got {self.writes!r}")
 
     @property
@@ -88,8 +92,8 @@ def span(entry: Dimension, sizes: Mapping[str, int]) -> int:
 class TileGroup(NamedTuple):
     """Connected operators, run tile by tile of the last output.
 
-    ``loads`` and ``stores`` are words from and to memory by tensor, over all tiles; ``footprint`` words on
-    the chip at a time; ``flops`` count what is computed twice twice.
+    ``loads`` and ``stores`` are words from and to memory by tensor, over all tiles; ``footprint``
+    words on the chip at a time; ``flops`` count what is computed twice twice.
     """
 
     operators: tuple[str, ...]
@@ -141,17 +145,20 @@ def tile_group(
 ) -> TileGroup:
     """What connected operators move, hold and compute with one tile of the last output.
 
-    Each operator but the last writes what a later one reads; somebody needs the ``kept`` tensors outside.
-    Along an axis of the last output that is a ``stream``, tiles follow each other: what was read stays until
-    no tile needs it, and what does not depend on the axis is read once. Without one, ``chunk`` entries of a
-    summed axis are on the chip at a time, and the chunk after them. Tiles propagate backwards: an axis t wide
-    under a stride s and a window r needs s (t - 1) + r entries. Edge tiles count as whole ones. A pointwise
-    operator writes in place of what only it reads. Shi et al., "Welder", OSDI 2023, section 3. Yang et al.,
-    "ISOSceles", HPCA 2023, section 3.
+    Each operator but the last writes what a later one reads; somebody needs the ``kept`` tensors
+    outside. Along an axis of the last output that is a ``stream``, tiles follow each other: what
+    was read stays until no tile needs it, and what does not depend on the axis is read once.
+    Without one, ``chunk`` entries of a summed axis are on the chip at a time, and the chunk after
+    them. Tiles propagate backwards: an axis t wide under a stride s and a window r needs s (t - 1)
+    + r entries. Edge tiles count as whole ones. A pointwise operator writes in place of what only
+    it reads. Shi et al., "Welder", OSDI 2023, section 3. Yang et al., "ISOSceles", HPCA 2023,
+    section 3.
     """
     axes = operators[-1].axes
     if not {*tile, stream or axes[0]} <= set(axes):
-        raise ValueError(f"tile and stream must be of the axes {list(axes)}, got {list(tile)}, {stream!r}")
+        raise ValueError(
+            f"tile and stream must be of the axes {list(axes)}, got {list(tile)}, {stream!r}"
+        )
     return _group(operators, tile, tuple(kept), density or {}, stream, chunk, _extents(operators))
 
 
@@ -164,7 +171,8 @@ def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
             known = found.get(tensor.name, seen)
             found[tensor.name] = tuple(map(max, known, seen))
     written = {
-        operator.output.name: tuple(operator.sizes[a] for a in operator.axes) for operator in operators
+        operator.output.name: tuple(operator.sizes[a] for a in operator.axes)
+        for operator in operators
     }
     return found | written
 
@@ -180,7 +188,9 @@ def _group(
 ) -> TileGroup:
     last = operators[-1]
     parts = {
-        last.output.name: _Part(tuple(tile[a] for a in last.axes), tuple(a == stream for a in last.axes), ())
+        last.output.name: _Part(
+            tuple(tile[a] for a in last.axes), tuple(a == stream for a in last.axes), ()
+        )
     }
     flops = sum(_needs(operator, parts, weight, chunk, extents) for operator in reversed(operators))
     passes = math.prod(-(-last.sizes[a] // tile[a]) for a in last.axes if a != stream)
@@ -197,7 +207,9 @@ def _group(
         words = weight.get(name, 1.0)
         if name not in made:
             sides = zip(part.sides, part.moves, extents[name], strict=True)
-            loads[name] = passes * words * math.prod(whole if moves else side for side, moves, whole in sides)
+            loads[name] = (
+                passes * words * math.prod(whole if moves else side for side, moves, whole in sides)
+            )
         elif name in kept or name == last.output.name:
             stores[name] = words * math.prod(extents[name])
         if name in overwritten & made - set(kept):
@@ -232,16 +244,21 @@ def _needs(
     """Enter what an operator reads for its tile, and return its operations for all tiles of a stream."""
     if operator.output.name not in parts:
         raise ValueError(
-            f"operators must be connected, got {operator.name} whose {operator.output.name} nobody reads"
+            f"operators must be connected, got {operator.name} whose {operator.output.name} nobody "
+            "reads"
         )
     made = parts[operator.output.name]
     sizes = dict(operator.sizes) | dict(zip(operator.axes, made.sides, strict=True))
     streamed = {axis for axis, moves in zip(operator.axes, made.moves, strict=True) if moves}
     for name, dimensions in operator.inputs:
-        sides = tuple(min(span(e, sizes), w) for e, w in zip(dimensions, extents[name], strict=True))
+        sides = tuple(
+            min(span(e, sizes), w) for e, w in zip(dimensions, extents[name], strict=True)
+        )
         summed = [not any(axis in operator.axes for _, axis in entry) for entry in dimensions]
         held = tuple(min(side, chunk) if s else side for side, s in zip(sides, summed, strict=True))
-        found = _Part(sides, tuple(any(a in streamed for _, a in entry) for entry in dimensions), held)
+        found = _Part(
+            sides, tuple(any(a in streamed for _, a in entry) for entry in dimensions), held
+        )
         parts[name] = parts[name].join(found) if name in parts else found
     sparse = math.prod(weight.get(tensor.name, 1.0) for tensor in operator.inputs)
     points = math.prod(operator.sizes[a] if a in streamed else size for a, size in sizes.items())
@@ -259,12 +276,12 @@ def tile_schedule(
 ) -> TileSchedule:
     """Groups of connected operators, and their tiles, that move least while all fits on a chip.
 
-    The chip holds ``memory`` words, and ``density`` says how many an entry of a sparse tensor takes on
-    average, its coordinates included. With ``stream`` tiles follow each other along the second axis of every
-    output, one row at a time; without it, ``chunk`` entries of a summed axis are on the chip at a time, and
-    two chunks are held. Without ``connect`` each operator is a group of its own. No division into
-    consecutive groups with tiles of powers of two, or whole axes, moves less. Shi et al., "Welder", OSDI
-    2023, section 4.
+    The chip holds ``memory`` words, and ``density`` says how many an entry of a sparse tensor takes
+    on average, its coordinates included. With ``stream`` tiles follow each other along the second
+    axis of every output, one row at a time; without it, ``chunk`` entries of a summed axis are on
+    the chip at a time, and two chunks are held. Without ``connect`` each operator is a group of its
+    own. No division into consecutive groups with tiles of powers of two, or whole axes, moves less.
+    Shi et al., "Welder", OSDI 2023, section 4.
 
     >>> sizes = dict(m=1024, n=1024, k=256)
     >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
@@ -280,10 +297,14 @@ def tile_schedule(
             kept, group = _needed(operators, start, stop), operators[start:stop]
             axis = group[-1].axes[1] if stream else None
             if any(
-                o.output.name not in {t.name for later in group for t in later.inputs} for o in group[:-1]
+                o.output.name not in {t.name for later in group for t in later.inputs}
+                for o in group[:-1]
             ):
                 continue  # not connected
-            tried = (_group(group, t, kept, weight, axis, chunk, extents) for t in _tiles(group[-1], axis))
+            tried = (
+                _group(group, t, kept, weight, axis, chunk, extents)
+                for t in _tiles(group[-1], axis)
+            )
             fits = [found for found in tried if found.footprint <= memory]
             if fits:
                 best[start, stop] = min(fits, key=lambda found: (found.words, found.footprint))
@@ -292,7 +313,9 @@ def tile_schedule(
         words[stop, start] = chosen.words
     found = best_chains(n, lambda stop, used, k: (words[stop, :stop], -np.inf))
     if not np.isfinite(found.value):
-        raise ValueError(f"memory must hold the smallest tiles of every operator, got {memory:g} words")
+        raise ValueError(
+            f"memory must hold the smallest tiles of every operator, got {memory:g} words"
+        )
     return TileSchedule(tuple(best[start, stop] for start, stop, _ in found.groups()))
 
 

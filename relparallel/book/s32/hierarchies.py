@@ -16,10 +16,10 @@ def level_rounds_time(
 ) -> float:
     """Seconds of rounds of messages on any number of levels of links.
 
-    A round lasts until the rank that sends most on any level is done. Ranks are numbered level by level, the
-    innermost fastest. ``levels`` are (ranks, latency, bandwidth) from the innermost: how many units of the
-    level below one of the level joins; latency [s] and bandwidth [bytes/s] of one rank to ranks that no
-    inner level joins to it.
+    A round lasts until the rank that sends most on any level is done. Ranks are numbered level by
+    level, the innermost fastest. ``levels`` are (ranks, latency, bandwidth) from the innermost: how
+    many units of the level below one of the level joins; latency [s] and bandwidth [bytes/s] of one
+    rank to ranks that no inner level joins to it.
 
     >>> from relparallel.parallel import ring_all_reduce
     >>> level_rounds_time(ring_all_reduce(4, 400), [(2, 0.0, 1e3), (2, 1.0, 1e2)])
@@ -44,11 +44,11 @@ def level_rounds_time(
 def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.int64]:
     """Groups of machines, such as racks, by the latencies between them: the number of each machine's group.
 
-    ``probes`` [machines, machines] are measured latencies [s]; the diagonal is not read, both directions of
-    a pair count. Average linkage merges the closest groups first, down to ``groups``, or to as many as stand
-    before the largest ratio of two merging distances. Noise below half of the step between two levels of
-    distance cannot part a rack or join two. Luo et al., "PLink: discovering and exploiting datacenter
-    network locality", MLSys 2020, section 3.
+    ``probes`` [machines, machines] are measured latencies [s]; the diagonal is not read, both
+    directions of a pair count. Average linkage merges the closest groups first, down to ``groups``,
+    or to as many as stand before the largest ratio of two merging distances. Noise below half of
+    the step between two levels of distance cannot part a rack or join two. Luo et al., "PLink:
+    discovering and exploiting datacenter network locality", MLSys 2020, section 3.
 
     >>> discover_groups([[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1.2], [5, 5, 1, 0]]).tolist()
     [0, 0, 1, 1]

@@ -19,9 +19,9 @@ class Summation(NamedTuple):
 def superstep_time(work: ArrayLike, messages: ArrayLike, gap: float, barrier: float) -> float:
     """Time of a superstep of the bulk-synchronous model, max w + g max h + l [s].
 
-    What each worker computes [s], and the more of what each sends and receives [bytes], with ``gap`` seconds
-    for a byte: the slowest worker, the busiest NIC and the barrier. Valiant, Communications of the ACM
-    33(8), 1990, section 4.
+    What each worker computes [s], and the more of what each sends and receives [bytes], with
+    ``gap`` seconds for a byte: the slowest worker, the busiest NIC and the barrier. Valiant,
+    Communications of the ACM 33(8), 1990, section 4.
 
     >>> superstep_time([1.0, 2.0], [1e9, 3e9], gap=1e-9, barrier=0.5)
     5.5
@@ -29,14 +29,16 @@ def superstep_time(work: ArrayLike, messages: ArrayLike, gap: float, barrier: fl
     return float(np.max(work) + gap * np.max(messages) + barrier)
 
 
-def server_time(workers: int, servers: int, size: float, bandwidth: float, replicas: int = 1) -> float:
+def server_time(
+    workers: int, servers: int, size: float, bandwidth: float, replicas: int = 1
+) -> float:
     """Time [s] in which servers of their own sum the gradients of all workers.
 
-    max(M, (n + r - 1) M / k) / B: pushing, pulling and forwarding go on at once, the busiest NIC decides. M
-    bytes of each of n workers, B [bytes/s] of every NIC, k servers of which each holds 1/k of the keys. Each
-    range of keys is held by r servers in a chain: a server forwards what it summed to the next r - 1. A lost
-    server then costs no state; its range moves to the next. Li et al., OSDI 2014, section 4.3 (chain
-    replication after aggregation).
+    max(M, (n + r - 1) M / k) / B: pushing, pulling and forwarding go on at once, the busiest NIC
+    decides. M bytes of each of n workers, B [bytes/s] of every NIC, k servers of which each holds
+    1/k of the keys. Each range of keys is held by r servers in a chain: a server forwards what it
+    summed to the next r - 1. A lost server then costs no state; its range moves to the next. Li et
+    al., OSDI 2014, section 4.3 (chain replication after aggregation).
 
     >>> [server_time(8, k, 1e9, 1e9) for k in (1, 4, 8, 16)]
     [8.0, 2.0, 1.0, 1.0]
@@ -49,9 +51,10 @@ def server_time(workers: int, servers: int, size: float, bandwidth: float, repli
 def byteps_time(gpu_machines: int, cpu_machines: int, size: float, bandwidth: float) -> Summation:
     """Time in which n GPU machines, with the help of k CPU machines, sum their gradients of M bytes.
 
-    M_cpu = 2 (n - 1) M / D and M_gpu = (n - k) M / D on each machine, t = 2 n (n - 1) M / (D B), with D =
-    n^2 + k n - 2 k and B of every NIC [bytes/s]: the split that loads all NICs alike, n M_cpu = M + (n - 2)
-    M_gpu. With k = 0 it is the ring, with n the parameter server. Jiang et al., OSDI 2020, theorem 1.
+    M_cpu = 2 (n - 1) M / D and M_gpu = (n - k) M / D on each machine, t = 2 n (n - 1) M / (D B),
+    with D = n^2 + k n - 2 k and B of every NIC [bytes/s]: the split that loads all NICs alike, n
+    M_cpu = M + (n - 2) M_gpu. With k = 0 it is the ring, with n the parameter server. Jiang et al.,
+    OSDI 2020, theorem 1.
 
     >>> found = byteps_time(gpu_machines=4, cpu_machines=2, size=1.0, bandwidth=1.0)
     >>> found.time, found.server_bytes, found.worker_bytes

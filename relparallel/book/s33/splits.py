@@ -19,10 +19,10 @@ _INNER = ("tensor", "context", "pipeline", "expert")
 def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4) -> Axes:
     """The GPUs of a job, drawn node by node, with the part of the model that each one holds.
 
-    A square for each GPU: layers from top to bottom, the width of a layer from left to right, what it holds
-    in blue, the share of the batch that it works on below. Arrows join groups that send activations or
-    tokens (blue) and replicas, which sum gradients (grey). The first GPU fails and is crossed out; a red
-    frame: stops with it.
+    A square for each GPU: layers from top to bottom, the width of a layer from left to right, what
+    it holds in blue, the share of the batch that it works on below. Arrows join groups that send
+    activations or tokens (blue) and replicas, which sum gradients (grey). The first GPU fails and
+    is crossed out; a red frame: stops with it.
 
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.plotting import figure
@@ -31,18 +31,34 @@ def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4) -> Axe
     1
     """
     gpus = placement.strategy.gpus
-    place = np.array([(1.4 * (g % gpus_per_node), -2.0 * (g // gpus_per_node)) for g in range(gpus)])
+    place = np.array(
+        [(1.4 * (g % gpus_per_node), -2.0 * (g // gpus_per_node)) for g in range(gpus)]
+    )
     stops, held, share = _stopped(placement), _held(placement), _shares(placement)
     for gpu, (x, y) in enumerate(place):
         extent = (x, x + 1, y, y + 1)
-        ax.imshow(held[gpu], extent=extent, cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest", zorder=2)
+        ax.imshow(
+            held[gpu],
+            extent=extent,
+            cmap="Blues",
+            vmin=0,
+            vmax=1.4,
+            interpolation="nearest",
+            zorder=2,
+        )
         edge = PALETTE["vermilion"] if gpu in stops else PALETTE["grey"]
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, edgecolor=edge, linewidth=1.6, zorder=3))
-        ax.add_patch(Rectangle((x, y - 0.2), 1, 0.12, color=PALETTE["grey"], alpha=0.25, linewidth=0))
+        ax.add_patch(
+            Rectangle((x, y - 0.2), 1, 0.12, color=PALETTE["grey"], alpha=0.25, linewidth=0)
+        )
         begin, width = share[gpu]
-        ax.add_patch(Rectangle((x + begin, y - 0.2), width, 0.12, color=PALETTE["orange"], linewidth=0))
+        ax.add_patch(
+            Rectangle((x + begin, y - 0.2), width, 0.12, color=PALETTE["orange"], linewidth=0)
+        )
     for degree, color in [("data", "grey"), *((name, "blue") for name in _INNER)]:
-        for group in groups_of(placement, degree) if getattr(placement.strategy, degree) > 1 else ():
+        for group in (
+            groups_of(placement, degree) if getattr(placement.strategy, degree) > 1 else ()
+        ):
             for one, other in pairwise(group):
                 ax.add_patch(_arrow(place[one], place[other], PALETTE[color]))
     x, y = place[_FAILED] + 0.5
@@ -58,10 +74,15 @@ def _held(placement: Placement) -> NDArray[np.float64]:
     s = placement.strategy
     held = np.zeros((s.gpus, _SIDE, _SIDE))
     stage, slice_ = _number(placement.stages.T, s.gpus), _number(placement.tensor_groups, s.gpus)
-    piece, expert = _number(placement.shard_groups, s.gpus), _number(groups_of(placement, "expert"), s.gpus)
+    piece, expert = (
+        _number(placement.shard_groups, s.gpus),
+        _number(groups_of(placement, "expert"), s.gpus),
+    )
     row, column = np.mgrid[:_SIDE, :_SIDE]
     for gpu in range(s.gpus):
-        own = (row * s.pipeline // _SIDE == stage[gpu]) & (column * s.tensor // _SIDE == slice_[gpu])
+        own = (row * s.pipeline // _SIDE == stage[gpu]) & (
+            column * s.tensor // _SIDE == slice_[gpu]
+        )
         if s.expert > 1:  # every other layer is one of experts
             own &= (row % 2 == 0) | (column * s.expert // _SIDE == expert[gpu])
         if s.zero_stage == 3:

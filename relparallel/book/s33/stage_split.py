@@ -22,19 +22,20 @@ def best_stage_layers(
     """Layers of every stage that make the slowest stage as fast as can be, and that fit.
 
     Layers of every chunk in the order of the model, p v of them: ``stage_layers`` of `step_time`,
-    `step_timeline` and `memory`. Any schedule but Chimera, whose stages come in pairs; ``options`` are of
-    `evaluate`: software, precision, calibrated, storage, dropout, reserve.
+    `step_timeline` and `memory`. Any schedule but Chimera, whose stages come in pairs; ``options``
+    are of `evaluate`: software, precision, calibrated, storage, dropout, reserve.
 
-    A stage with l layers takes l a + h_i, h_i being the output layer on the stage that has it; its memory
-    bounds l by c_i. Every stage gets v layers; then the stage that would be the fastest with one more gets
-    it as long as it has room. No split has a faster slowest stage: let T be the time of the best one. As
-    long as a layer is left, some stage has fewer than the best split gives it, thus has room and stays
-    within T with one more; the stage that is chosen takes no longer than that. A step takes m times the
-    slowest stage, and the filling, which is not looked at and matters where micro-batches are few. Between
-    equals, later stages get more: they keep fewer micro-batches. Chunks of a stage differ by one at most.
-    O(L (p + log p)).
+    A stage with l layers takes l a + h_i, h_i being the output layer on the stage that has it; its
+    memory bounds l by c_i. Every stage gets v layers; then the stage that would be the fastest with
+    one more gets it as long as it has room. No split has a faster slowest stage: let T be the time
+    of the best one. As long as a layer is left, some stage has fewer than the best split gives it,
+    thus has room and stays within T with one more; the stage that is chosen takes no longer than
+    that. A step takes m times the slowest stage, and the filling, which is not looked at and
+    matters where micro-batches are few. Between equals, later stages get more: they keep fewer
+    micro-batches. Chunks of a stage differ by one at most. O(L (p + log p)).
 
-    Narayanan et al., "PipeDream", SOSP 2019, section 3.1. Fan et al., "DAPPLE", PPoPP 2021, section 4.
+    Narayanan et al., "PipeDream", SOSP 2019, section 3.1. Fan et al., "DAPPLE", PPoPP 2021, section
+    4.
 
     >>> from relparallel.hardware import cluster
     >>> gpt = Transformer(layers=32, hidden=4096, heads=32, vocabulary=250880, sequence=2048)
@@ -46,7 +47,8 @@ def best_stage_layers(
     chunks = strategy.pipeline * strategy.virtual_stages
     if chunks > model.layers or strategy.schedule == "chimera":
         raise ValueError(
-            f"strategy must have at most {model.layers} chunks, as many as layers, and not be Chimera, "
+            f"strategy must have at most {model.layers} chunks, as many as layers, and not be "
+            "Chimera, "
             f"got {strategy}"
         )
     require_feasible(model, strategy, cluster, global_batch)
@@ -65,13 +67,18 @@ def best_stage_layers(
 
 
 def _room(
-    model: Transformer, strategy: Strategy, global_batch: int, storage: NDArray[Any], available: float
+    model: Transformer,
+    strategy: Strategy,
+    global_batch: int,
+    storage: NDArray[Any],
+    available: float,
 ) -> NDArray[np.int64]:
     """Most layers that fit on each stage, [p]; 0 where too few for its chunks do."""
     fewest = strategy.virtual_stages
     most = model.layers - fewest * (strategy.pipeline - 1)
     fits = [
-        stage_peaks(model, strategy, global_batch, storage, n) <= available for n in range(fewest, most + 1)
+        stage_peaks(model, strategy, global_batch, storage, n) <= available
+        for n in range(fewest, most + 1)
     ]
     counts = np.logical_and.accumulate(fits).sum(axis=0)
     return np.where(counts > 0, fewest - 1 + counts, 0)

@@ -8,7 +8,9 @@ from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 
-def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches: int) -> NDArray[np.float64]:
+def stage_activation_bytes(
+    model: Transformer, strategy: Strategy, micro_batches: int
+) -> NDArray[np.float64]:
     """Peak activation bytes of one GPU in each pipeline stage, without embedding and logits.
 
     Bytes per layer x layers per stage, dealt out evenly, x micro-batches in flight on it.
@@ -21,7 +23,9 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
     """
     chunks = strategy.pipeline * strategy.virtual_stages
     if model.layers % chunks:
-        raise ValueError(f"model must have a multiple of {chunks} layers for its chunks, got {model.layers}")
+        raise ValueError(
+            f"model must have a multiple of {chunks} layers for its chunks, got {model.layers}"
+        )
     layer = activation_bytes_per_layer(
         model.sequence,
         model.hidden,

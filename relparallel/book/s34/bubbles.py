@@ -13,8 +13,9 @@ from relparallel.parallel.timeline import Timeline
 class Filling(NamedTuple):
     """Independent tasks in the gaps of a timeline.
 
-    ``placed``: which fit, [tasks]; ``filled`` and ``idle``: seconds of each resource that they fill, and that
-    were idle before; ``timeline``: with those that fit, of kind "extra" and numbered by ``item``.
+    ``placed``: which fit, [tasks]; ``filled`` and ``idle``: seconds of each resource that they
+    fill, and that were idle before; ``timeline``: with those that fit, of kind "extra" and numbered
+    by ``item``.
     """
 
     placed: NDArray[np.bool_]
@@ -26,10 +27,10 @@ class Filling(NamedTuple):
 def fill_bubbles(timeline: Timeline, resource: ArrayLike, duration: ArrayLike) -> Filling:
     """As much independent work as fits into the gaps of a timeline, moving none of its tasks.
 
-    ``resource`` and ``duration`` [s] are those of each independent task, which runs without a break; gaps
-    lie between 0 and the makespan. No choice fills more seconds of any resource: a multiple subset sum
-    problem for each, solved to optimality as an integer program (HiGHS; a gap may be overfilled by 1e-7 of
-    the longest one). Osawa et al., "PipeFisher", MLSys 2023.
+    ``resource`` and ``duration`` [s] are those of each independent task, which runs without a
+    break; gaps lie between 0 and the makespan. No choice fills more seconds of any resource: a
+    multiple subset sum problem for each, solved to optimality as an integer program (HiGHS; a gap
+    may be overfilled by 1e-7 of the longest one). Osawa et al., "PipeFisher", MLSys 2023.
 
     >>> from relparallel.parallel import simulate_schedule
     >>> filling = fill_bubbles(simulate_schedule("gpipe", 3, 4), [0, 0, 1, 1, 2], [4.0, 2.0, 3.0, 4.0, 7.0])
@@ -45,7 +46,9 @@ def fill_bubbles(timeline: Timeline, resource: ArrayLike, duration: ArrayLike) -
         if mine.size and begin.size:
             _place(start, mine, seconds[mine], begin, length)
     fits = ~np.isnan(start)
-    filled = np.bincount(stage[fits], weights=seconds[fits], minlength=timeline.resources).astype(np.float64)
+    filled = np.bincount(stage[fits], weights=seconds[fits], minlength=timeline.resources).astype(
+        np.float64
+    )
     idle = np.maximum(timeline.makespan - timeline.busy, 0.0)
     joined = _joined(timeline, stage[fits], start[fits], seconds[fits], np.flatnonzero(fits))
     return Filling(fits, filled, idle, joined)

@@ -1,8 +1,9 @@
 """The best order of the passes of a small pipeline, found by exhaustive search.
 
-Time runs in whole ticks. A state says how many passes of each kind every stage has done and what it runs. All
-states that can still meet a deadline are carried from tick to tick; the deadline grows from a lower bound
-until one of them is done. The micro-batches are interchangeable, so running them in turn loses nothing.
+Time runs in whole ticks. A state says how many passes of each kind every stage has done and what it
+runs. All states that can still meet a deadline are carried from tick to tick; the deadline grows
+from a lower bound until one of them is done. The micro-batches are interchangeable, so running them
+in turn loses nothing.
 """
 
 from typing import Any, Final, NamedTuple
@@ -59,17 +60,17 @@ def best_order(
 ) -> BestOrder:
     """An order of the passes of one iteration that takes the least time, with a proof by exhaustion.
 
-    Meant for p up to 4 stages and up to about 8 micro-batches. Passes take whole ticks per micro-batch and
-    stage, one number or shape (p,); ``backward_weight`` is what of ``backward`` goes into the gradients of
-    the weights, which may then run on their own. A stage may hold ``most_in_flight`` micro-batches; a
-    forward pass takes one, each part of a split backward pass frees half. With ``local`` the time of each
-    stage counts from the moment when its first input can arrive, as it does for iterations without a
-    barrier, and not from 0.
+    Meant for p up to 4 stages and up to about 8 micro-batches. Passes take whole ticks per
+    micro-batch and stage, one number or shape (p,); ``backward_weight`` is what of ``backward``
+    goes into the gradients of the weights, which may then run on their own. A stage may hold
+    ``most_in_flight`` micro-batches; a forward pass takes one, each part of a split backward pass
+    frees half. With ``local`` the time of each stage counts from the moment when its first input
+    can arrive, as it does for iterations without a barrier, and not from 0.
 
-    Communication is free. A state is dropped only if it cannot meet the deadline or another one at the same
-    tick is no worse in any respect. A stage may idle beside a pass that it could run, unless all passes are
-    equally long. The number of states grows exponentially with p. Qi et al., ICLR 2024, section 3: the same
-    as an integer program.
+    Communication is free. A state is dropped only if it cannot meet the deadline or another one at
+    the same tick is no worse in any respect. A stage may idle beside a pass that it could run,
+    unless all passes are equally long. The number of states grows exponentially with p. Qi et al.,
+    ICLR 2024, section 3: the same as an integer program.
 
     >>> best_order(3, 4, forward=1, backward=2, most_in_flight=3).span
     18
@@ -78,8 +79,10 @@ def best_order(
     """
     seconds = _ticks(stages, forward, backward, backward_weight)
     most = micro_batches if most_in_flight is None else most_in_flight
-    limit = require_column("most_in_flight", most, stages, at_least=1)  # with less no state moves on
-    # No iteration is shorter than a stage's first input, its work, and the way back of its last pass.
+    # with less no state moves on
+    limit = require_column("most_in_flight", most, stages, at_least=1)
+    # No iteration is shorter than a stage's first input, its work, and the way back of its last
+    # pass.
     arrival = np.cumsum(seconds[0]) - seconds[0]
     window = arrival if local else np.zeros(stages, dtype=np.int64)
     bound = span = int(np.max(arrival + micro_batches * seconds.sum(axis=0) - window))
@@ -96,13 +99,17 @@ def best_order(
 def _ticks(p: int, forward: ArrayLike, backward: ArrayLike, weight: ArrayLike | None) -> Counts:
     """Whole durations (kind, stage)."""
     given = [forward, backward] if weight is None else [forward, backward, weight]
-    columns = np.stack([require_column("forward or backward", value, p, at_least=1) for value in given])
+    columns = np.stack(
+        [require_column("forward or backward", value, p, at_least=1) for value in given]
+    )
     if (columns % 1).any():
         raise ValueError(f"forward and backward must be whole ticks, got {columns.tolist()}")
     if weight is not None:
         columns[1] -= columns[2]
     if (columns < 1).any():
-        raise ValueError(f"backward_weight must be at least 1 below backward, got {weight!r} of {backward!r}")
+        raise ValueError(
+            f"backward_weight must be at least 1 below backward, got {weight!r} of {backward!r}"
+        )
     return columns.astype(np.int64)
 
 
@@ -110,7 +117,9 @@ def _search(problem: _Problem) -> tuple[Order | None, int]:
     """An order that meets the deadlines, or None, and how many states were visited."""
     p, kinds = problem.limit.size, len(problem.seconds)
     states = _States(
-        np.zeros((1, kinds, p), dtype=np.int64), np.full((1, p), -1), np.zeros((1, p), dtype=np.int64)
+        np.zeros((1, kinds, p), dtype=np.int64),
+        np.full((1, p), -1),
+        np.zeros((1, p), dtype=np.int64),
     )
     history, visited = [], 0
     for tick in range(int(problem.deadline.max())):
@@ -124,7 +133,9 @@ def _search(problem: _Problem) -> tuple[Order | None, int]:
         history.append((parent[keep], begun[keep]))
         visited += states.left.shape[0]
         if states.left.shape[0] > _MOST_STATES:
-            raise ValueError(f"micro_batches must be fewer for stages {p}, got {problem.m}: too many states")
+            raise ValueError(
+                f"micro_batches must be fewer for stages {p}, got {problem.m}: too many states"
+            )
     complete = np.flatnonzero((states.done == problem.m).all(axis=(1, 2)))
     return (_order(problem, history, int(complete[0])) if complete.size else None), visited
 
@@ -141,7 +152,9 @@ def _start(problem: _Problem, states: _States) -> tuple[_States, Counts, Counts]
         picks = [np.flatnonzero(rests), *(np.flatnonzero(row) for row in may)]
         chosen = np.concatenate(picks)
         kind = np.repeat(np.arange(-1, len(may)), [pick.size for pick in picks])
-        done, runs, left, parent, begun = (part[chosen] for part in (done, runs, left, parent, begun))
+        done, runs, left, parent, begun = (
+            part[chosen] for part in (done, runs, left, parent, begun)
+        )
         new = kind >= 0
         runs[new, stage] = begun[new, stage] = kind[new]
         left[new, stage] = problem.seconds[kind[new], stage]
@@ -181,7 +194,8 @@ def _can_meet(problem: _Problem, states: _States, tick: int) -> NDArray[np.bool_
     rest = (problem.m - states.done - running) * problem.seconds + running * states.left[:, None]
     work = rest.sum(axis=1)
     weight = problem.seconds[2, 0] if len(kinds) == 3 else 0
-    back = np.cumsum(b) - b + weight  # from the end of a stage's last backward pass to the end on stage 0
+    # from the end of a stage's last backward pass to the end on stage 0
+    back = np.cumsum(b) - b + weight
     forth = f.sum() - np.cumsum(f) + b.sum() + weight
     on_stage = np.where(work > 0, tick + work, 0) <= problem.deadline
     home = np.where(rest[:, 1] > 0, tick + rest[:, 0] + rest[:, 1] + back, 0) <= problem.deadline[0]
@@ -192,14 +206,15 @@ def _can_meet(problem: _Problem, states: _States, tick: int) -> NDArray[np.bool_
 def _undominated(states: _States) -> NDArray[np.bool_]:
     """Mask of the states that no other one leaves behind.
 
-    A state is no worse than another if no stage is busy longer, and every stage has done, and has done or
-    runs, as many passes of each kind. It can do whatever the other does from here on, no later: until the
-    other has caught up it only frees memory.
+    A state is no worse than another if no stage is busy longer, and every stage has done, and has
+    done or runs, as many passes of each kind. It can do whatever the other does from here on, no
+    later: until the other has caught up it only frees memory.
     """
     running = states.runs[:, None] == np.arange(states.done.shape[1])[:, None]
     rows = states.done.shape[0]
     progress = np.concatenate(
-        [states.done.reshape(rows, -1), (states.done + running).reshape(rows, -1), -states.left], axis=1
+        [states.done.reshape(rows, -1), (states.done + running).reshape(rows, -1), -states.left],
+        axis=1,
     )
     order = np.argsort(-progress.sum(axis=1), kind="stable")  # only an earlier one can be better
     keep = np.zeros(rows, dtype=np.bool_)
@@ -240,6 +255,8 @@ def _order(problem: _Problem, history: list[tuple[Counts, Counts]], state: int) 
         for stage, kind in enumerate(begun[state].tolist()):
             starts.setdefault((kind, stage), []).append(tick)
         state = int(parent[state])
-    turn = [[sorted(starts[kind, stage]) for stage in range(p)] for kind in range(len(problem.seconds))]
+    turn = [
+        [sorted(starts[kind, stage]) for stage in range(p)] for kind in range(len(problem.seconds))
+    ]
     item, chunk = np.indices((m, p))
     return Order(chunk, np.zeros_like(item), np.array(turn, dtype=np.float64).transpose(0, 2, 1))

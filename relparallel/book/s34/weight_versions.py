@@ -10,7 +10,8 @@ from relparallel.parallel.timeline import Timeline
 def iteration_period(timeline: Timeline, micro_batches: int) -> float:
     """Seconds between the starts of iterations that follow each other, a mean over their second half.
 
-    The pipeline ran at least three iterations of ``micro_batches`` each, and fills during the first half.
+    The pipeline ran at least three iterations of ``micro_batches`` each, and fills during the first
+    half.
     """
     items = int(timeline.item.max()) + 1
     if items < 3 * micro_batches or items % micro_batches:
@@ -25,12 +26,12 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
 def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     """How many versions of its weights each stage needs at once, (stages,); 1 for a schedule that flushes.
 
-    ``per_update`` are the micro-batches whose gradients make one update of the weights: 1 in PipeDream and
-    PipeMare, m where an iteration makes one. Every backward pass uses the weights of its forward pass, and
-    all micro-batches of one update read the newest version that is there when the first of them starts.
-    PipeDream: p - i on stage i (Narayanan et al., SOSP 2019, section 3.3). PipeDream-2BW with m >= p: 2, on
-    the last stage 1 (ICML 2021, section 3.1). PipeMare keeps 1 all the same, and lets the versions differ by
-    `weight_delay`. O(k^2) for k updates.
+    ``per_update`` are the micro-batches whose gradients make one update of the weights: 1 in
+    PipeDream and PipeMare, m where an iteration makes one. Every backward pass uses the weights of
+    its forward pass, and all micro-batches of one update read the newest version that is there when
+    the first of them starts. PipeDream: p - i on stage i (Narayanan et al., SOSP 2019, section
+    3.3). PipeDream-2BW with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1). PipeMare keeps
+    1 all the same, and lets the versions differ by `weight_delay`. O(k^2) for k updates.
 
     >>> from relparallel.parallel import simulate_schedule
     >>> weight_versions(simulate_schedule("pipedream", 4, 12), per_update=1).tolist()

@@ -41,7 +41,8 @@ class Groups(NamedTuple):
     ) -> "Groups":
         """Colours, merged until no two need each other.
 
-        ``blocks`` merges what branches and meets again; without ``leaves``, operators without work go alone.
+        ``blocks`` merges what branches and meets again; without ``leaves``, operators without work
+        go alone.
         """
         member = np.unique(problem.colour, return_inverse=True)[1]
         if blocks:
@@ -128,7 +129,9 @@ def _blocks(problem: PartitionProblem, member: IntArray) -> IntArray:
     """Merge the makers in each biconnected part of the graph, as PipeDream's baseline does."""
     side = 2 * member + problem.is_backward
     makers = set(map(tuple, side[problem.edges].tolist()))
-    free = set(side[problem.transfer_time == 0].tolist()) - set(side[problem.transfer_time > 0].tolist())
+    free = set(side[problem.transfer_time == 0].tolist()) - set(
+        side[problem.transfer_time > 0].tolist()
+    )
     kept: nx.DiGraph[int] = nx.DiGraph([(u, v) for u, v in makers if u != v and u not in free])
     joined: nx.Graph[int] = nx.Graph()
     joined.add_nodes_from(np.unique(member).tolist())
@@ -169,7 +172,9 @@ class Ideals:
             if len(sets) > most:
                 break
         self.sets = sets
-        self.begins, self.added, self.target = (np.array(x, dtype=np.int64) for x in (begins, added, target))
+        self.begins, self.added, self.target = (
+            np.array(x, dtype=np.int64) for x in (begins, added, target)
+        )
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -198,7 +203,10 @@ class Ideals:
         flat = np.array([e for held in touched for e in held], dtype=np.int64)
         graph = self.begins, self.added, self.target, sums, counts
         best, before = _chains(*graph, g.costs, ends_of, starts, flat, k, c, room, below, gain)
-        at, (value, a, b) = len(self) - 1, min((best[-1, a, b], a, b) for a, b in np.ndindex(k + 1, c + 1))
+        at, (value, a, b) = (
+            len(self) - 1,
+            min((best[-1, a, b], a, b) for a, b in np.ndindex(k + 1, c + 1)),
+        )
         stages: Stages = []
         while at and value < np.inf:
             earlier, on_cpu = divmod(int(before[at, a, b]), 2)
@@ -212,7 +220,7 @@ class Ideals:
 @njit(cache=True)  # type: ignore[misc]
 def _chains(  # type: ignore[no-untyped-def]
     begins, added, target, sums, counts, cost, ends, starts, touched, k, c, room, below, gain
-):  # fmt: skip
+):
     """Least largest load of every ideal with a accelerators and b CPUs, and the ideal before it.
 
     ``gain``: most seconds of an accelerator that a second of a CPU can take over.

@@ -15,7 +15,8 @@ from relparallel.book.s35._ideals import FloatArray, Groups, IntArray, Stages
 from relparallel.book.s35.partition_problems import PartitionProblem
 from relparallel.optimize._milp import OutOfTimeError, least, picking
 
-Block = tuple[list[Any], FloatArray]  # rows of all variables, by kind, and what they must not exceed
+# rows of all variables, by kind, and what they must not exceed
+Block = tuple[list[Any], FloatArray]
 
 
 def chain_of_ideals(
@@ -26,7 +27,11 @@ def chain_of_ideals(
     if k + c == 1:
         return start, start[0] if start else np.inf
     for places in combinations(range(k + c), c):
-        below = best[0] if best else float((groups.accelerator + groups.cpu).sum() + 2 * groups.costs.sum())
+        below = (
+            best[0]
+            if best
+            else float((groups.accelerator + groups.cpu).sum() + 2 * groups.costs.sum())
+        )
         try:
             found, bound = _throughput(groups, k + c, places, room, below, end - monotonic())
         except OutOfTimeError as late:
@@ -56,9 +61,14 @@ def _throughput(
     blocks: list[Block] = [
         *_chain(groups, levels),
         ([_on_levels(loads, step), paid, -np.ones((stages, 1))], -_at_end(loads)),
-        ([parted, -kron(picking(owner, m), eye_array(stages)), None], np.zeros(owner.size * stages)),
+        (
+            [parted, -kron(picking(owner, m), eye_array(stages)), None],
+            np.zeros(owner.size * stages),
+        ),
     ]
-    held = np.where(cpu[:, None], 0.0, np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0)))
+    held = np.where(
+        cpu[:, None], 0.0, np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0))
+    )
     blocks.append(([_on_levels(held, step), None, None], min(room, 1.0) - _at_end(held)))
     x, bound = _solve(blocks, [n * levels, m * stages, 1], seconds)
     if x is None:
@@ -85,15 +95,23 @@ def least_latency(
     cpu, cost = problem.cpu_time / below, kron(problem.transfer_time[None] / below, one)
     load, every = kron(groups.accelerator[None] / below, step), np.ones((size, 1))
     held = np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0))
-    begins, spread, ends = kron(every, one), kron(eye_array(size), np.ones((k, 1))), np.ones(size * k)
+    begins, spread, ends = (
+        kron(every, one),
+        kron(eye_array(size), np.ones((k, 1))),
+        np.ones(size * k),
+    )
     soonest = np.minimum(cpu, np.where(problem.supported, problem.accelerator_time / below, np.inf))
     for v in nx.topological_sort(nx.DiGraph(problem.edges.tolist())):
         soonest[v] += max(soonest[maker[user == v]], default=0.0)
-    # Variables: y, done of operators, begin of accelerators, entering and leaving outputs, the last end.
+    # Variables: y, done of operators, begin of accelerators, entering and leaving outputs, the last
+    # end.
     blocks: list[Block] = [
         *_chain(groups, levels),
         ([-diags_array(cpu) @ any_on, -eye_array(size), None, None, None, None], -cpu),
-        ([-diags_array(cpu[user]) @ used @ any_on, made - used, None, None, None, None], -cpu[user]),
+        (
+            [-diags_array(cpu[user]) @ used @ any_on, made - used, None, None, None, None],
+            -cpu[user],
+        ),
         ([None, eye_array(size), None, None, None, -every], np.zeros(size)),
         ([None, -eye_array(size), None, None, None, None], -soonest),
         ([kron(held[None], step), None, None, None, None, None], np.full(k, min(room, 1.0))),
@@ -101,7 +119,10 @@ def least_latency(
         ([-enters, None, None, None, -kron(made, one), None], np.zeros(len(maker) * k)),
         ([None, spread, -begins, eye_array(size * k), None, None], ends),
         ([load, None, one, cost, cost, -np.ones((k, 1))], np.zeros(k)),
-        ([on + kron(every, load), -spread, begins, kron(every, cost), kron(every, cost), None], ends),
+        (
+            [on + kron(every, load), -spread, begins, kron(every, cost), kron(every, cost), None],
+            ends,
+        ),
     ]
     x, bound = _solve(blocks, [n * levels, size, k, size * k, size * k, 1], seconds)
     if x is None:
@@ -131,10 +152,13 @@ def _at_end(table: FloatArray) -> FloatArray:
     return np.append(np.zeros(len(table) - 1), table[-1].sum())
 
 
-def _solve(blocks: list[Block], sizes: list[int], seconds: float) -> tuple[FloatArray | None, float]:
+def _solve(
+    blocks: list[Block], sizes: list[int], seconds: float
+) -> tuple[FloatArray | None, float]:
     """Least value of the last variable, those of the first kind whole."""
     total = sum(sizes)
-    anchor = [csr_array((1, size)) for size in sizes]  # tells the widths of kinds that few rows touch
+    # tells the widths of kinds that few rows touch
+    anchor = [csr_array((1, size)) for size in sizes]
     rows = block_array([anchor, *([*row, *[None] * (len(sizes) - len(row))] for row, _ in blocks)])
     upper = np.concatenate([[0.0], *(limit for _, limit in blocks)])
     whole = np.arange(total) < sizes[0]

@@ -1,6 +1,7 @@
 """Devices halved again and again, each time with the best way to halve every layer: HyPar and Tofu.
 
-Both pay in bytes that the two halves exchange, and choose with one integer programme for each halving.
+Both pay in bytes that the two halves exchange, and choose with one integer programme for each
+halving.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,8 +46,12 @@ def hypar(graph: LayerGraph, levels: int) -> HalvedPlan:
 
     def problem(held: Sizes) -> OperatorProblem:
         boundary = np.array([[0.0, 0.5], [0.5, 0.5]])
-        edges = {(layer, layer + 1): held["output"][layer] * boundary for layer in range(len(chain) - 1)}
-        return OperatorProblem(nodes=tuple(np.column_stack((held["weight"], held["output"]))), edges=edges)
+        edges = {
+            (layer, layer + 1): held["output"][layer] * boundary for layer in range(len(chain) - 1)
+        }
+        return OperatorProblem(
+            nodes=tuple(np.column_stack((held["weight"], held["output"]))), edges=edges
+        )
 
     halved = {"data": ("output",), "model": ("weight",)}
     return _halvings(sizes, problem, halved, len(chain), levels)
@@ -57,11 +62,11 @@ def tofu(graph: LayerGraph, levels: int) -> HalvedPlan:
 
     Wang et al., "Tofu", EuroSys 2019, 4-5.
 
-    Each layer is taken for a product of its input and its parameters, and every tensor is split along one of
-    its two dimensions. A half of the devices gets S/2 of a tensor that it needs whole, S/4 of one that is
-    split the other way, and sends S/2 of a result that is summed over both halves; the passes backward pay
-    the same again for the other tensors. Operators forward and backward of a layer share their choice
-    (Tofu's coarsening).
+    Each layer is taken for a product of its input and its parameters, and every tensor is split
+    along one of its two dimensions. A half of the devices gets S/2 of a tensor that it needs whole,
+    S/4 of one that is split the other way, and sends S/2 of a result that is summed over both
+    halves; the passes backward pay the same again for the other tensors. Operators forward and
+    backward of a layer share their choice (Tofu's coarsening).
 
     >>> graph = LayerGraph(
     ...     names=("first", "second"), kinds=("dense", "dense"), forward=[1.0, 1.0], backward=[1.0, 1.0],

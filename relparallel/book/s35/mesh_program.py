@@ -19,9 +19,10 @@ _ROWS, _COLUMNS, _SUMMED = 0, 1, 2
 class MeshProgram:
     """A program of matrix products whose strategies `problem` has; each method returns an operator's number.
 
-    ``mesh`` has the devices along each axis. A collective of M bytes along an axis of n devices costs
-    ``latency + f (n - 1)/n M per_byte``, f being 2 for a sum that every device gets and 1 for gathering, or
-    ``gather`` where it is given (Zheng et al., "Alpa", OSDI 2022, section 4.1 and tables 1-3).
+    ``mesh`` has the devices along each axis. A collective of M bytes along an axis of n devices
+    costs ``latency + f (n - 1)/n M per_byte``, f being 2 for a sum that every device gets and 1 for
+    gathering, or ``gather`` where it is given (Zheng et al., "Alpa", OSDI 2022, section 4.1 and
+    tables 1-3).
 
     A product whose second matrix is too large to move, with the result needed by all:
 
@@ -55,7 +56,9 @@ class MeshProgram:
         """Product of two matrices, summed over a dimension of each; an axis splits rows, columns or sum."""
         shape = (self.shapes[left][1 - left_sum], self.shapes[right][1 - right_sum])
         active = [axis for axis, n in enumerate(self.mesh) if n > 1]
-        splits = [dict(zip(active, split, strict=True)) for split in permutations(range(3), len(active))]
+        splits = [
+            dict(zip(active, split, strict=True)) for split in permutations(range(3), len(active))
+        ]
 
         def layouts(dimension: dict[int, int]) -> list[Layout]:
             return [
@@ -111,7 +114,9 @@ class MeshProgram:
 
     def _join(self, source: int, target: int, needs: list[Layout]) -> None:
         """Costs of bringing a matrix from each of its layouts to each that is needed."""
-        pair = np.array([[self._moving(source, has, need) for need in needs] for has in self.layouts[source]])
+        pair = np.array(
+            [[self._moving(source, has, need) for need in needs] for has in self.layouts[source]]
+        )
         key, pair = ((source, target), pair) if source < target else ((target, source), pair.T)
         self.edges[key] = self.edges.get(key, 0.0) + pair
 

@@ -1,7 +1,7 @@
 """One strategy for each operator of a model: exactly by an integer programme, and by other searches.
 
-Strategies of an operator have costs, and so has every pair of strategies of two operators that share a
-tensor: what it takes to bring the tensor from where it is made to where it is used.
+Strategies of an operator have costs, and so has every pair of strategies of two operators that
+share a tensor: what it takes to bring the tensor from where it is made to where it is used.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SECONDS = 600.0  # of an integer programme
 class OperatorProblem:
     """Costs of the strategies of every operator and of pairs of them, and the bytes that they take.
 
-    ``nodes[v]`` has the cost of each strategy of operator v, ``memory[v]`` its bytes where ``room`` [bytes]
-    is finite, and ``edges[u, v]`` with u < v the cost of each pair of their strategies.
+    ``nodes[v]`` has the cost of each strategy of operator v, ``memory[v]`` its bytes where ``room``
+    [bytes] is finite, and ``edges[u, v]`` with u < v the cost of each pair of their strategies.
     """
 
     nodes: tuple[FloatArray, ...]
@@ -36,7 +36,9 @@ class OperatorProblem:
     def __post_init__(self) -> None:
         for (u, v), matrix in self.edges.items():
             if u >= v or matrix.shape != (self.nodes[u].size, self.nodes[v].size):
-                raise ValueError(f"edges must join a node with a later one and fit both, got {(u, v)}")
+                raise ValueError(
+                    f"edges must join a node with a later one and fit both, got {(u, v)}"
+                )
 
     def cost(self, choice: Sequence[int]) -> float:
         """Cost of one strategy for each operator."""
@@ -66,8 +68,9 @@ def operator_plan(problem: OperatorProblem) -> tuple[tuple[int, ...], float]:
 
     Zheng et al., "Alpa", OSDI 2022, equation 1.
 
-    ``x[v, s] = 1`` for the strategy of v; a variable for each pair of an edge, whose rows and columns sum to
-    those: the tight linear form of Alpa's products. On a chain it is a shortest path.
+    ``x[v, s] = 1`` for the strategy of v; a variable for each pair of an edge, whose rows and
+    columns sum to those: the tight linear form of Alpa's products. On a chain it is a shortest
+    path.
 
     >>> apart = np.array([[0.0, 9.0], [9.0, 0.0]])
     >>> two = OperatorProblem(nodes=(np.array([0.0, 2.0]), np.array([3.0, 0.0])), edges={(0, 1): apart})
@@ -89,7 +92,9 @@ def operator_plan(problem: OperatorProblem) -> tuple[tuple[int, ...], float]:
                 bound.append(0.0)
     lower = bound.copy()
     if np.isfinite(problem.room):
-        places.append((np.arange(first[-1]), np.concatenate(problem.memory) / max(problem.room, 1.0)))
+        places.append(
+            (np.arange(first[-1]), np.concatenate(problem.memory) / max(problem.room, 1.0))
+        )
         lower, bound = [*lower, -np.inf], [*bound, problem.room / max(problem.room, 1.0)]
     row = np.repeat(np.arange(len(places)), [columns.size for columns, _ in places])
     columns, values = (np.concatenate(part) for part in zip(*places, strict=True))
@@ -97,7 +102,9 @@ def operator_plan(problem: OperatorProblem) -> tuple[tuple[int, ...], float]:
     whole = np.arange(cost.size) < first[-1]
     found, _ = least(cost, rows, lower, bound, whole=whole, finer=1e3, seconds=_SECONDS)
     if found is None:
-        raise ValueError(f"room must hold some strategy of every operator, got {problem.room} bytes")
+        raise ValueError(
+            f"room must hold some strategy of every operator, got {problem.room} bytes"
+        )
     choice = tuple(int(found[a:b].argmax()) for a, b in pairwise(first.tolist()))
     return choice, problem.cost(choice)
 
@@ -107,9 +114,10 @@ def anneal_plan(
 ) -> tuple[tuple[int, ...], float]:
     """The best strategies that a Markov chain visits, and their cost; it does not look at memory.
 
-    Each of ``steps`` proposes another strategy for one operator, and takes one that costs d more with
-    probability ``exp(-20 d / c)``, c being the cost of the first choice: Jia, Zaharia and Aiken, "Beyond
-    Data and Model Parallelism for Deep Neural Networks" (FlexFlow), MLSys 2019, section 6.
+    Each of ``steps`` proposes another strategy for one operator, and takes one that costs d more
+    with probability ``exp(-20 d / c)``, c being the cost of the first choice: Jia, Zaharia and
+    Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks" (FlexFlow), MLSys 2019,
+    section 6.
 
     >>> apart = np.array([[0.0, 9.0], [9.0, 0.0]])
     >>> two = OperatorProblem(nodes=(np.array([0.0, 2.0]), np.array([3.0, 0.0])), edges={(0, 1): apart})

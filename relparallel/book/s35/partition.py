@@ -1,8 +1,9 @@
 """Contiguous groups of operators on accelerators and CPUs, as evenly loaded as can be: device placement.
 
-Operators that must share a device become one group. What is upstream of a cut is an ideal of the order of the
-groups, a stage is the difference of two ideals, so a shortest chain of ideals is an optimal plan. Only chains
-that can still beat the best plan known are followed: first that of the operators put in one line.
+Operators that must share a device become one group. What is upstream of a cut is an ideal of the
+order of the groups, a stage is the difference of two ideals, so a shortest chain of ideals is an
+optimal plan. Only chains that can still beat the best plan known are followed: first that of the
+operators put in one line.
 """
 
 from typing import Any, Final, NamedTuple
@@ -24,9 +25,10 @@ _SECONDS: Final = 600.0  # of an integer programme, which else reports the bound
 class Partition(NamedTuple):
     """Operators on devices: accelerators first, then CPUs.
 
-    ``max_load`` [s] is the largest of ``loads``, ``latency`` [s] the time of one sample alone where that was
-    minimised; ``stages`` are the operators of each device in the order of the pipeline. No plan is below
-    ``bound``. ``ideals`` counts the states of the search, 0 where a MILP was solved instead.
+    ``max_load`` [s] is the largest of ``loads``, ``latency`` [s] the time of one sample alone where
+    that was minimised; ``stages`` are the operators of each device in the order of the pipeline. No
+    plan is below ``bound``. ``ideals`` counts the states of the search, 0 where a MILP was solved
+    instead.
     """
 
     max_load: float
@@ -47,8 +49,8 @@ class Partition(NamedTuple):
 def partition_loads(problem: PartitionProblem, device: ArrayLike, accelerators: int) -> FloatArray:
     """Seconds that each device works and sends for one sample; from ``accelerators`` on they are CPUs.
 
-    An accelerator also pays the transfer of each output that leaves it, once, and of each output that it
-    needs from elsewhere, once; CPUs pay no transfers (Tarnawski et al., NeurIPS 2020).
+    An accelerator also pays the transfer of each output that leaves it, once, and of each output
+    that it needs from elsewhere, once; CPUs pay no transfers (Tarnawski et al., NeurIPS 2020).
     """
     where = np.asarray(device).tolist()
     loads = np.zeros(max(accelerators, 1 + max(where)))
@@ -68,16 +70,17 @@ def throughput_partition(
 
     Tarnawski et al., NeurIPS 2020.
 
-    Minimise ``max_s load(I_s - I_(s-1))`` over chains of ideals of the forward pass ("Efficient Algorithms
-    for Device Placement of DNN Graph Operators"); operators of one colour share a device, backward ones
-    follow theirs. Ones without work that a single other one uses share its device, as in the authors' code,
-    where accelerators can run and hold them there. ``cpus``: where they shall not be those of the problem.
+    Minimise ``max_s load(I_s - I_(s-1))`` over chains of ideals of the forward pass ("Efficient
+    Algorithms for Device Placement of DNN Graph Operators"); operators of one colour share a
+    device, backward ones follow theirs. Ones without work that a single other one uses share its
+    device, as in the authors' code, where accelerators can run and hold them there. ``cpus``: where
+    they shall not be those of the problem.
 
-    Methods: exact by the chain of "ideals" or by an integer programme, "milp" ("auto": by ideals unless
-    there are more than 60,000), which has ``y[v, s] = 1`` where v is on one of the stages 0..s, which falls
-    along edges and rises in s, and a variable for each output that a stage parts. "line" first puts the
-    operators in one line, and "blocks" also merges branches that part and meet again, as PipeDream does:
-    both give heuristics.
+    Methods: exact by the chain of "ideals" or by an integer programme, "milp" ("auto": by ideals
+    unless there are more than 60,000), which has ``y[v, s] = 1`` where v is on one of the stages
+    0..s, which falls along edges and rises in s, and a variable for each output that a stage parts.
+    "line" first puts the operators in one line, and "blocks" also merges branches that part and
+    meet again, as PipeDream does: both give heuristics.
 
     >>> from relparallel.book.s35.partition_problems import PartitionProblem
     >>> chain = PartitionProblem(
@@ -96,7 +99,9 @@ def throughput_partition(
     line = Ideals(groups, groups.line()).best_chain(k, c, room, np.inf)
     if method in ("line", "blocks"):
         if line is None:
-            raise ValueError(f"memory must hold the stages of a line of operators, got {room} bytes")
+            raise ValueError(
+                f"memory must hold the stages of a line of operators, got {room} bytes"
+            )
         return _partition(problem, groups, line[1], k, 0.0, groups.size + 1)
     start = np.inf if line is None else line[0]
     most = {"milp": 0.0, "ideals": np.inf}.get(method, _MOST_IDEALS)
@@ -141,11 +146,12 @@ def _priced(
 def latency_partition(problem: PartitionProblem, *, method: str = "milp") -> Partition:
     """Return the contiguous piece of each accelerator that gets one sample through the soonest.
 
-    There are as many CPU cores as operators can use at once. An accelerator starts when all its inputs are
-    there and hands on its outputs when all its work is done; an operator on a CPU starts when its inputs are
-    there. The integer programme puts the pieces of accelerators and the operators between them on a chain of
-    ideals (Tarnawski et al., section 4); where its time is over, it reports the plan of "greedy", which fills
-    one accelerator after the other in a topological order, and a bound.
+    There are as many CPU cores as operators can use at once. An accelerator starts when all its
+    inputs are there and hands on its outputs when all its work is done; an operator on a CPU starts
+    when its inputs are there. The integer programme puts the pieces of accelerators and the
+    operators between them on a chain of ideals (Tarnawski et al., section 4); where its time is
+    over, it reports the plan of "greedy", which fills one accelerator after the other in a
+    topological order, and a bound.
     """
     k, room = problem.accelerators, problem.accelerator_memory
     require_choice(("milp", "greedy"), method=method)
@@ -168,7 +174,9 @@ def _latency(problem: PartitionProblem, device: IntArray, k: int) -> float:
     node = [int(d) if d < k else k + v for v, d in enumerate(device)]
     joined: nx.DiGraph[int] = nx.DiGraph()
     joined.add_nodes_from(node)
-    joined.add_edges_from((node[u], node[v]) for u, v in problem.edges.tolist() if node[u] != node[v])
+    joined.add_edges_from(
+        (node[u], node[v]) for u, v in problem.edges.tolist() if node[u] != node[v]
+    )
     done: dict[int, float] = {}
     for x in nx.topological_sort(joined):
         takes = loads[x] if x < k else problem.cpu_time[x - k]

@@ -1,9 +1,10 @@
 """Device-placement problems as JSON: the inputs of Tarnawski et al. (dnn-partitioning).
 
-The file is an object with ``maxFPGAs`` accelerators of ``maxSizePerFPGA`` bytes, ``maxCPUs``, ``nodes``
-(``id``, ``supportedOnFpga``, ``cpuLatency``, ``fpgaLatency``, ``isBackwardNode``, ``size`` and, where nodes
-must share a device, ``colorClass``) and ``edges`` (``sourceId``, ``destId``, ``cost``). "FPGA" means any
-accelerator. A ``cost`` is a time, paid once for each maker on each device.
+The file is an object with ``maxFPGAs`` accelerators of ``maxSizePerFPGA`` bytes, ``maxCPUs``,
+``nodes`` (``id``, ``supportedOnFpga``, ``cpuLatency``, ``fpgaLatency``, ``isBackwardNode``,
+``size`` and, where nodes must share a device, ``colorClass``) and ``edges`` (``sourceId``,
+``destId``, ``cost``). "FPGA" means any accelerator. A ``cost`` is a time, paid once for each maker
+on each device.
 """
 
 import json
@@ -28,8 +29,8 @@ class PartitionProblem(Layered):
     """Operators to be placed on accelerators and CPUs, with times [s] and sizes [bytes] of each.
 
     ``transfer_time`` moves an output to another device; operators of one ``colour`` share a device;
-    ``supported`` are those that accelerators can run; ``edges`` are pairs (maker, user). Tarnawski et al.,
-    "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
+    ``supported`` are those that accelerators can run; ``edges`` are pairs (maker, user). Tarnawski
+    et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
     """
 
     accelerator_time: _arrays.FloatArray
@@ -58,9 +59,9 @@ class PartitionProblem(Layered):
 def read_partition_problem(path: str | os.PathLike[str]) -> PartitionProblem:
     """Read an input of dnn-partitioning, operators ordered by id, each without a colour in one of its own.
 
-    The file does not tell the unit of its times; it is ms in its graphs of layers. The published files charge
-    a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs of the throughput inputs a
-    thousandth of it; the published objectives are of the files as they stand.
+    The file does not tell the unit of its times; it is ms in its graphs of layers. The published
+    files charge a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs of the
+    throughput inputs a thousandth of it; the published objectives are of the files as they stand.
 
     >>> import tempfile
     >>> node = {"supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 2, "isBackwardNode": 0, "size": 8}

@@ -27,11 +27,13 @@ class PipelinePlan(NamedTuple):
 
     chain: LayerGraph  # what was divided, one link for each level of the model
     stages: tuple[Stage, ...]  # they take the devices 0, 1, ... in turn
-    # Of every stage on 0, 1, ..., all its devices: what bounds the rate of micro-batches, and what a step
-    # with a flush pays besides, such as sums of gradients. What has no device left never ends.
+    # Of every stage on 0, 1, ..., all its devices: what bounds the rate of micro-batches, and what
+    # a step with a flush pays besides, such as sums of gradients. What has no device left never
+    # ends.
     seconds: tuple[FloatArray, ...]
     once: tuple[FloatArray, ...]
-    micro_batches: int | None = None  # of a step that ends with a flush; None where there is no flush
+    # of a step that ends with a flush; None where there is no flush
+    micro_batches: int | None = None
 
     @property
     def devices(self) -> int:
@@ -62,7 +64,9 @@ class PipelinePlan(NamedTuple):
         lost = np.zeros(self.devices, dtype=np.bool_)
         lost[require_indices("failed", failed, lost.size)] = True
         missing = np.bincount(self.device_stage[lost], minlength=len(self.stages))
-        left = [stage.devices - gone for stage, gone in zip(self.stages, missing.tolist(), strict=True)]
+        left = [
+            stage.devices - gone for stage, gone in zip(self.stages, missing.tolist(), strict=True)
+        ]
         each = np.array([took[count] for took, count in zip(self.seconds, left, strict=True)])
         if self.micro_batches is None or np.isinf(each).any():
             return float(each.max())
@@ -74,7 +78,9 @@ class PipelinePlan(NamedTuple):
         usual, left = self.time, self.time_without(failed)
         return 1.0 if left == usual else left / usual if usual else float("inf")
 
-    def component_classes(self, rate: float, repair: float | None = None) -> tuple[ComponentClass, ...]:
+    def component_classes(
+        self, rate: float, repair: float | None = None
+    ) -> tuple[ComponentClass, ...]:
         """What fails, for a `FailureModel`: the devices of each stage, each ``rate`` times per second.
 
         A lost device slows a replicated stage down, and stops a job whose stage has no other.
@@ -82,7 +88,9 @@ class PipelinePlan(NamedTuple):
         first = np.cumsum([0, *(stage.devices for stage in self.stages)])
         found = []
         for number, stage in enumerate(self.stages):
-            one = ComponentClass(name=f"device of stage {number}", level="gpu", rate=rate, repair=repair)
+            one = ComponentClass(
+                name=f"device of stage {number}", level="gpu", rate=rate, repair=repair
+            )
             slower = self.slowdown([first[number]])
             if np.isfinite(slower):
                 one = replace(one, effect="degrade", slowdown=max(slower, 1.0), parts=stage.devices)

@@ -1,8 +1,8 @@
 """Pipelines of a measured model: which layers each stage has, and on how many devices it is replicated.
 
-Planners differ in what a stage costs and in what is minimised: the slowest stage where micro-batches of
-several steps follow each other without a flush (PipeDream), or the time of a step with its filling and its
-sums of gradients (DAPPLE, Alpa, Stanza). All of them are `best_chains`.
+Planners differ in what a stage costs and in what is minimised: the slowest stage where
+micro-batches of several steps follow each other without a flush (PipeDream), or the time of a step
+with its filling and its sums of gradients (DAPPLE, Alpa, Stanza). All of them are `best_chains`.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,16 +32,17 @@ def pipedream(graph: LayerGraph, levels: Levels, *, straight: bool = False) -> P
 
     Narayanan et al., "PipeDream", SOSP 2019, 3.1.
 
-    ``levels`` are devices and bytes per second between them, from the innermost level to the outermost:
-    ``[(4, 16e9), (4, 1.25e9)]`` are four servers of four GPUs, and a stage then names servers and has what
-    each of them does ``inside``. Of one level the bandwidth may be one for each pair of neighbours in the
-    line of devices: Zhan and Zhang, "Pipe-Torch", CBD 2019. ``straight``: no stage is replicated.
+    ``levels`` are devices and bytes per second between them, from the innermost level to the
+    outermost: ``[(4, 16e9), (4, 1.25e9)]`` are four servers of four GPUs, and a stage then names
+    servers and has what each of them does ``inside``. Of one level the bandwidth may be one for
+    each pair of neighbours in the line of devices: Zhan and Zhang, "Pipe-Torch", CBD 2019.
+    ``straight``: no stage is replicated.
 
-    A stage on k devices takes ``(T + 4 (k - 1) W/(k B))/k``, T being its work and W its parameters (the
-    paper takes the larger of the two terms, the authors' program the sum), and at least ``2 A/(k B)`` for
-    the activations A at either of its ends. A level above has the whole level below in place of a device,
-    which shares its sums of gradients. Layers that the first one does not reach stand with their first user,
-    as in the program.
+    A stage on k devices takes ``(T + 4 (k - 1) W/(k B))/k``, T being its work and W its parameters
+    (the paper takes the larger of the two terms, the authors' program the sum), and at least ``2
+    A/(k B)`` for the activations A at either of its ends. A level above has the whole level below
+    in place of a device, which shares its sums of gradients. Layers that the first one does not
+    reach stand with their first user, as in the program.
 
     >>> graph = LayerGraph(
     ...     names=("a", "b", "c"), kinds=("conv", "conv", "dense"), forward=[2.0, 2.0, 0.5],
@@ -63,7 +64,10 @@ def pipedream(graph: LayerGraph, levels: Levels, *, straight: bool = False) -> P
         cost = _pipedream_cost(seconds, weights, edge, neighbours, shared, straight)
         every = len(solved) < len(levels) - 1
         solved.append(best_chains(len(chain), _slowest(cost), devices=devices, every_start=every))
-        seconds, shared = np.vstack((solved[-1].values[devices], np.full_like(work, np.inf))), devices
+        seconds, shared = (
+            np.vstack((solved[-1].values[devices], np.full_like(work, np.inf))),
+            devices,
+        )
     return _plan(chain, _nested(solved, 0, len(chain)), cost)
 
 
@@ -72,10 +76,11 @@ def dapple(graph: LayerGraph, machines: int, gpus: int, micro_batches: int) -> P
 
     Fan et al., "DAPPLE", PPoPP 2021, 4.
 
-    ``step = sum (F + B + transfer + sum of gradients) + (M - 1) max (F + B, transfer)``, the layers of
-    ``graph`` in seconds of one micro-batch, which is split over the devices of a stage. Of machines the
-    planner (``data_parallel.rs``, ``device.rs``) fills one after the other (fresh and append first) or takes
-    one device of each (scatter first): both lines of devices are solved, and the better plan is kept.
+    ``step = sum (F + B + transfer + sum of gradients) + (M - 1) max (F + B, transfer)``, the layers
+    of ``graph`` in seconds of one micro-batch, which is split over the devices of a stage. Of
+    machines the planner (``data_parallel.rs``, ``device.rs``) fills one after the other (fresh and
+    append first) or takes one device of each (scatter first): both lines of devices are solved, and
+    the better plan is kept.
 
     >>> graph = LayerGraph(
     ...     names=tuple("abcd"), kinds=("dense",) * 4, forward=[1.0] * 4, backward=[2.0] * 4,
@@ -99,10 +104,10 @@ def alpa(graph: LayerGraph, seconds: ArrayLike, micro_batches: int) -> PipelineP
 
     Zheng et al., "Alpa", OSDI 2022, equation 2.
 
-    ``seconds[k, i, j]`` are those of links i to j - 1 of the chain on k devices for one micro-batch, shape
-    [devices + 1, n + 1, n + 1], infinite where k is no shape of a mesh or the stage does not fit;
-    `operator_plan` finds them. Chains of least sum are found with a smaller and smaller bound on the slowest
-    stage until none can be better: exact.
+    ``seconds[k, i, j]`` are those of links i to j - 1 of the chain on k devices for one
+    micro-batch, shape [devices + 1, n + 1, n + 1], infinite where k is no shape of a mesh or the
+    stage does not fit; `operator_plan` finds them. Chains of least sum are found with a smaller and
+    smaller bound on the slowest stage until none can be better: exact.
 
     >>> graph = LayerGraph(
     ...     names=("a", "b"), kinds=("dense",) * 2, forward=[1.0, 1.0], backward=[2.0, 2.0],
@@ -117,7 +122,9 @@ def alpa(graph: LayerGraph, seconds: ArrayLike, micro_batches: int) -> PipelineP
     chain = _chain(graph)
     n, given = len(chain), np.asarray(seconds, dtype=float)
     if given.shape[1:] != (n + 1, n + 1):
-        raise ValueError(f"seconds must have shape [devices + 1, {n + 1}, {n + 1}], got {given.shape}")
+        raise ValueError(
+            f"seconds must have shape [devices + 1, {n + 1}, {n + 1}], got {given.shape}"
+        )
     require_int(micro_batches=micro_batches, at_least=1)
 
     def cost(start: Any, stop: int, k: int, used: int) -> tuple[Any, Any]:
@@ -131,10 +138,11 @@ def stanza(graph: LayerGraph, workers: int, bandwidth: float) -> PipelinePlan:
 
     Wu et al., "Stanza", 2018, arXiv:1812.10624.
 
-    ``n T/m + 2 (m - 1)/m W/B`` for the first layers on m of n workers and for the others on n - m, and ``2 n
-    A/(B min(m, n - m))`` for the activations between them and their gradients, with the layers in seconds of
-    the mini-batch of one worker and the bandwidth B of one [bytes/s]. The gradients of fully connected
-    layers never leave the few workers that have them. One stage is plain data parallelism.
+    ``n T/m + 2 (m - 1)/m W/B`` for the first layers on m of n workers and for the others on n - m,
+    and ``2 n A/(B min(m, n - m))`` for the activations between them and their gradients, with the
+    layers in seconds of the mini-batch of one worker and the bandwidth B of one [bytes/s]. The
+    gradients of fully connected layers never leave the few workers that have them. One stage is
+    plain data parallelism.
 
     >>> graph = LayerGraph(
     ...     names=("conv", "dense"), kinds=("conv", "dense"), forward=[1.0, 0.1], backward=[2.0, 0.2],
@@ -203,7 +211,9 @@ def _pipedream_cost(
         if first:
             return stage, 0.0
         stage = np.maximum(stage, 2 * edge[start] / (k * bandwidth[used - k - 1]))
-        leaving = 2 * edge[stop] / (k * bandwidth[min(used, bandwidth.size) - 1]) if stop < total else 0.0
+        leaving = (
+            2 * edge[stop] / (k * bandwidth[min(used, bandwidth.size) - 1]) if stop < total else 0.0
+        )
         return np.maximum(stage, leaving), 0.0
 
     return cost
@@ -233,11 +243,15 @@ def _least_step(items: int, cost: StageCost, devices: int, micro_batches: int) -
             break
         groups = chains.groups()
         ends = np.cumsum([k for *_, k in groups])
-        limit = max(float(cost(i, j, k, u)[0]) for (i, j, k), u in zip(groups, ends.tolist(), strict=True))
+        limit = max(
+            float(cost(i, j, k, u)[0]) for (i, j, k), u in zip(groups, ends.tolist(), strict=True)
+        )
         if chains.value + (micro_batches - 1) * limit < best:
             best, found = chains.value + (micro_batches - 1) * limit, groups
     if found is None:
-        raise ValueError(f"devices must be as many as some pipeline of {items} links uses, got {devices}")
+        raise ValueError(
+            f"devices must be as many as some pipeline of {items} links uses, got {devices}"
+        )
     return tuple(Stage(*group) for group in found)
 
 

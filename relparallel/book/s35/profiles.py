@@ -2,11 +2,12 @@
 
 Grammar: a line for each layer, then an indented line for each edge::
 
-    node4 -- ReLU -- forward_compute_time=4.4, backward_compute_time=5.3, activation_size=8, parameter_size=0
+    node4 -- ReLU -- forward_compute_time=4.4, backward_compute_time=5.3, activation_size=8,
+    parameter_size=0
         node4 -- node5
 
-Times are in ms and sizes in bytes, of a batch whose size the file does not tell. ``activation_size`` may be a
-list ``[a; b]`` of outputs, which is read as its sum.
+Times are in ms and sizes in bytes, of a batch whose size the file does not tell.
+``activation_size`` may be a list ``[a; b]`` of outputs, which is read as its sum.
 """
 
 import os
@@ -19,17 +20,24 @@ import numpy as np
 from relparallel.units import MILLISECOND
 from relparallel.workload.graph import LayerGraph
 
-FIELDS: Final = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
+FIELDS: Final = (
+    "forward_compute_time",
+    "backward_compute_time",
+    "activation_size",
+    "parameter_size",
+)
 _LAYER: Final = re.compile(r"(node\d+) -- (.*) -- " + ", ".join(f"{name}=(.*)" for name in FIELDS))
 _EDGE: Final = re.compile(r"(node\d+) -- (node\d+)")
 
 
-def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: bool = False) -> LayerGraph:
+def read_profile(
+    path: str | os.PathLike[str], *, batch: int = 1, data_loading: bool = False
+) -> LayerGraph:
     """Read a profile in the text format of PipeDream (Narayanan et al., SOSP 2019) and DAPPLE.
 
-    Work is in seconds of ``batch`` samples; layers are named as in the file (``node4``) and ordered by their
-    numbers, and their kinds are the descriptions. With ``data_loading`` layers called ``Input...`` keep their
-    time, which is that of loading data; PipeDream's optimizer sets it to 0.
+    Work is in seconds of ``batch`` samples; layers are named as in the file (``node4``) and ordered
+    by their numbers, and their kinds are the descriptions. With ``data_loading`` layers called
+    ``Input...`` keep their time, which is that of loading data; PipeDream's optimizer sets it to 0.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "graph.txt"

@@ -11,11 +11,18 @@ from numpy.typing import ArrayLike
 from relparallel._checks import require_choice, require_real
 from relparallel.book.s35._ideals import FloatArray
 
-#: NVLinks between the GPUs of a DGX-1 with V100 (``nvidia-smi topo -m``), each of 25 GB/s either way.
+# : NVLinks between the GPUs of a DGX-1 with V100 (``nvidia-smi topo -m``), each of 25 GB/s either
+# way.
 DGX1_NVLINKS: Final = (
-    (0, 1, 1, 2, 2, 0, 0, 0), (1, 0, 2, 1, 0, 2, 0, 0), (1, 2, 0, 2, 0, 0, 1, 0), (2, 1, 2, 0, 0, 0, 0, 1),
-    (2, 0, 0, 0, 0, 1, 1, 2), (0, 2, 0, 0, 1, 0, 2, 1), (0, 0, 1, 0, 1, 2, 0, 2), (0, 0, 0, 1, 2, 1, 2, 0),
-)  # fmt: skip
+    (0, 1, 1, 2, 2, 0, 0, 0),
+    (1, 0, 2, 1, 0, 2, 0, 0),
+    (1, 2, 0, 2, 0, 0, 1, 0),
+    (2, 1, 2, 0, 0, 0, 0, 1),
+    (2, 0, 0, 0, 0, 1, 1, 2),
+    (0, 2, 0, 0, 1, 0, 2, 1),
+    (0, 0, 1, 0, 1, 2, 0, 2),
+    (0, 0, 0, 1, 2, 1, 2, 0),
+)
 _MOST_DEVICES: Final = 16
 
 
@@ -44,16 +51,18 @@ def stage_order(
 ) -> StageOrder:
     """The order of devices along which a pipeline sends in the least time.
 
-    ``nvlink`` is the bandwidth between devices [B/s], shape [n, n], symmetric, 0 where no NVLink is, n <=
-    16; ``sizes`` are the bytes that each stage but the last sends for a micro-batch, fewer than n of them;
-    ``pcie`` is the bandwidth between any two devices through the host [B/s], ``pcie_latency`` the seconds of
-    a call, which ``grouped`` micro-batches share; ``latency`` the seconds of a transfer over one NVLink.
-    Minimised is the "sum" of all transfers of a micro-batch, or the "bottleneck", the longest one, and of
-    such orders the one of least sum. ``last``: devices that may run the last stage.
+    ``nvlink`` is the bandwidth between devices [B/s], shape [n, n], symmetric, 0 where no NVLink
+    is, n <= 16; ``sizes`` are the bytes that each stage but the last sends for a micro-batch, fewer
+    than n of them; ``pcie`` is the bandwidth between any two devices through the host [B/s],
+    ``pcie_latency`` the seconds of a call, which ``grouped`` micro-batches share; ``latency`` the
+    seconds of a transfer over one NVLink. Minimised is the "sum" of all transfers of a micro-batch,
+    or the "bottleneck", the longest one, and of such orders the one of least sum. ``last``: devices
+    that may run the last stage.
 
-    ``t(b) = min(sum over a path of NVLinks (latency + b/B), pcie_latency/grouped + b/pcie)``: each device of
-    a path stores and forwards. Held-Karp over sets of devices (J. SIAM 1962): the number of devices in a set
-    tells which output comes next. O(2^n n^2). Transfers do not share links in time.
+    ``t(b) = min(sum over a path of NVLinks (latency + b/B), pcie_latency/grouped + b/pcie)``: each
+    device of a path stores and forwards. Held-Karp over sets of devices (J. SIAM 1962): the number
+    of devices in a set tells which output comes next. O(2^n n^2). Transfers do not share links in
+    time.
 
     >>> ring = [[0, 9, 0, 3], [9, 0, 9, 0], [0, 9, 0, 9], [3, 0, 9, 0]]
     >>> found = stage_order(ring, [18, 18, 9], pcie=1.0)
@@ -64,7 +73,9 @@ def stage_order(
     n = len(links)
     if n > _MOST_DEVICES or (links != links.T).any():
         raise ValueError(f"nvlink must be symmetric, of at most {_MOST_DEVICES} devices")
-    require_real(nvlink=links, sizes=bytes_sent, latency=latency, pcie_latency=pcie_latency, at_least=0)
+    require_real(
+        nvlink=links, sizes=bytes_sent, latency=latency, pcie_latency=pcie_latency, at_least=0
+    )
     require_real(pcie=pcie, above=0)
     require_choice(("sum", "bottleneck"), objective=objective)
     ends = list(range(n) if last is None else last)
@@ -74,10 +85,14 @@ def stage_order(
     costs = [np.minimum(path, time) for path, time in zip(paths, over_host, strict=True)]
     value, devices = _held_karp(costs, ends, np.add if objective == "sum" else np.maximum)
     if objective == "bottleneck":
-        _, devices = _held_karp([np.where(cost <= value, cost, np.inf) for cost in costs], ends, np.add)
+        _, devices = _held_karp(
+            [np.where(cost <= value, cost, np.inf) for cost in costs], ends, np.add
+        )
     pairs = list(pairwise(devices))
     routes = [
-        (u, v) if over_host[i] < paths[i][u, v] else tuple(nx.shortest_path(hops[i], u, v, "weight"))
+        (u, v)
+        if over_host[i] < paths[i][u, v]
+        else tuple(nx.shortest_path(hops[i], u, v, "weight"))
         for i, (u, v) in enumerate(pairs)
     ]
     seconds = np.array([cost[pair] for cost, pair in zip(costs, pairs, strict=True)])
@@ -93,7 +108,9 @@ def _hops(links: FloatArray, size: float, latency: float) -> "nx.Graph[int]":
     return graph
 
 
-def _held_karp(costs: list[FloatArray], ends: list[int], combine: np.ufunc) -> tuple[float, tuple[int, ...]]:
+def _held_karp(
+    costs: list[FloatArray], ends: list[int], combine: np.ufunc
+) -> tuple[float, tuple[int, ...]]:
     """Least value of a path of len(costs) steps through different devices that ends in one of ``ends``."""
     n = len(costs[0])
     sets = np.arange(1 << n)

@@ -1,8 +1,9 @@
 """Workers that wait for each other, or not: the waiting recursion, the delay of every update, exact rates.
 
-A worker does clock after clock. Under a staleness bound s it may start clock c once every worker has finished
-clock c - s - 1: s = 0 is bulk synchronous (BSP), s = infinity asynchronous (ASP, Hogwild!). An update is
-delayed by the updates that were applied between the time its worker read the weights and its own.
+A worker does clock after clock. Under a staleness bound s it may start clock c once every worker
+has finished clock c - s - 1: s = 0 is bulk synchronous (BSP), s = infinity asynchronous (ASP,
+Hogwild!). An update is delayed by the updates that were applied between the time its worker read
+the weights and its own.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ from relparallel.reliability import stationary_distribution
 
 _MOST_WORKERS: Final = 400  # some seconds: the time grows with their cube
 _MOST_STATES: Final = 5_000  # of the Markov chain: some seconds
-State = tuple[tuple[int, bool], ...]  # clocks ahead of the last worker, and whether it is up, of every worker
+# clocks ahead of the last worker, and whether it is up, of every worker
+State = tuple[tuple[int, bool], ...]
 
 
 class AsynchronousRun(NamedTuple):
@@ -41,7 +43,9 @@ class AsynchronousRun(NamedTuple):
     @property
     def delays(self) -> NDArray[np.int64]:
         """Updates that each one's weights lack, in that order."""
-        seen = np.searchsorted(self.finish.ravel()[self.order], self.read.ravel()[self.order], side="right")
+        seen = np.searchsorted(
+            self.finish.ravel()[self.order], self.read.ravel()[self.order], side="right"
+        )
         return np.arange(self.order.size) - seen
 
 
@@ -50,11 +54,11 @@ def asynchronous_run(
 ) -> AsynchronousRun:
     """Workers that run clock by clock, waiting where the staleness bound s makes them.
 
-    ``durations`` [s] are those of every clock of every worker, repairs included, shape (clocks, workers).
-    Weights are read before every clock (``fetch=1``: Hogwild!, Petuum's eager SSP), every so many
-    (DistBelief's Downpour), or, None, when the copy is older than the bound allows (SSP's cache). F(c, p) =
-    max(F(c-1, p), max over q of F(c-s-1, q)) + duration. Ho et al., NeurIPS 2013; Dean et al., NeurIPS 2012,
-    section 4.
+    ``durations`` [s] are those of every clock of every worker, repairs included, shape (clocks,
+    workers). Weights are read before every clock (``fetch=1``: Hogwild!, Petuum's eager SSP), every
+    so many (DistBelief's Downpour), or, None, when the copy is older than the bound allows (SSP's
+    cache). F(c, p) = max(F(c-1, p), max over q of F(c-s-1, q)) + duration. Ho et al., NeurIPS 2013;
+    Dean et al., NeurIPS 2012, section 4.
 
     >>> run = asynchronous_run([[1.0, 2.0]] * 6, staleness=1)
     >>> run.read[:, 0].tolist()  # the first worker waits from clock 3 on
@@ -94,10 +98,11 @@ def ssp_throughput(
 ) -> float:
     """Clocks per worker and second under a staleness bound, exactly, when clocks last exponential times.
 
-    ``rates`` are those of a worker that does not wait, one for all or one for each; a worker that failed
-    begins its clock again after the repair. From the stationary distribution of a Markov chain of how far
-    every worker is ahead, of at most 5,000 states; equal workers are interchangeable. With rates of 1, two
-    workers have (2 s + 2)/(2 s + 3), and s = 0 is 1/(1 + 1/2 + ... + 1/P).
+    ``rates`` are those of a worker that does not wait, one for all or one for each; a worker that
+    failed begins its clock again after the repair. From the stationary distribution of a Markov
+    chain of how far every worker is ahead, of at most 5,000 states; equal workers are
+    interchangeable. With rates of 1, two workers have (2 s + 2)/(2 s + 3), and s = 0 is 1/(1 + 1/2
+    + ... + 1/P).
 
     >>> round(ssp_throughput(workers=2, staleness=3), 12)  # 8/9
     0.888888888889
@@ -160,11 +165,11 @@ def _behind(state: State) -> State:
 def asynchronous_taps(rate: float, workers: int, curvature: float = 1.0) -> Taps:
     """The mean of asynchronous descent on a quadratic as taps, when clocks last exponential times.
 
-    P ``workers`` neither wait nor differ (ASP, Hogwild!), so every update is that of any worker with the
-    same probability, a delay is d with probability (1 - 1/P)**d / P, and the mean weights obey w(t+1) - w(t)
-    = (1 - 1/P)(w(t) - w(t-1)) - a c w(t)/P with the step a and the second derivative c: asynchrony acts as
-    momentum. Stable below 2 (2 P - 1)/c; single runs diverge earlier. Mitliagkas et al., "Asynchrony begets
-    Momentum", 2016.
+    P ``workers`` neither wait nor differ (ASP, Hogwild!), so every update is that of any worker
+    with the same probability, a delay is d with probability (1 - 1/P)**d / P, and the mean weights
+    obey w(t+1) - w(t) = (1 - 1/P)(w(t) - w(t-1)) - a c w(t)/P with the step a and the second
+    derivative c: asynchrony acts as momentum. Stable below 2 (2 P - 1)/c; single runs diverge
+    earlier. Mitliagkas et al., "Asynchrony begets Momentum", 2016.
 
     >>> asynchronous_taps(0.5, workers=4)
     {0: 1.625, 1: -0.75}

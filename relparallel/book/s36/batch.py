@@ -35,11 +35,11 @@ def large_batch_rates(
 class UpdateRule(NamedTuple):
     """How a gradient becomes the direction of an update: momentum, Adam, LARS, LAMB.
 
-    ``momentum`` m in [0, 1) is that of a sum of past directions, or of the mean gradient where ``second``,
-    the decay of the mean square of the gradients, is given: the rule is Adam's. ``decay`` is the weight
-    decay. With ``trust`` each layer's direction d becomes trust * |w|/|d| * d: without ``second`` before the
-    momentum, LARS (You et al., 2017, equation 6: 0.001), with it after Adam's quotient, LAMB (You et al.,
-    ICLR 2020, algorithm 2: 1).
+    ``momentum`` m in [0, 1) is that of a sum of past directions, or of the mean gradient where
+    ``second``, the decay of the mean square of the gradients, is given: the rule is Adam's.
+    ``decay`` is the weight decay. With ``trust`` each layer's direction d becomes trust * |w|/|d| *
+    d: without ``second`` before the momentum, LARS (You et al., 2017, equation 6: 0.001), with it
+    after Adam's quotient, LAMB (You et al., ICLR 2020, algorithm 2: 1).
 
     >>> steep = UpdateRule(trust=1.0).directed(lambda forward, backward: 1e6 * forward)
     >>> steep(np.array([3.0, 4.0]), np.zeros(2)).tolist()
@@ -62,8 +62,14 @@ class UpdateRule(NamedTuple):
             return np.asarray(state["mean"])
 
         def divided(forward: Vector, backward: Vector) -> Vector:
-            found, state["t"] = np.asarray(gradient(forward, backward), dtype=np.float64), state["t"] + 1
-            for name, keep, new in (("mean", self.momentum, found), ("square", self.second or 0.0, found**2)):
+            found, state["t"] = (
+                np.asarray(gradient(forward, backward), dtype=np.float64),
+                state["t"] + 1,
+            )
+            for name, keep, new in (
+                ("mean", self.momentum, found),
+                ("square", self.second or 0.0, found**2),
+            ):
                 state[name] = keep * state[name] + (1 - keep) * new
             size = np.sqrt(state["square"] / (1 - (self.second or 0.0) ** state["t"])) + _EPSILON
             step = state["mean"] / (1 - self.momentum ** state["t"]) / size + self.decay * forward
@@ -85,14 +91,16 @@ class UpdateRule(NamedTuple):
         return scaled
 
 
-def noise_scale(small: float, large: float, small_norms: ArrayLike, large_norms: ArrayLike) -> float:
+def noise_scale(
+    small: float, large: float, small_norms: ArrayLike, large_norms: ArrayLike
+) -> float:
     """The gradient noise scale tr(Sigma)/|G|**2 [samples], the critical batch, from two batch sizes.
 
-    ``small_norms`` and ``large_norms`` are squared norms of gradients of batches of ``small`` and of
-    ``large`` samples; their means count. Both parts are estimated without bias from E |G_B|**2 = |G|**2 +
-    tr(Sigma)/B. With a batch of B training takes 1 + noise/B times the fewest updates and 1 + B/noise times
-    the fewest samples (`relparallel.training.statistical_efficiency`). McCandlish et al., 2018, appendix
-    A.1.
+    ``small_norms`` and ``large_norms`` are squared norms of gradients of batches of ``small`` and
+    of ``large`` samples; their means count. Both parts are estimated without bias from E |G_B|**2 =
+    |G|**2 + tr(Sigma)/B. With a batch of B training takes 1 + noise/B times the fewest updates and
+    1 + B/noise times the fewest samples (`relparallel.training.statistical_efficiency`). McCandlish
+    et al., 2018, appendix A.1.
 
     >>> round(noise_scale(1, 10, [3.0], [1.2]), 9)  # |G|**2 = 1, tr(Sigma) = 2
     2.0
@@ -100,7 +108,11 @@ def noise_scale(small: float, large: float, small_norms: ArrayLike, large_norms:
     b, B, few, many = small, large, np.asarray(small_norms).mean(), np.asarray(large_norms).mean()
     squared, trace = (B * many - b * few) / (B - b), (few - many) / (1 / b - 1 / B)
     if squared <= 0:
-        raise ValueError(f"large_norms must exceed small_norms * small/large on average, got {many:g}")
+        raise ValueError(
+            f"large_norms must exceed small_norms * small/large on average, got {many:g}"
+        )
     if trace < 0:
-        raise ValueError(f"large_norms must be at most small_norms = {few:g} on average, got {many:g}")
+        raise ValueError(
+            f"large_norms must be at most small_norms = {few:g} on average, got {many:g}"
+        )
     return float(trace / squared)

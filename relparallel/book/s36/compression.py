@@ -1,7 +1,8 @@
 """Compressors of gradients: what they send, how many bits that takes, and the exact error.
 
-C(v) is what the receiver has of a vector v of n numbers. An unbiased compressor has E C(v) = v; one that
-contracts by d > 0 has E |C(v) - v|**2 <= (1 - d) |v|**2 for every v. A number takes 32 bits as it is.
+C(v) is what the receiver has of a vector v of n numbers. An unbiased compressor has E C(v) = v; one
+that contracts by d > 0 has E |C(v) - v|**2 <= (1 - d) |v|**2 for every v. A number takes 32 bits as
+it is.
 """
 
 from collections.abc import Callable
@@ -36,8 +37,9 @@ class Message(NamedTuple):
 class Compressor(NamedTuple):
     """A way to send less of a vector: its name, how it writes a message, and the bound and size of its error.
 
-    ``contracts`` goes from n to a d that is proved for every vector, below 0 where the error can exceed the
-    vector; ``error`` from a vector to E |C(v) - v|**2, and is None where nothing is random.
+    ``contracts`` goes from n to a d that is proved for every vector, below 0 where the error can
+    exceed the vector; ``error`` from a vector to E |C(v) - v|**2, and is None where nothing is
+    random.
     """
 
     name: str
@@ -52,7 +54,9 @@ class Compressor(NamedTuple):
     def variance(self, vector: ArrayLike) -> float:
         """E |C(v) - v|**2, exact: in closed form, or the squared error where nothing is random."""
         v = _vector(vector)
-        return float(self.error(v) if self.error else np.sum((self.write(v, None).decode() - v) ** 2))
+        return float(
+            self.error(v) if self.error else np.sum((self.write(v, None).decode() - v) ** 2)
+        )
 
     def contraction(self, size: int) -> float:
         """A d with E |C(v) - v|**2 <= (1 - d) |v|**2 for all v of this size, as proved; more may hold."""
@@ -62,10 +66,11 @@ class Compressor(NamedTuple):
 def qsgd(levels: int) -> Compressor:
     """QSGD.
 
-    magnitudes rounded at random to multiples of the 2-norm over s levels, gaps and levels Elias-coded.
+    magnitudes rounded at random to multiples of the 2-norm over s levels, gaps and levels
+    Elias-coded.
 
-    Unbiased; the variance (|v|/s)**2 sum f (1 - f), f = frac(s |v_i|/|v|), is at most min(n/s**2, sqrt(n)/s)
-    |v|**2. Alistarh et al., NeurIPS 2017, lemma 3.1.
+    Unbiased; the variance (|v|/s)**2 sum f (1 - f), f = frac(s |v_i|/|v|), is at most min(n/s**2,
+    sqrt(n)/s) |v|**2. Alistarh et al., NeurIPS 2017, lemma 3.1.
 
     >>> round(qsgd(levels=1).variance(np.ones(10_000)) / 10_000, 9)  # of |v|**2
     99.0
@@ -73,7 +78,9 @@ def qsgd(levels: int) -> Compressor:
     s = levels
 
     def bits(positions: NDArray[np.int64], found: Vector, _: int) -> float:
-        return float((elias_lengths(np.diff(positions, prepend=-1)) + 1 + elias_lengths(found)).sum())
+        return float(
+            (elias_lengths(np.diff(positions, prepend=-1)) + 1 + elias_lengths(found)).sum()
+        )
 
     return _rounding(f"QSGD({s})", s, _norm, bits, lambda n: 1 - min(n / s**2, np.sqrt(n) / s))
 
@@ -83,8 +90,8 @@ def terngrad() -> Compressor:
 
     a number becomes plus or minus the largest m with probability |v_i|/m, else 0; log2 3 bits each.
 
-    Unbiased; the variance sum (m |v_i| - v_i**2) is at most (sqrt(n) - 1)/2 |v|**2. Wen et al., NeurIPS
-    2017, equations 3 and 4.
+    Unbiased; the variance sum (m |v_i| - v_i**2) is at most (sqrt(n) - 1)/2 |v|**2. Wen et al.,
+    NeurIPS 2017, equations 3 and 4.
 
     >>> terngrad().variance([1.0, -0.5])
     0.25
@@ -101,8 +108,8 @@ def terngrad() -> Compressor:
 def one_bit() -> Compressor:
     """1-bit SGD's quantiser: the sign, read as the mean of the numbers that share it.
 
-    Biased, with at most (1 - 1/n) |v|**2 of error: it needs `ErrorFeedback`. Seide et al., Interspeech 2014,
-    section 3.
+    Biased, with at most (1 - 1/n) |v|**2 of error: it needs `ErrorFeedback`. Seide et al.,
+    Interspeech 2014, section 3.
 
     >>> one_bit().encode([1.0, 3.0, -4.0]).decode().tolist()
     [2.0, 2.0, -4.0]
@@ -120,8 +127,9 @@ def one_bit() -> Compressor:
 def top_k(density: float) -> Compressor:
     """A share ``density`` = k/n in (0, 1] of the numbers, the largest, as they are, with their positions.
 
-    Biased, with at most (1 - k/n) |v|**2 of error. With `ErrorFeedback` it is gradient dropping (Aji and
-    Heafield, EMNLP 2017: density 0.01) and Mem-SGD (Stich et al., NeurIPS 2018, definition 2.1).
+    Biased, with at most (1 - k/n) |v|**2 of error. With `ErrorFeedback` it is gradient dropping
+    (Aji and Heafield, EMNLP 2017: density 0.01) and Mem-SGD (Stich et al., NeurIPS 2018, definition
+    2.1).
 
     >>> top_k(0.25).encode([1.0, -3.0, 2.0, 0.0]).decode().tolist()
     [0.0, -3.0, 0.0, 0.0]
@@ -161,9 +169,9 @@ def random_k(density: float) -> Compressor:
 def sparse_binary(density: float) -> Compressor:
     """Sparse binary compression: one value at the largest numbers of one sign, positions Golomb-coded.
 
-    Of the k largest positive and the k smallest negative numbers (``density`` = k/n), those of the larger
-    sum are sent, as their mean. Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler et al., IJCNN
-    2019.
+    Of the k largest positive and the k smallest negative numbers (``density`` = k/n), those of the
+    larger sum are sent, as their mean. Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler
+    et al., IJCNN 2019.
 
     >>> sparse_binary(0.5).encode([1.0, -3.0, 2.0, 0.0]).decode().tolist()
     [1.5, 0.0, 1.5, 0.0]
@@ -184,9 +192,9 @@ def sparse_binary(density: float) -> Compressor:
 def reduced_precision(number: str = "fp16", scale: float = 1.0) -> Compressor:
     """Rounding to "fp16", "bf16", "fp8" or "fp32", after a multiplication that the receiver undoes.
 
-    The loss ``scale`` keeps small numbers from becoming 0, and drives large ones to infinity. The nearest
-    number, ties to even. Contracts by 1 - 4**-(m + 1), m being the bits of the mantissa, if no number under-
-    or overflows. Micikevicius et al., ICLR 2018, section 3.
+    The loss ``scale`` keeps small numbers from becoming 0, and drives large ones to infinity. The
+    nearest number, ties to even. Contracts by 1 - 4**-(m + 1), m being the bits of the mantissa, if
+    no number under- or overflows. Micikevicius et al., ICLR 2018, section 3.
 
     >>> [reduced_precision("fp16", s).encode([1e-8, 1.0]).values.round(10).tolist() for s in (1, 1024)]
     [[0.0, 1.0], [1e-08, 1.0]]
@@ -204,9 +212,10 @@ def reduced_precision(number: str = "fp16", scale: float = 1.0) -> Compressor:
 def global_top_k(vectors: ArrayLike, kept: int) -> Vector:
     """The sum of all workers' vectors, over a tree that passes on only the k largest sums.
 
-    ``vectors`` has the shape (workers, n). What gTop-k broadcasts, not always the largest of the whole sum.
-    A message is k values and k positions; its rounds are those of
-    ``relparallel.parallel.collective("all_reduce", "tree", workers, 2 * k)``. Shi et al., ICDCS 2019.
+    ``vectors`` has the shape (workers, n). What gTop-k broadcasts, not always the largest of the
+    whole sum. A message is k values and k positions; its rounds are those of
+    ``relparallel.parallel.collective("all_reduce", "tree", workers, 2 * k)``. Shi et al., ICDCS
+    2019.
 
     >>> global_top_k([[3.0, 0.0, 2.0], [-1.0, 4.0, 0.0]], kept=1).tolist()
     [0.0, 4.0, 0.0]
@@ -287,9 +296,9 @@ _GOLDEN: Final = (np.sqrt(5) + 1) / 2
 def golomb_bits(density: ArrayLike) -> Any:
     """Mean bits of the position of a sent number, Golomb-coded by the gap before it.
 
-    A share p in (0, 1) of the numbers is sent, each independently: b + 1/(1 - (1 - p)**2**b) with b = 1 +
-    floor(log2(log(phi - 1)/log(1 - p))), at least 0, and the golden ratio phi. Sattler et al., "Sparse
-    Binary Compression", IJCNN 2019, equation 5.
+    A share p in (0, 1) of the numbers is sent, each independently: b + 1/(1 - (1 - p)**2**b) with b
+    = 1 + floor(log2(log(phi - 1)/log(1 - p))), at least 0, and the golden ratio phi. Sattler et
+    al., "Sparse Binary Compression", IJCNN 2019, equation 5.
 
     >>> round(golomb_bits(density=0.001), 3)
     11.495

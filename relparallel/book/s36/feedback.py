@@ -20,9 +20,9 @@ class Memory(NamedTuple):
 class ErrorFeedback(NamedTuple):
     """A compressor whose error is added to the next gradient, with momentum on the side of the worker.
 
-    With ``momentum`` m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r); with 0 this is
-    error feedback. ``masking``: whether the velocity u becomes 0 where a number was sent. Seide et al.,
-    Interspeech 2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
+    With ``momentum`` m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r); with 0
+    this is error feedback. ``masking``: whether the velocity u becomes 0 where a number was sent.
+    Seide et al., Interspeech 2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
 
     >>> message, memory = ErrorFeedback(top_k(0.5)).send([3.0, 1.0])
     >>> message.decode().tolist(), memory.residual.tolist()
@@ -34,7 +34,10 @@ class ErrorFeedback(NamedTuple):
     masking: bool = False
 
     def send(
-        self, gradient: ArrayLike, memory: Memory | None = None, rng: np.random.Generator | None = None
+        self,
+        gradient: ArrayLike,
+        memory: Memory | None = None,
+        rng: np.random.Generator | None = None,
     ) -> tuple[Message, Memory]:
         """What a worker sends for its gradient, and what it remembers then."""
         before = memory or Memory()
@@ -49,7 +52,8 @@ class ErrorFeedback(NamedTuple):
 def deep_gradient_compression(epoch: int = 4, density: float = 0.001) -> ErrorFeedback:
     """Deep Gradient Compression in an epoch of its warm-up, with momentum correction and masking.
 
-    4**-(epoch + 1) of the gradients are sent, but at least ``density``. Lin et al., ICLR 2018, section 3.
+    4**-(epoch + 1) of the gradients are sent, but at least ``density``. Lin et al., ICLR 2018,
+    section 3.
     """
     return ErrorFeedback(top_k(max(4.0 ** -(epoch + 1), density)), momentum=0.9, masking=True)
 
@@ -59,8 +63,9 @@ class CompressedGradient:
     """The mean of what several workers send, as a gradient for `delayed_descent`.
 
     ``gradient`` is called once for every worker, each time with a batch of its own. Residuals are
-    remembered, so every run needs a new object; ``rng`` is needed where the compressor is random. With
-    ``kept`` the messages are added up by `global_top_k`, and a worker takes back what that leaves out.
+    remembered, so every run needs a new object; ``rng`` is needed where the compressor is random.
+    With ``kept`` the messages are added up by `global_top_k`, and a worker takes back what that
+    leaves out.
 
     >>> sent = CompressedGradient(lambda w, u: w, ErrorFeedback(top_k(0.5)), workers=4)
     >>> sent(np.array([3.0, 1.0]), np.zeros(2)).tolist(), sent.bits  # of all workers so far
@@ -75,10 +80,15 @@ class CompressedGradient:
     bits: float = field(default=0.0, init=False)
     memories: dict[int, Memory] = field(default_factory=dict, init=False)
 
-    def __call__(self, forward: NDArray[np.float64], backward: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(
+        self, forward: NDArray[np.float64], backward: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Let every worker compute and send a gradient."""
         rows = np.array(
-            [self._received(k, np.ravel(self.gradient(forward, backward))) for k in range(self.workers)]
+            [
+                self._received(k, np.ravel(self.gradient(forward, backward)))
+                for k in range(self.workers)
+            ]
         )
         total = rows.sum(axis=0) if self.kept is None else self._tree(rows, self.kept)
         return np.asarray(total / self.workers).reshape(forward.shape)
@@ -87,7 +97,9 @@ class CompressedGradient:
         if isinstance(self.method, Compressor):
             message = self.method.encode(own, self.rng)
         else:
-            message, self.memories[worker] = self.method.send(own, self.memories.get(worker), self.rng)
+            message, self.memories[worker] = self.method.send(
+                own, self.memories.get(worker), self.rng
+            )
         self.bits += message.bits
         return message.decode()
 

@@ -16,9 +16,9 @@ def truncated_gradient(
 ) -> Gradient:
     """A gradient whose updates pull small weights to zero, for `delayed_descent` with a constant rate.
 
-    (w - T1(w - a gradient))/a with the rate a of that descent: at every K-th update weights up to the
-    threshold move by a g K towards zero. With K = 1 and no threshold: proximal descent on the loss + g |w|_1.
-    Langford et al., JMLR 2009, section 3.3.
+    (w - T1(w - a gradient))/a with the rate a of that descent: at every K-th update weights up to
+    the threshold move by a g K towards zero. With K = 1 and no threshold: proximal descent on the
+    loss + g |w|_1. Langford et al., JMLR 2009, section 3.3.
     """
     a, g, limit, period, done = rate, gravity, threshold, every, [0]
 
@@ -53,11 +53,11 @@ def cocoa(
 ) -> DualRun:
     """Ridge regression by CoCoA: every worker improves its own dual variables between two rounds.
 
-    Worker k of K has the samples k, k + K, ..., takes ``local_steps`` along single coordinates in a round,
-    and sends one vector. Minimised is mean((x w - y)**2)/2 + l |w|**2/2 with l = 0.1; ``primal - dual``
-    after each round bounds the distance to the optimum. ``combine``: changes are added ("add"), found with
-    sigma' = K; or averaged ("average"), with sigma' = 1; or added with sigma' = 1 ("naive"), which may
-    diverge. Smith et al., JMLR 2018, algorithm 1 and subproblem 10.
+    Worker k of K has the samples k, k + K, ..., takes ``local_steps`` along single coordinates in a
+    round, and sends one vector. Minimised is mean((x w - y)**2)/2 + l |w|**2/2 with l = 0.1;
+    ``primal - dual`` after each round bounds the distance to the optimum. ``combine``: changes are
+    added ("add"), found with sigma' = K; or averaged ("average"), with sigma' = 1; or added with
+    sigma' = 1 ("naive"), which may diverge. Smith et al., JMLR 2018, algorithm 1 and subproblem 10.
 
     >>> x = np.random.default_rng(0).normal(size=(64, 8))
     >>> run = cocoa(x, x.sum(axis=1), 4, 64, 90, rng=np.random.default_rng(0))
@@ -80,7 +80,9 @@ def cocoa(
     return DualRun(scale * x.T @ a, primal, dual)
 
 
-def _local(x: Vector, y: Vector, a: Vector, scale: float, safety: float, rows: NDArray[np.int64]) -> Vector:
+def _local(
+    x: Vector, y: Vector, a: Vector, scale: float, safety: float, rows: NDArray[np.int64]
+) -> Vector:
     """Change of a worker's dual variables: exact steps along single coordinates of its subproblem."""
     change, seen = np.zeros_like(a), scale * x.T @ a
     for i in rows:

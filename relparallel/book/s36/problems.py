@@ -15,8 +15,8 @@ Labels = NDArray[np.int64]
 class Problem(NamedTuple):
     """A model with flat weights, and data: the first half for training, the second for the test.
 
-    ``evaluate`` goes from weights, inputs and labels to the mean loss, its gradient and the labels given;
-    ``layers`` says where the second and later layers start.
+    ``evaluate`` goes from weights, inputs and labels to the mean loss, its gradient and the labels
+    given; ``layers`` says where the second and later layers start.
     """
 
     start: Vector
@@ -52,8 +52,8 @@ def logistic_problem(
 ) -> Problem:
     """A logistic regression on two overlapping clouds of points: it has one minimum.
 
-    ``samples`` are those of the training data, as many again are for the test; the loss has l |w|**2/2
-    besides, l being the ``regularization``.
+    ``samples`` are those of the training data, as many again are for the test; the loss has l
+    |w|**2/2 besides, l being the ``regularization``.
 
     >>> problem = logistic_problem(100, 5, np.random.default_rng(0))
     >>> round(problem.loss(problem.start), 4)  # log 2
@@ -75,8 +75,8 @@ def logistic_problem(
 def network_problem(samples: int, hidden: int, rng: np.random.Generator) -> Problem:
     """A network with one hidden layer on the five arms of a spiral, which no line separates.
 
-    ``samples`` are those of the training data, as many again are for the test; 3 hidden + (hidden + 1) 5
-    weights, tanh and cross entropy.
+    ``samples`` are those of the training data, as many again are for the test; 3 hidden + (hidden +
+    1) 5 weights, tanh and cross entropy.
 
     >>> network_problem(100, 16, np.random.default_rng(0)).start.size
     133

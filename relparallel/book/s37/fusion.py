@@ -1,7 +1,7 @@
 """Gradients merged into messages on their way out of a backward pass.
 
-Tensors become ready one after another and are sent in that order. A message of several saves latency and
-waits for the last of them. MG-WFBP and Horovod's fusion buffer are two answers.
+Tensors become ready one after another and are sent in that order. A message of several saves
+latency and waits for the last of them. MG-WFBP and Horovod's fusion buffer are two answers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,14 +26,14 @@ def merge_gradients(
 ) -> MergedMessages:
     """Gradients that follow each other, merged so that the last one has been sent as early as can be.
 
-    ``gradients`` are a measured model, or when each is ready [s], never falling, and its bytes, shape [n,
-    2]; a message of M bytes takes ``latency + M / bandwidth``. Methods: "optimal", least finish; "greedy",
-    the rule of MG-WFBP; "none", every gradient alone; "all", one message.
+    ``gradients`` are a measured model, or when each is ready [s], never falling, and its bytes,
+    shape [n, 2]; a message of M bytes takes ``latency + M / bandwidth``. Methods: "optimal", least
+    finish; "greedy", the rule of MG-WFBP; "none", every gradient alone; "all", one message.
 
-    ``F(j) = min over i of max(F(i), ready_j) + latency + (S_j - S_i)/bandwidth`` (`best_chains`), S being
-    sums of bytes. The rule merges the next gradient when it is ready before the message can begin, or so
-    soon after that waiting costs less than another latency. Shi, Chu and Li, "MG-WFBP", INFOCOM 2019,
-    equations 7-8 and algorithm 1.
+    ``F(j) = min over i of max(F(i), ready_j) + latency + (S_j - S_i)/bandwidth`` (`best_chains`), S
+    being sums of bytes. The rule merges the next gradient when it is ready before the message can
+    begin, or so soon after that waiting costs less than another latency. Shi, Chu and Li,
+    "MG-WFBP", INFOCOM 2019, equations 7-8 and algorithm 1.
 
     >>> found = merge_gradients([[1.0, 2.0], [2.0, 2.0], [9.0, 4.0]], latency=3.0, bandwidth=1.0)
     >>> found.groups, found.finish
@@ -66,10 +66,10 @@ def fuse_gradients(
 ) -> MergedMessages:
     """Gradients sent as Horovod does: at every cycle whatever is ready, as many bytes as the buffer holds.
 
-    As `merge_gradients`, with the ``buffer`` [bytes] of ``HOROVOD_FUSION_THRESHOLD``, beside which a larger
-    gradient goes alone, and the ``cycle`` [s] of ``HOROVOD_CYCLE_TIME`` between two looks at what is ready,
-    which also wait for the messages of the last look. Sergeev and Del Balso, "Horovod", 2018;
-    docs/tensor-fusion.rst.
+    As `merge_gradients`, with the ``buffer`` [bytes] of ``HOROVOD_FUSION_THRESHOLD``, beside which
+    a larger gradient goes alone, and the ``cycle`` [s] of ``HOROVOD_CYCLE_TIME`` between two looks
+    at what is ready, which also wait for the messages of the last look. Sergeev and Del Balso,
+    "Horovod", 2018; docs/tensor-fusion.rst.
 
     >>> fuse_gradients([[1, 2], [2, 2], [9, 4]], latency=3.0, bandwidth=1.0, cycle=2.0).groups
     ((0, 2), (2, 3))
@@ -94,7 +94,8 @@ def fuse_gradients(
 def _tensors(gradients: LayerGraph | ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Seconds from the start of the backward pass at which each tensor is ready, and its bytes.
 
-    Layers of a graph run in the opposite of their topological order; those without parameters send nothing.
+    Layers of a graph run in the opposite of their topological order; those without parameters send
+    nothing.
     """
     given: ArrayLike = gradients  # type: ignore[assignment]
     if isinstance(gradients, LayerGraph):
@@ -105,11 +106,15 @@ def _tensors(gradients: LayerGraph | ArrayLike) -> tuple[FloatArray, FloatArray]
         given = np.column_stack((np.cumsum(gradients.backward[order]), size))[size > 0]
     rows = np.asarray(require_real(gradients=given, at_least=0), dtype=float)
     if rows.shape[1:] != (2,) or (np.diff(rows[:, 0]) < 0).any():
-        raise ValueError(f"gradients must be rows of a time that never falls and bytes, got {rows.shape}")
+        raise ValueError(
+            f"gradients must be rows of a time that never falls and bytes, got {rows.shape}"
+        )
     return rows[:, 0], rows[:, 1]
 
 
-def _greedy_cuts(ready: FloatArray, total: FloatArray, latency: float, bandwidth: float) -> Iterator[int]:
+def _greedy_cuts(
+    ready: FloatArray, total: FloatArray, latency: float, bandwidth: float
+) -> Iterator[int]:
     """Where the rule of MG-WFBP ends its messages."""
     first, free = 0, 0.0
     for at in range(1, len(ready)):

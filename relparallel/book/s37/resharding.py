@@ -1,7 +1,8 @@
 """Sending a tensor from one mesh of workers to another that holds it in another layout.
 
-Parts that the same workers hold and the same workers ask for are one transfer. A host sends one transfer at a
-time and receives one at a time, so that who sends, and in which order, decides how long all of them take.
+Parts that the same workers hold and the same workers ask for are one transfer. A host sends one
+transfer at a time and receives one at a time, so that who sends, and in which order, decides how
+long all of them take.
 """
 
 from itertools import combinations, product
@@ -32,10 +33,10 @@ _Choice = tuple[int, int]  # a transfer, and its sender
 class Resharding(NamedTuple):
     """When every transfer between two meshes runs.
 
-    ``time`` [s] until all is there; ``bound`` [s] that no order and no choice of senders can beat: the work
-    of the busiest receiver, or of a set of senders for what only they hold; ``proven``: whether no faster
-    order exists. ``timeline``: kinds "send" and "receive", of each transfer (``item``) on each of its hosts,
-    the senders first.
+    ``time`` [s] until all is there; ``bound`` [s] that no order and no choice of senders can beat:
+    the work of the busiest receiver, or of a set of senders for what only they hold; ``proven``:
+    whether no faster order exists. ``timeline``: kinds "send" and "receive", of each transfer
+    (``item``) on each of its hosts, the senders first.
     """
 
     time: float
@@ -58,14 +59,15 @@ def reshard(
     """A tensor sent to another mesh of workers: Zhuang et al., MLSys 2023, sections 3.1 and 3.2.
 
     ``before`` and ``after`` are boxes of each worker of the two meshes, as `shards` gives them;
-    ``bandwidth`` is that of a host's link [bytes/s], and links inside hosts, of ``per_host`` workers, take
-    no time ("On optimizing the communication of model parallelism").
+    ``bandwidth`` is that of a host's link [bytes/s], and links inside hosts, of ``per_host``
+    workers, take no time ("On optimizing the communication of model parallelism").
 
-    By ``method`` a transfer of t seconds to D workers of A hosts takes D t, one copy for each worker
-    ("send_recv"); A t, parts of a copy to the workers of a host, which gather them ("all_gather"); or t (1 +
-    (A - 1)/K), K ``pieces`` that the hosts pass on ("broadcast"). By ``order`` they run as the parts lie,
-    each from the first holder ("given"); always the longest of those that could start first ("greedy"); or
-    in the best of all orders, as long as the search has patience ("search").
+    By ``method`` a transfer of t seconds to D workers of A hosts takes D t, one copy for each
+    worker ("send_recv"); A t, parts of a copy to the workers of a host, which gather them
+    ("all_gather"); or t (1 + (A - 1)/K), K ``pieces`` that the hosts pass on ("broadcast"). By
+    ``order`` they run as the parts lie, each from the first holder ("given"); always the longest of
+    those that could start first ("greedy"); or in the best of all orders, as long as the search has
+    patience ("search").
 
     >>> from relparallel.book.s37.sharding import shards
     >>> mesh, dims = {"host": 2}, {"x": 8, "y": 8}
@@ -76,9 +78,13 @@ def reshard(
     require_choice(("given", "greedy", "search"), order=order)
     held, wanted = np.asarray(before, dtype=np.int64), np.asarray(after, dtype=np.int64)
     if held.shape[1] != wanted.shape[1]:
-        raise ValueError(f"after must have {held.shape[1]} dimensions, as before has, got {wanted.shape[1]}")
+        raise ValueError(
+            f"after must have {held.shape[1]} dimensions, as before has, got {wanted.shape[1]}"
+        )
     if max(len(held), len(wanted)) > _MOST_HOSTS * per_host:
-        raise ValueError(f"per_host must give at most {_MOST_HOSTS} hosts, got {per_host} workers on each")
+        raise ValueError(
+            f"per_host must give at most {_MOST_HOSTS} hosts, got {per_host} workers on each"
+        )
     transfers = []
     for entries, holders, users in _parts(held, wanted):
         hosts = tuple(np.unique(users // per_host).tolist())
@@ -105,7 +111,9 @@ def _parts(held: Whole, wanted: Whole) -> list[tuple[int, Whole, Whole]]:
     found: dict[tuple[bytes, bytes], tuple[int, Whole, Whole]] = {}
     for corners in product(*ends):
         cell = np.stack(corners)
-        inside = np.asarray(((every[..., 0] <= cell[:, 0]) & (cell[:, 1] <= every[..., 1])).all(axis=1))
+        inside = np.asarray(
+            ((every[..., 0] <= cell[:, 0]) & (cell[:, 1] <= every[..., 1])).all(axis=1)
+        )
         holders, users = np.flatnonzero(inside[: len(held)]), np.flatnonzero(inside[len(held) :])
         if users.size and not holders.size:
             raise ValueError(f"before must hold all of after, got nothing for {cell.tolist()}")
@@ -123,7 +131,9 @@ def _bound(transfers: list[_Transfer]) -> float:
     work = [sum(task.seconds for task in transfers if host in task.receivers) for host in receivers]
     for size in range(1, len(senders) + 1):
         for some in combinations(senders, size):
-            work.append(sum(task.seconds for task in transfers if set(task.senders) <= set(some)) / size)
+            work.append(
+                sum(task.seconds for task in transfers if set(task.senders) <= set(some)) / size
+            )
     return float(max(work))
 
 
@@ -150,7 +160,11 @@ def _greedy(transfers: list[_Transfer]) -> list[_Choice]:
         options = [(k, sender) for k in sorted(left) for sender in transfers[k].senders]
         busy = [sender for _, sender in chosen]
         ranks = [
-            (_starts(transfers, [*chosen, (k, sender)])[-1], -transfers[k].seconds, busy.count(sender))
+            (
+                _starts(transfers, [*chosen, (k, sender)])[-1],
+                -transfers[k].seconds,
+                busy.count(sender),
+            )
             for k, sender in options
         ]
         chosen.append(options[ranks.index(min(ranks))])
@@ -161,10 +175,14 @@ def _greedy(transfers: list[_Transfer]) -> list[_Choice]:
 def _end(transfers: list[_Transfer], chosen: list[_Choice]) -> float:
     """Time until the last of the chosen transfers is done."""
     starts = _starts(transfers, chosen)
-    return max((s + transfers[k].seconds for (k, _), s in zip(chosen, starts, strict=True)), default=0.0)
+    return max(
+        (s + transfers[k].seconds for (k, _), s in zip(chosen, starts, strict=True)), default=0.0
+    )
 
 
-def _search(transfers: list[_Transfer], known: list[_Choice], bound: float) -> tuple[list[_Choice], bool]:
+def _search(
+    transfers: list[_Transfer], known: list[_Choice], bound: float
+) -> tuple[list[_Choice], bool]:
     """Best order and senders by depth-first search, and whether the search came to its end."""
     best, least, nodes = known, _end(transfers, known), 0
     stack: list[list[_Choice]] = [[]]
@@ -177,7 +195,9 @@ def _search(transfers: list[_Transfer], known: list[_Choice], bound: float) -> t
             best, least = chosen, done
         elif done < least:
             kinds = {transfers[k]: k for k in left}  # of equal transfers one is enough
-            stack += [[*chosen, (k, sender)] for task, k in kinds.items() for sender in task.senders]
+            stack += [
+                [*chosen, (k, sender)] for task, k in kinds.items() for sender in task.senders
+            ]
     return best, nodes < _MOST_NODES
 
 

@@ -1,9 +1,10 @@
 """Where the parts of a tensor lie, and what moves when they are to lie elsewhere, as linear operators.
 
-A layout gives every worker a box of the tensor: a range of each dimension. Going from one layout to another
-copies entries, so it is a matrix of zeros and ones with a single one in every row. Its adjoint, the
-transpose, adds up what the copies have become. The operators of Hewett and Grady, "A linear algebraic
-approach to model parallelism in deep learning", 2020, differ in the two layouts alone:
+A layout gives every worker a box of the tensor: a range of each dimension. Going from one layout to
+another copies entries, so it is a matrix of zeros and ones with a single one in every row. Its
+adjoint, the transpose, adds up what the copies have become. The operators of Hewett and Grady, "A
+linear algebraic approach to model parallelism in deep learning", 2020, differ in the two layouts
+alone:
 
 | operator | before | after | its adjoint |
 |---|---|---|---|
@@ -37,20 +38,22 @@ def shards(
 
     Shazeer et al., NeurIPS 2018, section 3.
 
-    ``dims`` and ``mesh`` name the sizes of the dimensions of the tensor and of the mesh, whose last one
-    varies fastest from worker to worker; ``layout`` says over which dimension of the mesh one of the tensor
-    is split, as evenly as whole numbers allow. The others are not split; along mesh dimensions that split
-    nothing the workers hold copies. Entries for dimensions that the tensor has not are ignored, so that one
-    layout serves all tensors of a model. ``halo`` has the entries below and above its own that a worker also
-    needs, where the tensor has them. A box goes from the first entry to the one behind the last, [workers,
-    dimensions, 2]. ("Mesh-TensorFlow".)
+    ``dims`` and ``mesh`` name the sizes of the dimensions of the tensor and of the mesh, whose last
+    one varies fastest from worker to worker; ``layout`` says over which dimension of the mesh one
+    of the tensor is split, as evenly as whole numbers allow. The others are not split; along mesh
+    dimensions that split nothing the workers hold copies. Entries for dimensions that the tensor
+    has not are ignored, so that one layout serves all tensors of a model. ``halo`` has the entries
+    below and above its own that a worker also needs, where the tensor has them. A box goes from the
+    first entry to the one behind the last, [workers, dimensions, 2]. ("Mesh-TensorFlow".)
 
     >>> shards({"batch": 4, "hidden": 6}, {"row": 2}, {"hidden": "row"}).tolist()
     [[[0, 4], [0, 3]], [[0, 4], [3, 6]]]
     """
     split = {dim: along for dim, along in layout.items() if dim in dims}
     if not set(split.values()) <= set(mesh) or len(set(split.values())) < len(split):
-        raise ValueError(f"layout must map dimensions to different ones of {list(mesh)}, got {layout!r}")
+        raise ValueError(
+            f"layout must map dimensions to different ones of {list(mesh)}, got {layout!r}"
+        )
     margins = halo or {}
     if not set(margins) <= set(dims):
         raise ValueError(f"halo must name dimensions of {list(dims)}, got {halo!r}")
@@ -70,8 +73,9 @@ def shards(
 class Movement(NamedTuple):
     """Copies of entries from the workers of one layout to those of another: a linear operator.
 
-    ``source`` is the entry of the input that each entry of the output copies, both counted through all
-    workers; ``inputs`` and ``outputs`` are the shapes of what each worker holds before and after.
+    ``source`` is the entry of the input that each entry of the output copies, both counted through
+    all workers; ``inputs`` and ``outputs`` are the shapes of what each worker holds before and
+    after.
     """
 
     source: Whole
@@ -111,16 +115,23 @@ def movement(before: ArrayLike, after: ArrayLike) -> Movement:
     held, wanted = np.asarray(before, dtype=np.int64), np.asarray(after, dtype=np.int64)
     inputs, outputs = _shapes(held), _shapes(wanted)
     first = np.cumsum([0, *map(prod, inputs)])
-    entries = [np.arange(prod(shape)).reshape(shape) + at for shape, at in zip(inputs, first, strict=False)]
+    entries = [
+        np.arange(prod(shape)).reshape(shape) + at for shape, at in zip(inputs, first, strict=False)
+    ]
     source = []
     for worker, box in enumerate(wanted):
         found = np.full(outputs[worker], -1, dtype=np.int64)
         for holder in (np.arange(len(held)) + worker) % len(held):
             common = overlap(held[holder], box)
-            mine, theirs = found[_inside(common, box)], entries[holder][_inside(common, held[holder])]
+            mine, theirs = (
+                found[_inside(common, box)],
+                entries[holder][_inside(common, held[holder])],
+            )
             np.copyto(mine, theirs, where=mine < 0)
         if (found < 0).any():
-            raise ValueError(f"before must hold all of after, got nothing for parts of {box.tolist()}")
+            raise ValueError(
+                f"before must hold all of after, got nothing for parts of {box.tolist()}"
+            )
         source.append(found.ravel())
     return Movement(np.concatenate(source), inputs, outputs)
 
@@ -128,9 +139,9 @@ def movement(before: ArrayLike, after: ArrayLike) -> Movement:
 class MeshProduct(NamedTuple):
     """What a layout makes of one product of tensors: the output's last.
 
-    ``held`` are bytes of each tensor per worker, ``summed`` bytes per worker of the output that an all-reduce
-    over the ``mesh`` dimensions (of ``ranks`` workers) adds up; none where ``mesh`` is empty.
-    ``multiplications`` are those of a worker.
+    ``held`` are bytes of each tensor per worker, ``summed`` bytes per worker of the output that an
+    all-reduce over the ``mesh`` dimensions (of ``ranks`` workers) adds up; none where ``mesh`` is
+    empty. ``multiplications`` are those of a worker.
     """
 
     held: tuple[float, ...]
@@ -149,10 +160,11 @@ def mesh_product(
 ) -> MeshProduct:
     """Bytes, multiplications and the all-reduce of a product of tensors under a layout.
 
-    ``terms`` are the product as `numpy.einsum` writes it, such as "bx,xh->bh"; ``dims``, ``mesh`` and
-    ``layout`` are as in `shards`, with these letters as names. Every worker multiplies its boxes; where a
-    dimension that is summed over is split, the products are partial, and an all-reduce over its mesh
-    dimension completes the output. Shazeer et al., NeurIPS 2018, sections 3 and 4.
+    ``terms`` are the product as `numpy.einsum` writes it, such as "bx,xh->bh"; ``dims``, ``mesh``
+    and ``layout`` are as in `shards`, with these letters as names. Every worker multiplies its
+    boxes; where a dimension that is summed over is split, the products are partial, and an
+    all-reduce over its mesh dimension completes the output. Shazeer et al., NeurIPS 2018, sections
+    3 and 4.
 
     >>> mesh_product("bh,hx->bx", {"b": 8, "h": 6, "x": 4}, {"all": 2}, {"h": "all"})
     MeshProduct(held=(96.0, 48.0, 128.0), mesh=('all',), ranks=2, summed=128.0, multiplications=96.0)
@@ -187,7 +199,9 @@ def _flat(parts: Sequence[Any], shapes: Shapes) -> NDArray[np.float64]:
     """What all workers hold as one vector."""
     arrays = [np.asarray(part) for part in parts]
     if [part.shape for part in arrays] != list(shapes):
-        raise ValueError(f"parts must have the shapes {shapes}, got {[part.shape for part in arrays]}")
+        raise ValueError(
+            f"parts must have the shapes {shapes}, got {[part.shape for part in arrays]}"
+        )
     return np.concatenate([part.ravel() for part in arrays]).astype(np.float64)
 
 

@@ -1,6 +1,9 @@
 """Notebook 38: jobs that share a cluster, and models that share a GPU."""
 
-from relparallel.book.s38.model_switching import switch_plan as switch_plan, switching_time as switching_time
+from relparallel.book.s38.model_switching import (
+    switch_plan as switch_plan,
+    switching_time as switching_time,
+)
 from relparallel.book.s38.nexus import nexus as nexus
 from relparallel.book.s38.shared_jobs import (
     StatisticalGoodput as StatisticalGoodput,

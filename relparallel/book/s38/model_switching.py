@@ -25,9 +25,9 @@ def switching_time(
 ) -> float:
     """Seconds until a model has been sent group by group and has computed, each group once it is there.
 
-    ``end = max(end, sent) + per_group + compute`` over the groups, whose numbers of layers are given; groups
-    are sent without a break, and each adds ``per_send`` to sending. ``send`` and ``compute`` are seconds of
-    every layer. Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
+    ``end = max(end, sent) + per_group + compute`` over the groups, whose numbers of layers are
+    given; groups are sent without a break, and each adds ``per_send`` to sending. ``send`` and
+    ``compute`` are seconds of every layer. Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
 
     >>> switching_time([3, 1, 1], [1, 1, 2], [1, 2], per_send=0.5, per_group=0.1)
     9.1
@@ -38,18 +38,22 @@ def switching_time(
         raise ValueError(f"groups must hold all {sent.size} layers, got {list(groups)}")
     arrived = np.cumsum(sent)[ends - 1] + per_send * np.arange(1, ends.size + 1)
     now = 0.0
-    for arrival, work in zip(arrived, np.diff(np.cumsum(computed)[ends - 1], prepend=0.0), strict=True):
+    for arrival, work in zip(
+        arrived, np.diff(np.cumsum(computed)[ends - 1], prepend=0.0), strict=True
+    ):
         now = max(now, float(arrival)) + per_group + float(work)
     return now
 
 
-def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_group: float) -> SwitchPlan:
+def switch_plan(
+    send: ArrayLike, compute: ArrayLike, *, per_send: float, per_group: float
+) -> SwitchPlan:
     """Groups of the layers of a model with which it is ready soonest.
 
     Bai et al., "PipeSwitch", OSDI 2020, 4.2.
 
-    Optimal: with g groups sent, only the end so far matters for the rest, so the best one for every g and
-    layer is enough, where the paper prunes a search over all 2^(n-1) groupings.
+    Optimal: with g groups sent, only the end so far matters for the rest, so the best one for every
+    g and layer is enough, where the paper prunes a search over all 2^(n-1) groupings.
 
     >>> plan = switch_plan([3, 1, 1, 1], [1, 1, 1, 2], per_send=0.5, per_group=0.1)
     >>> plan.groups, round(plan.time, 3)
@@ -58,9 +62,12 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
     sent, computed = _layers(send, compute)
     arrived, done = np.cumsum(sent), np.append(0.0, np.cumsum(computed))
     even = ([part.size for part in np.array_split(sent, n)] for n in range(1, sent.size + 1))
-    some = min(switching_time(sent, computed, n, per_send=per_send, per_group=per_group) for n in even)
+    some = min(
+        switching_time(sent, computed, n, per_send=per_send, per_group=per_group) for n in even
+    )
     last = float(arrived[-1] + computed[-1])
-    most = int((some - last) / per_send * (1 + 1e-9)) if per_send else 0  # groups that may still be better
+    # groups that may still be better
+    most = int((some - last) / per_send * (1 + 1e-9)) if per_send else 0
 
     def cost(stop: int, used: int, k: int) -> tuple[FloatArray, FloatArray]:
         add = per_group + done[stop] - done[:stop]
@@ -74,7 +81,11 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
 
 
 def _layers(send: ArrayLike, compute: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    sent, computed = (np.atleast_1d(x) for x in require_real(send=send, compute=compute, at_least=0))
+    sent, computed = (
+        np.atleast_1d(x) for x in require_real(send=send, compute=compute, at_least=0)
+    )
     if sent.shape != computed.shape:
-        raise ValueError(f"send and compute must be as long as each other, got {sent.size}, {computed.size}")
+        raise ValueError(
+            f"send and compute must be as long as each other, got {sent.size}, {computed.size}"
+        )
     return sent, computed

@@ -1,7 +1,8 @@
 """Serving models in batches on few GPUs: squishy bin packing (Nexus), beside the least number.
 
-A GPU that serves sessions in turn with duty cycle d takes batches of ``ceil(rate d)`` requests of each. A
-request waits at most for one cycle and its own batch: ``d + l(b) <= objective``, and ``sum l(b) <= d``.
+A GPU that serves sessions in turn with duty cycle d takes batches of ``ceil(rate d)`` requests of
+each. A request waits at most for one cycle and its own batch: ``d + l(b) <= objective``, and ``sum
+l(b) <= d``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,8 @@ class ServingPlan(NamedTuple):
     """Which GPU serves which sessions."""
 
     loads: tuple[_Load, ...]
-    optimum: int | None  # fewest GPUs for the same saturated GPUs and unsplit rests; None: nobody looked
+    # fewest GPUs for the same saturated GPUs and unsplit rests; None: nobody looked
+    optimum: int | None
     bound: float  # GPUs without which the rates cannot be served, however requests are split
 
     @property
@@ -57,7 +59,14 @@ class ServingPlan(NamedTuple):
     def to_frame(self) -> pd.DataFrame:
         """One row for every session of every GPU: batch, duty cycle and worst latency [s], share of time."""
         rows = [
-            (gpu, s.name, s.batches(load.duty), load.duty, load.busy, s.latency[s.batches(load.duty) - 1])
+            (
+                gpu,
+                s.name,
+                s.batches(load.duty),
+                load.duty,
+                load.busy,
+                s.latency[s.batches(load.duty) - 1],
+            )
             for gpu, load in enumerate(self.loads)
             for s in load.sessions
         ]
@@ -67,17 +76,19 @@ class ServingPlan(NamedTuple):
 
 
 def nexus(
-    latencies: Mapping[str, Sequence[float]], objectives: Mapping[str, float], rates: Mapping[str, float]
+    latencies: Mapping[str, Sequence[float]],
+    objectives: Mapping[str, float],
+    rates: Mapping[str, float],
 ) -> ServingPlan:
     """Sessions of batched inference packed on GPUs.
 
     Shen et al., "Nexus", SOSP 2019, section 6.1 and algorithm 1.
 
-    By session: growing seconds of a batch of 1, 2, ... requests; most seconds from a request to its answer;
-    requests per second. GPUs that a session fills alone run the batch with ``2 l(b) <= objective`` that
-    serves most, the largest where batches pay; the rest of each session, by falling share of a GPU, joins
-    the GPU that it fills best. Up to 12 rests the fewest GPUs are found too, by covering with all sets that
-    one GPU can serve at some duty cycle.
+    By session: growing seconds of a batch of 1, 2, ... requests; most seconds from a request to its
+    answer; requests per second. GPUs that a session fills alone run the batch with ``2 l(b) <=
+    objective`` that serves most, the largest where batches pay; the rest of each session, by
+    falling share of a GPU, joins the GPU that it fills best. Up to 12 rests the fewest GPUs are
+    found too, by covering with all sets that one GPU can serve at some duty cycle.
 
     >>> batch = [4, 8, 16]
     >>> measured = {"A": [50, 75, 100], "B": [50, 90, 125], "C": [60, 95, 125]}
@@ -95,8 +106,12 @@ def nexus(
     loads: list[_Load] = []
     for load in sorted(rests, key=lambda load: -load.busy):
         _join(loads, load)
-    fewest = len(alone) + _fewest([load.sessions[0] for load in rests]) if len(rests) <= _MOST else None
-    bound = sum(s.rate * float(np.min(s.latency / np.arange(1, s.latency.size + 1))) for s in sessions)
+    fewest = (
+        len(alone) + _fewest([load.sessions[0] for load in rests]) if len(rests) <= _MOST else None
+    )
+    bound = sum(
+        s.rate * float(np.min(s.latency / np.arange(1, s.latency.size + 1))) for s in sessions
+    )
     return ServingPlan((*alone, *loads), fewest, bound)
 
 
@@ -110,7 +125,8 @@ def _sessions(
         latency = np.maximum.accumulate(np.asarray(require_real(latencies=measured, above=0)))
         if 2 * latency[0] > objective:
             raise ValueError(
-                f"objectives must be at least twice the latency of one request, {2 * latency[0]:g} s for "
+                f"objectives must be at least twice the latency of one request, {2 * latency[0]:g} "
+                "s for "
                 f"{name}, got {objective:g}"
             )
         found.append(_Session(name, latency[latency < objective], objective, rate))

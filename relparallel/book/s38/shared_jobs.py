@@ -1,6 +1,7 @@
 """Jobs that share a cluster: what their steps take, what a batch is worth, and how long they are.
 
-K replicas on N nodes, m samples on each, s accumulation steps before the last one; batch M = K m (s + 1).
+K replicas on N nodes, m samples on each, s accumulation steps before the last one; batch M = K m (s
++ 1).
 """
 
 from collections.abc import Callable, Sequence
@@ -25,20 +26,28 @@ _KEYS: Final = ["num_nodes", "num_replicas", "local_bsz"]
 _SECONDS: Final = ["step_time", "sync_time"]
 NODE: Final = 4  # GPUs of a node
 _CANDIDATES: Final = 50  # batch sizes that are tried, from the least to the largest
-_NO_SIGNAL: Final = 1e-12  # least square of a mean gradient over its variance: measured as 0, it is all noise
+# least square of a mean gradient over its variance: measured as 0, it is all noise
+_NO_SIGNAL: Final = 1e-12
 _TIMES: Final = (*_KEYS, *_SECONDS)
-_COSTS: Final = ("compute", "compute_per_sample", "nodes", "nodes_per_replica", "local", "local_per_replica")
+_COSTS: Final = (
+    "compute",
+    "compute_per_sample",
+    "nodes",
+    "nodes_per_replica",
+    "local",
+    "local_per_replica",
+)
 
 
 @record
 class StatisticalGoodput:
     """What a data-parallel job gains per second: Qiao et al., "Pollux", OSDI 2021, equations 4 to 8.
 
-    Forward and backward pass of m samples takes compute + m compute_per_sample [s], the gradient sum of K
-    replicas on several nodes nodes + (K - 2) nodes_per_replica [s], on one node the same with ``local``. The
-    exponent gamma of their ``overlap`` goes from 1 (one after the other) to 10 (as good as the longer one
-    alone). ``noise`` is the gradient noise scale [samples], ``batch`` the samples M0 of the batch that
-    progress is counted in.
+    Forward and backward pass of m samples takes compute + m compute_per_sample [s], the gradient
+    sum of K replicas on several nodes nodes + (K - 2) nodes_per_replica [s], on one node the same
+    with ``local``. The exponent gamma of their ``overlap`` goes from 1 (one after the other) to 10
+    (as good as the longer one alone). ``noise`` is the gradient noise scale [samples], ``batch``
+    the samples M0 of the batch that progress is counted in.
 
     >>> job = StatisticalGoodput(
     ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
@@ -57,7 +66,9 @@ class StatisticalGoodput:
     noise: float = real(at_least=0, at_most=1e30)
     batch: int = whole(at_least=1)
 
-    def step_time(self, nodes: Any, replicas: Any, samples: Any, accumulation: Any = 0) -> FloatArray:
+    def step_time(
+        self, nodes: Any, replicas: Any, samples: Any, accumulation: Any = 0
+    ) -> FloatArray:
         """Seconds of an optimizer step: s passes, then one whose gradients are summed meanwhile."""
         gradients = self.compute + self.compute_per_sample * np.asarray(samples)
         summed = self._sum(np.asarray(nodes), np.asarray(replicas))
@@ -70,7 +81,9 @@ class StatisticalGoodput:
         near = self.local + self.local_per_replica * (replicas - 2)
         return np.where(replicas > 1, np.where(nodes > 1, far, near), 0.0)
 
-    def throughput(self, nodes: Any, replicas: Any, samples: Any, accumulation: Any = 0) -> FloatArray:
+    def throughput(
+        self, nodes: Any, replicas: Any, samples: Any, accumulation: Any = 0
+    ) -> FloatArray:
         """Samples per second."""
         batch = np.asarray(replicas) * samples * (np.asarray(accumulation) + 1)
         return np.asarray(batch / self.step_time(nodes, replicas, samples, accumulation))
@@ -89,10 +102,13 @@ class StatisticalGoodput:
 def statistical_goodput_fit(times: pd.DataFrame, *, noise: float, batch: int) -> StatisticalGoodput:
     """The step time of Pollux fitted to measured steps, given in the columns of `_TIMES` [s].
 
-    ``sync_time`` is the part of the step that waits for gradients. Of least mean square error of the
-    logarithms of ``step_time - sync_time`` and of ``step_time`` (Qiao et al., OSDI 2021, section 4.1).
+    ``sync_time`` is the part of the step that waits for gradients. Of least mean square error of
+    the logarithms of ``step_time - sync_time`` and of ``step_time`` (Qiao et al., OSDI 2021,
+    section 4.1).
     """
-    nodes, replicas, samples, step, waited = (np.asarray(times[name], dtype=float) for name in _TIMES)
+    nodes, replicas, samples, step, waited = (
+        np.asarray(times[name], dtype=float) for name in _TIMES
+    )
     if not ((nodes > 1).any() and ((nodes == 1) & (replicas > 1)).any() and (replicas == 1).any()):
         raise ValueError("times must hold steps on one GPU, on one node and on several nodes")
 
@@ -103,7 +119,10 @@ def statistical_goodput_fit(times: pd.DataFrame, *, noise: float, batch: int) ->
     def errors(x: FloatArray) -> FloatArray:
         model = fitted(x)
         alone = np.exp(x[0]) + np.exp(x[1]) * samples
-        both = np.log(alone / (step - waited)), np.log(model.step_time(nodes, replicas, samples) / step)
+        both = (
+            np.log(alone / (step - waited)),
+            np.log(model.step_time(nodes, replicas, samples) / step),
+        )
         return np.concatenate(both)
 
     start = np.array([*np.log([0.1, 0.01] * 3), 1.5])
@@ -176,8 +195,15 @@ class Application:
         samples = np.ceil(each / (steps + 1) - 1e-8)
         batch = gpus * samples * (steps + 1)
         speed = self.model.throughput(-(-gpus // NODE), gpus, samples, steps)
-        allowed = (samples >= self.smallest) & (samples <= self.largest) & (batch <= self.batches[-1])
-        return samples.astype(int), steps.astype(int), batch.astype(int), np.where(allowed, speed, 0.0)
+        allowed = (
+            (samples >= self.smallest) & (samples <= self.largest) & (batch <= self.batches[-1])
+        )
+        return (
+            samples.astype(int),
+            steps.astype(int),
+            batch.astype(int),
+            np.where(allowed, speed, 0.0),
+        )
 
     def step_time(self, batch: int, gpus: int) -> float:
         """Seconds of a step of a batch on full nodes."""
@@ -200,12 +226,16 @@ class Application:
 
 
 def modelled_application(
-    model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int], name: str = "modelled"
+    model: StatisticalGoodput,
+    epochs: int,
+    steps: float,
+    limits: tuple[int, int, int],
+    name: str = "modelled",
 ) -> Application:
     """An application whose steps take what a fitted model says, with the same gradient noise all the time.
 
-    It has ``epochs`` epochs, each worth so many ``steps`` of the smallest batch; ``limits`` are the fewest
-    and most samples per GPU, and the largest batch.
+    It has ``epochs`` epochs, each worth so many ``steps`` of the smallest batch; ``limits`` are the
+    fewest and most samples per GPU, and the largest batch.
 
     >>> model = StatisticalGoodput(
     ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
@@ -215,8 +245,11 @@ def modelled_application(
     """
     smallest, largest, batch = limits
     if model.batch >= batch:
-        raise ValueError(f"limits must end above the batch {model.batch} of the model, got {limits}")
-    gain = float(batch / model.batch * model.efficiency(batch))  # of a step over one of the smallest batch
+        raise ValueError(
+            f"limits must end above the batch {model.batch} of the model, got {limits}"
+        )
+    # of a step over one of the smallest batch
+    gain = float(batch / model.batch * model.efficiency(batch))
 
     @cache
     def times(placement: Placement, samples: int) -> tuple[float, float]:
@@ -244,19 +277,31 @@ def read_application(
 ) -> Application:
     """Measured steps and gradients of an application in the format of Pollux's artefact.
 
-    Its folder holds ``placements.csv``, ``scalability.csv`` and a ``validation-M.csv`` for each batch size M.
-    Placements that were not measured are interpolated linearly between nodes, replicas and samples.
+    Its folder holds ``placements.csv``, ``scalability.csv`` and a ``validation-M.csv`` for each
+    batch size M. Placements that were not measured are interpolated linearly between nodes,
+    replicas and samples.
     """
     path = Path(folder)
-    found = {int(file.stem.removeprefix("validation-")): file for file in path.glob("validation-*.csv")}
-    runs = [_table(found[size], ["progress", "iteration", "grad_sqr", "grad_var"]) for size in sorted(found)]
+    found = {
+        int(file.stem.removeprefix("validation-")): file for file in path.glob("validation-*.csv")
+    }
+    runs = [
+        _table(found[size], ["progress", "iteration", "grad_sqr", "grad_var"])
+        for size in sorted(found)
+    ]
     if (short := min(map(len, runs))) < epochs:
-        raise ValueError(f"epochs must be at most {short}, the epochs measured in {path}, got {epochs}")
+        raise ValueError(
+            f"epochs must be at most {short}, the epochs measured in {path}, got {epochs}"
+        )
     placed = _table(path / "placements.csv", ["placement", "local_bsz", *_SECONDS])
     digits = placed["placement"].astype(int).astype(str)
-    placed = placed.assign(num_nodes=digits.str.len(), num_replicas=[sum(map(int, text)) for text in digits])
+    placed = placed.assign(
+        num_nodes=digits.str.len(), num_replicas=[sum(map(int, text)) for text in digits]
+    )
     spread = _table(path / "scalability.csv", [*_KEYS, *_SECONDS])
-    every = pd.concat([placed.groupby(_KEYS)[_SECONDS].mean().reset_index(), spread], ignore_index=True)
+    every = pd.concat(
+        [placed.groupby(_KEYS)[_SECONDS].mean().reset_index(), spread], ignore_index=True
+    )
     iterations, square, variance = (
         np.array([run[c][:epochs] for run in runs]) for c in ("iteration", "grad_sqr", "grad_var")
     )
@@ -282,7 +327,9 @@ def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
     """Times between measured samples per GPU on a measured placement, else between all measurements."""
     digits = placed["placement"].astype(int)
     known = {tuple(map(int, str(text))): rows for text, rows in placed.groupby(digits)}
-    between = scipy.interpolate.LinearNDInterpolator(every[_KEYS].to_numpy(), every[_SECONDS].to_numpy())
+    between = scipy.interpolate.LinearNDInterpolator(
+        every[_KEYS].to_numpy(), every[_SECONDS].to_numpy()
+    )
     seen: dict[tuple[Placement, int], tuple[float, float]] = {}
 
     def times(placement: Placement, samples: int) -> tuple[float, float]:

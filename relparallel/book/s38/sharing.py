@@ -17,8 +17,8 @@ _LONGEST: Final = 1000 * DAY
 class SharedCluster(NamedTuple):
     """What became of the jobs of a shared cluster: their policy, and a table by name.
 
-    Its columns are ``arrival``, ``completion`` and ``time`` between them [s], ``gpu_seconds``, ``restarts``
-    and ``failures``.
+    Its columns are ``arrival``, ``completion`` and ``time`` between them [s], ``gpu_seconds``,
+    ``restarts`` and ``failures``.
     """
 
     policy: str
@@ -46,20 +46,20 @@ def share_cluster(
     """The jobs of a workload replayed on a cluster of ``nodes`` nodes with 4 GPUs.
 
     ``jobs`` has the columns ``name``, ``time`` of arrival [s], ``application`` (by the names of
-    ``applications``, see `modelled_application`), ``num_replicas`` (GPUs asked for) and ``batch_size``.
-    Every ``interval`` [s] the policy decides: "tiresias" gives a job all GPUs that it asks for or none,
-    "optimus" and "pollux" as many as shorten the rest, Pollux with a batch of its own choice, "elastic"
-    training equal numbers; a callable takes the unfinished jobs, in the order of arrival, and the number of
-    GPUs, and returns the GPUs of each job in the order of placing. It takes ``restart`` [s] until a job runs
-    on other GPUs.
+    ``applications``, see `modelled_application`), ``num_replicas`` (GPUs asked for) and
+    ``batch_size``. Every ``interval`` [s] the policy decides: "tiresias" gives a job all GPUs that
+    it asks for or none, "optimus" and "pollux" as many as shorten the rest, Pollux with a batch of
+    its own choice, "elastic" training equal numbers; a callable takes the unfinished jobs, in the
+    order of arrival, and the number of GPUs, and returns the GPUs of each job in the order of
+    placing. It takes ``restart`` [s] until a job runs on other GPUs.
 
     Nodes fail ``node_rate`` times per second and are back after ``repair`` [s] in the mean, both
-    exponential; ``rng`` draws the failures, the same ones for every policy. A failure is seen at the next
-    decision; jobs lose what came after their last checkpoint, one every ``checkpoint`` seconds of running.
-    Elastic jobs go on with the replicas that are left.
+    exponential; ``rng`` draws the failures, the same ones for every policy. A failure is seen at
+    the next decision; jobs lose what came after their last checkpoint, one every ``checkpoint``
+    seconds of running. Elastic jobs go on with the replicas that are left.
 
-    Qiao et al., "Pollux", OSDI 2021, section 5.3. Gu et al., "Tiresias", NSDI 2019, section 3.2. Peng et
-    al., "Optimus", EuroSys 2018, section 4.
+    Qiao et al., "Pollux", OSDI 2021, section 5.3. Gu et al., "Tiresias", NSDI 2019, section 3.2.
+    Peng et al., "Optimus", EuroSys 2018, section 4.
 
     >>> from relparallel.book.s38.shared_jobs import StatisticalGoodput, modelled_application
     >>> model = StatisticalGoodput(
@@ -81,7 +81,9 @@ def share_cluster(
     now, waiting = 0.0, every
     while waiting:
         if now > _LONGEST:
-            raise ValueError(f"jobs must end within {_LONGEST / DAY:.0f} days, {waiting[0].name} does not")
+            raise ValueError(
+                f"jobs must end within {_LONGEST / DAY:.0f} days, {waiting[0].name} does not"
+            )
         for job in waiting:
             if job.allocation:
                 job.advance(now, interval, checkpoint)
@@ -92,7 +94,9 @@ def share_cluster(
     return SharedCluster(policy if isinstance(policy, str) else policy.__name__, _outcome(every))
 
 
-def _queued(jobs: pd.DataFrame, applications: Mapping[str, Application], adaptive: bool) -> list[SharedJob]:
+def _queued(
+    jobs: pd.DataFrame, applications: Mapping[str, Application], adaptive: bool
+) -> list[SharedJob]:
     """Jobs in the order of their rows."""
     return [
         SharedJob(
@@ -109,7 +113,9 @@ def _queued(jobs: pd.DataFrame, applications: Mapping[str, Application], adaptiv
 class _Outages:
     """Nodes that fail and come back, each on its own; asked at growing times."""
 
-    def __init__(self, nodes: int, rate: float, repair: float, rng: np.random.Generator | None) -> None:
+    def __init__(
+        self, nodes: int, rate: float, repair: float, rng: np.random.Generator | None
+    ) -> None:
         self.draws = rng.spawn(nodes) if rate and rng is not None else []
         self.mean = {True: 1 / rate if rate else np.inf, False: repair}
         self.up = np.ones(nodes, dtype=bool)

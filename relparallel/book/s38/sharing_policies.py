@@ -48,7 +48,9 @@ class SharedJob:
         """Gradient noise scale now [samples]."""
         base = int(self.application.batches[0])
         batch = self.held * self.samples * (self.accumulation + 1)
-        return self.application.noise(max(base, batch), min(self.epoch, self.application.epochs - 1))
+        return self.application.noise(
+            max(base, batch), min(self.epoch, self.application.epochs - 1)
+        )
 
     def scale(self) -> None:
         """Choose samples per GPU and accumulation steps for the GPUs that it has."""
@@ -149,14 +151,17 @@ def _saved(job: SharedJob, gpus: int) -> float:
     app, batch = job.application, job.batch or int(job.application.batches[0])
     if gpus + 1 > min(batch // app.smallest, app.most):
         return 0.0
-    return app.steps_left(batch, job.epoch) * (app.step_time(batch, gpus) - app.step_time(batch, gpus + 1))
+    return app.steps_left(batch, job.epoch) * (
+        app.step_time(batch, gpus) - app.step_time(batch, gpus + 1)
+    )
 
 
 def pollux(jobs: Sequence[SharedJob], gpus: int) -> Shares:
     """GPUs of the largest power mean (p = -1) of the speed-ups over an equal share, restarts counted.
 
-    The mean is a sum over jobs, so the best numbers are a multiple choice of jobs that share the GPUs, where
-    the published scheduler draws at random (Qiao et al., OSDI 2021, equations 11 to 13).
+    The mean is a sum over jobs, so the best numbers are a multiple choice of jobs that share the
+    GPUs, where the published scheduler draws at random (Qiao et al., OSDI 2021, equations 11 to
+    13).
     """
     costs = [_regret(job, gpus, -(-gpus // len(jobs))) for job in jobs]
     gains = [-cost[np.isfinite(cost)] for cost in costs]

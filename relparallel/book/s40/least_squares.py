@@ -11,8 +11,8 @@ def least_squares_gradient(
 ) -> Gradient:
     """Mini-batch gradient of mean squared error / 2 of a linear model, for `delayed_descent`.
 
-    From forward and backward weights, of which one layer reads the forward ones only; the ``batch`` samples
-    of an update are drawn without replacement.
+    From forward and backward weights, of which one layer reads the forward ones only; the ``batch``
+    samples of an update are drawn without replacement.
 
     >>> gradient = least_squares_gradient([[1.0], [2.0]], [1.0, 2.0], 2, np.random.default_rng(0))
     >>> gradient(np.array([3.0]), np.array([3.0])).tolist()
@@ -20,7 +20,9 @@ def least_squares_gradient(
     """
     x, y = require_samples(inputs, targets)
 
-    def gradient(forward: NDArray[np.float64], backward: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(
+        forward: NDArray[np.float64], backward: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         rows = rng.choice(len(x), batch, replace=False)
         return np.asarray(x[rows].T @ (x[rows] @ forward - y[rows]) / batch)
 

@@ -12,8 +12,8 @@ from relparallel.communication.staleness import LONGEST_DELAY, Taps
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
     """PipeMare's delay of the forward weights on every stage [updates]; its backward weights are the newest.
 
-    (2 (P - i) + 1)/N on stage i = 1 ... P, a gradient's own micro-batch counted, where N micro-batches make
-    one update. Yang et al., "PipeMare", MLSys 2021, table 1.
+    (2 (P - i) + 1)/N on stage i = 1 ... P, a gradient's own micro-batch counted, where N
+    micro-batches make one update. Yang et al., "PipeMare", MLSys 2021, table 1.
 
     >>> pipeline_delays(4, micro_batches=2).tolist()
     [3.5, 2.5, 1.5, 0.5]
@@ -24,9 +24,9 @@ def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
 def correction_decay(gap: ArrayLike) -> Any:
     """Decay of the average change of the weights that PipeMare corrects the discrepancy with.
 
-    0.135**(1/gap) for a ``gap`` of f - b updates between the weights of forward and backward pass, after
-    which the average still holds the share 0.135 of a change, about exp(-2). Yang et al., MLSys 2021,
-    technique 2.
+    0.135**(1/gap) for a ``gap`` of f - b updates between the weights of forward and backward pass,
+    after which the average still holds the share 0.135 of a change, about exp(-2). Yang et al.,
+    MLSys 2021, technique 2.
     """
     return bare(0.135 ** (1 / np.asarray(require_real(gap=gap, above=0))))
 
@@ -36,8 +36,8 @@ def rescheduled_rate(
 ) -> NDArray[np.float64]:
     """PipeMare's learning rates, divided by the delay at first and unchanged after the annealing.
 
-    rate t**-p with p = 1 - min(k/K, 1) at update k, from 0 on, of a delay of t updates; a delay below 1
-    raises the rate. Yang et al., "PipeMare", MLSys 2021, technique 1.
+    rate t**-p with p = 1 - min(k/K, 1) at update k, from 0 on, of a delay of t updates; a delay
+    below 1 raises the rate. Yang et al., "PipeMare", MLSys 2021, technique 1.
 
     >>> rescheduled_rate(0.1, 4.0, [0, 50, 100, 200], annealing_updates=100).tolist()
     [0.025, 0.05, 0.1, 0.1]
@@ -57,15 +57,16 @@ def delayed_taps(
 ) -> Taps:
     """Delayed descent on a quadratic as taps, with discrepancy and its correction if wanted.
 
-    The step is a, the second derivative c (``curvature``), the weights of the forward and of the backward
-    pass are f and b updates old, and the gradient depends on their difference by D (``discrepancy``). With
-    ``decay``, as `correction_decay` gives it, the backward weights are corrected, and taps are blocks for
-    (w, v).
+    The step is a, the second derivative c (``curvature``), the weights of the forward and of the
+    backward pass are f and b updates old, and the gradient depends on their difference by D
+    (``discrepancy``). With ``decay``, as `correction_decay` gives it, the backward weights are
+    corrected, and taps are blocks for (w, v).
 
-    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction u(t) = w(t-b) - (f -
-    b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). Without it the largest stable step is below
-    2/(D (f - b)) and `stable_step`. The correction raises it where b = 0; where b > 0 and f - b = 1 it can
-    lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
+    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction u(t) =
+    w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). Without it the
+    largest stable step is below 2/(D (f - b)) and `stable_step`. The correction raises it where b =
+    0; where b > 0 and f - b = 1 it can lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and
+    technique 2.
 
     >>> from functools import partial
     >>> from relparallel.communication import largest_stable_step

@@ -25,13 +25,14 @@ def checkpoint_recovery_probability(
     Returns
     -------
     float or numpy.ndarray
-        Share of the C(N, k) subsets with a surviving copy everywhere, correctly rounded: in groups the
-        coefficient of x^k in ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in
-        (1 + ... + x^(m-1))^(N-k).
+        Share of the C(N, k) subsets with a surviving copy everywhere, correctly rounded: in groups
+        the coefficient of x^k in ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in (1 + ...
+        + x^(m-1))^(N-k).
 
     References
     ----------
-    Wang et al., "Gemini", SOSP 2023, section 4. Li et al., "Parameter Server", OSDI 2014, section 4.3 (ring).
+    Wang et al., "Gemini", SOSP 2023, section 4. Li et al., "Parameter Server", OSDI 2014, section
+    4.3 (ring).
 
     Examples
     --------
@@ -40,7 +41,8 @@ def checkpoint_recovery_probability(
     """
     replicas_placed(nodes, replicas, placement)
     wanted = [
-        require_int(failures=k, at_least=0, at_most=nodes) for k in np.ravel(np.asarray(failures, object))
+        require_int(failures=k, at_least=0, at_most=nodes)
+        for k in np.ravel(np.asarray(failures, object))
     ]
     if not wanted:
         raise ValueError(f"failures must hold at least one number, got {failures}")
@@ -61,7 +63,8 @@ def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
     Returns
     -------
     float or numpy.ndarray
-        1/(N lam (1 - e^{-lam w})) [s], relative error below lam w; infinite without failures or a window.
+        1/(N lam (1 - e^{-lam w})) [s], relative error below lam w; infinite without failures or a
+        window.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """A job on a fleet of servers with standbys, bad servers and two stages of repair: the model of AIReSim.
 
-The job needs J servers and loses no work. A server fails, good ones at rate lam, bad ones at lam (1 + f). It
-goes to an automatic repair, which hands it on to a manual one in most cases; a repair that works makes a bad
-server good. A standby takes its place after a recovery; without standbys hosts are selected anew, and spares
-that do other work are pre-empted one by one where servers are missing.
+The job needs J servers and loses no work. A server fails, good ones at rate lam, bad ones at lam (1
++ f). It goes to an automatic repair, which hands it on to a manual one in most cases; a repair that
+works makes a bad server good. A standby takes its place after a recovery; without standbys hosts
+are selected anew, and spares that do other work are pre-empted one by one where servers are
+missing.
 """
 
 from concurrent.futures import Executor
@@ -26,7 +27,8 @@ MOST_SERVERS: Final = 10**7
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]
 BUCKETS = ("work", "recovery", "selection", "preemption", "stall")
-ACTIVE, IDLE, SPARE, AUTOMATIC, MANUAL, QUEUED = 0, 2, 4, 6, 8, 10  # good ones here, bad ones one further
+# good ones here, bad ones one further
+ACTIVE, IDLE, SPARE, AUTOMATIC, MANUAL, QUEUED = 0, 2, 4, 6, 8, 10
 
 
 class FleetStudy(NamedTuple):
@@ -59,23 +61,32 @@ class Fleet:
     """
 
     servers: int = whole(at_least=1, at_most=MOST_SERVERS, default=4096)  # that the job needs, J
-    work: float = real(at_least=SHORTEST, at_most=LONGEST, default=256 * DAY)  # without failures [s]
+    # without failures [s]
+    work: float = real(at_least=SHORTEST, at_most=LONGEST, default=256 * DAY)
     standbys: int = whole(at_least=1, at_most=MOST_SERVERS, default=16)  # kept ready
     working_pool: int = 4160  # all that are there for the job
     spare_pool: int = whole(at_least=0, at_most=MOST_SERVERS, default=200)  # can be pre-empted
-    failure_rate: float = real(at_least=0, at_most=FASTEST, default=0.01 / DAY)  # lam of good ones [1/s]
+    # lam of good ones [1/s]
+    failure_rate: float = real(at_least=0, at_most=FASTEST, default=0.01 / DAY)
     bad_share: float = real(at_least=0, at_most=1, default=0.15)  # of servers, at the beginning
-    bad_factor: float = real(at_least=0, at_most=1e6, default=5.0)  # f, their further failures in lam
-    recovery: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)  # standstill of a failure [s]
-    selection: float = real(at_least=0, at_most=LONGEST, default=3 * MINUTE)  # of a host selection [s]
+    # f, their further failures in lam
+    bad_factor: float = real(at_least=0, at_most=1e6, default=5.0)
+    # standstill of a failure [s]
+    recovery: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)
+    # of a host selection [s]
+    selection: float = real(at_least=0, at_most=LONGEST, default=3 * MINUTE)
     preemption: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)  # for each spare [s]
-    automatic_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=120 * MINUTE)  # mean [s]
+    # mean [s]
+    automatic_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=120 * MINUTE)
     manual_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=2 * DAY)  # mean [s]
-    to_manual: float = real(at_least=0, at_most=1, default=0.80)  # handed on by the automatic repair
+    # handed on by the automatic repair
+    to_manual: float = real(at_least=0, at_most=1, default=0.80)
     automatic_fails: float = real(at_least=0, at_most=1, default=0.40)  # leaves a bad server bad
     manual_fails: float = real(at_least=0, at_most=1, default=0.20)
-    diagnosed: float = real(at_least=0, at_most=1, default=1.0)  # that a failure sends a server to repair
-    misdiagnosed: float = real(at_least=0, at_most=1, default=0.0)  # and that it is another of the job's
+    # that a failure sends a server to repair
+    diagnosed: float = real(at_least=0, at_most=1, default=1.0)
+    # and that it is another of the job's
+    misdiagnosed: float = real(at_least=0, at_most=1, default=0.0)
 
     def __post_init__(self) -> None:
         fewest = self.servers + self.standbys
@@ -91,14 +102,16 @@ class Fleet:
     def expected_failures(self) -> float:
         """Mean number of failures of a job that is long enough to find every bad server of the working pool.
 
-        J work lam + working_pool bad_share / P(repair works) f / (1 + f): of the failures of a bad server the
-        share f / (1 + f) comes on top of those of a good one. Bad servers of the spare pool, and those that
-        are repaired by mistake, are left out. Infinite if no repair works.
+        J work lam + working_pool bad_share / P(repair works) f / (1 + f): of the failures of a bad
+        server the share f / (1 + f) comes on top of those of a good one. Bad servers of the spare
+        pool, and those that are repaired by mistake, are left out. Infinite if no repair works.
         """
         random = self.servers * self.work * self.failure_rate
         share = self.bad_share * self.bad_factor / (1 + self.bad_factor)
         found = self.diagnosed * (1 - self.misdiagnosed) * self.repair_works
-        return random + (self.working_pool * share / found if found else float("inf") if share else 0.0)
+        return random + (
+            self.working_pool * share / found if found else float("inf") if share else 0.0
+        )
 
     def simulate(
         self, *, replications: int, rng: np.random.Generator, executor: Executor | None = None
@@ -142,8 +155,8 @@ class Fleet:
         return places
 
 
-# Servers of a kind are interchangeable and the host selection is uniform, so counts of good and bad ones in
-# each place are exact; only the queue of standbys keeps its order.
+# Servers of a kind are interchangeable and the host selection is uniform, so counts of good and bad
+# ones in each place are exact; only the queue of standbys keeps its order.
 
 
 @numba.njit(cache=True)
@@ -245,7 +258,9 @@ def _host(
 @numba.njit(cache=True)
 def _fail(rng: Any, rates: Times, diagnosis: Times, where: Counts, queue: Counts) -> None:
     """A server of the job fails and leaves it; a diagnosed one, or one taken for it, goes to repair."""
-    bad = 1 if rng.random() * (rates[0] * where[0] + rates[1] * where[1]) < rates[1] * where[1] else 0
+    bad = (
+        1 if rng.random() * (rates[0] * where[0] + rates[1] * where[1]) < rates[1] * where[1] else 0
+    )
     where[ACTIVE + bad] -= 1
     if rng.random() >= diagnosis[0]:
         _back(bad, where, queue)
@@ -258,9 +273,17 @@ def _fail(rng: Any, rates: Times, diagnosis: Times, where: Counts, queue: Counts
 
 @numba.njit(cache=True)
 def _run_fleet(
-    rng: Any, needed: int, standbys: int, where: Counts, work: float,
-    rates: Times, delays: Times, repairs: Times, diagnosis: Times, spent: Times,
-) -> int:  # fmt: skip
+    rng: Any,
+    needed: int,
+    standbys: int,
+    where: Counts,
+    work: float,
+    rates: Times,
+    delays: Times,
+    repairs: Times,
+    diagnosis: Times,
+    spent: Times,
+) -> int:
     """Run one job to its end; time goes to ``spent``, the number of failures is returned."""
     queue, failures, done = np.zeros(standbys, np.int64), 0, False
     while not done:

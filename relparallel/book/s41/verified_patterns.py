@@ -31,8 +31,8 @@ def best_verified_pattern(
     Returns
     -------
     VerifiedPattern
-        From n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)) the exact time per work is followed
-        downhill in n, with the best W for each.
+        From n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)) the exact time per work is
+        followed downhill in n, with the best W for each.
 
     Examples
     --------
@@ -42,7 +42,9 @@ def best_verified_pattern(
     """
     from scipy.optimize import minimize_scalar
 
-    mtbf, verification = require_time(single=True, mtbf=mtbf, verification=verification, positive=True)
+    mtbf, verification = require_time(
+        single=True, mtbf=mtbf, verification=verification, positive=True
+    )
     checkpoint = require_time(single=True, checkpoint=checkpoint, positive=True)
     restart = require_time(single=True, restart=restart)
 

@@ -31,12 +31,14 @@ def elastic_throughput(
     pause : float or array
         Standstill of the whole job at each failure [s]: detection, regrouping, the step done again.
     batch : {"shrink", "keep"}
-        "shrink": the global batch shrinks with the replicas. "keep": it is kept, so that the remaining
-        replicas do more micro-batches each, a whole number of them.
+        "shrink": the global batch shrinks with the replicas. "keep": it is kept, so that the
+        remaining replicas do more micro-batches each, a whole number of them.
     micro_batches : int, optional
-        Micro-batches m per replica and step with all replicas up; for ``batch="keep"`` and only there.
+        Micro-batches m per replica and step with all replicas up; for ``batch="keep"`` and only
+        there.
     regroup : bool
-        False: healthy nodes of a broken replica idle. True: they are put together to whole replicas.
+        False: healthy nodes of a broken replica idle. True: they are put together to whole
+        replicas.
 
     Returns
     -------
@@ -45,15 +47,16 @@ def elastic_throughput(
 
     Notes
     -----
-    A node is up for the share a = 1/(1 + lam r) of the time, and U of D = N/g units are up. "shrink" E[U/D] =
-    a^g; "keep" E[m / ceil(D m / U)] where U = 0 counts 0; both times 1 / (1 + N lam pause). With ``regroup``
-    U = floor((N - K)/g), K binomial (N, 1 - a), instead of U binomial (D, a^g). The pause counts failures at
-    rate N lam, as if nodes under repair could fail as well, and neglects a second failure within it: both
-    second order.
+    A node is up for the share a = 1/(1 + lam r) of the time, and U of D = N/g units are up.
+    "shrink" E[U/D] = a^g; "keep" E[m / ceil(D m / U)] where U = 0 counts 0; both times 1 / (1 + N
+    lam pause). With ``regroup`` U = floor((N - K)/g), K binomial (N, 1 - a), instead of U binomial
+    (D, a^g). The pause counts failures at rate N lam, as if nodes under repair could fail as well,
+    and neglects a second failure within it: both second order.
 
     References
     ----------
-    Independent machines: Barlow and Proschan, "Mathematical Theory of Reliability", 1965, chapter 5.
+    Independent machines: Barlow and Proschan, "Mathematical Theory of Reliability", 1965, chapter
+    5.
 
     Examples
     --------
@@ -65,7 +68,9 @@ def elastic_throughput(
     """
     require_int(nodes_per_replica=nodes_per_replica, at_least=1, at_most=MOST_NODES)
     if require_int(nodes=nodes, at_least=1, at_most=MOST_NODES) % nodes_per_replica:
-        raise ValueError(f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}")
+        raise ValueError(
+            f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}"
+        )
     check_batch(batch, micro_batches)
     require_flag(regroup=regroup)
     require_broadcast(node_rate=node_rate, repair=repair, pause=pause)

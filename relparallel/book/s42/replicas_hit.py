@@ -29,7 +29,8 @@ def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) 
     nodes = replicas * nodes_per_replica
     require_int(failures=failures, at_least=0, at_most=nodes)
     few, many = sorted((nodes_per_replica, failures))
-    # P(a replica is missed) = prod (N - many - i)/(N - i), its complement by log1p: small k keeps its digits.
+    # P(a replica is missed) = prod (N - many - i)/(N - i), its complement by log1p: small k keeps
+    # its digits.
     if many > nodes - few:
         return float(replicas)
     missed = np.log1p(-many / (nodes - np.arange(few))).sum()

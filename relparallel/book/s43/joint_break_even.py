@@ -19,9 +19,10 @@ MOST: Final = 1e4
 class BreakEven(NamedTuple):
     """Where the fastest strategy loses its lead.
 
-    The fastest strategy that keeps its state through a failure and the one that overtakes it first; failures
-    per node and second at which it does, as the root of the goodputs and in closed form (infinite where
-    nobody overtakes); nodes of a replica of the two; throughput of the fastest over that of the other.
+    The fastest strategy that keeps its state through a failure and the one that overtakes it first;
+    failures per node and second at which it does, as the root of the goodputs and in closed form
+    (infinite where nobody overtakes); nodes of a replica of the two; throughput of the fastest over
+    that of the other.
     """
 
     fastest: Strategy
@@ -38,13 +39,15 @@ def break_even_rate(plan: JointPlan) -> BreakEven:
 
     root and closed form.
 
-    ``plan`` is of `joint`, with a policy that drops replicas, a shrinking batch and failures of single nodes
-    only. Strategies that fill the cluster are compared, those whose state survives the loss of a replica.
+    ``plan`` is of `joint`, with a policy that drops replicas, a shrinking batch and failures of
+    single nodes only. Strategies that fill the cluster are compared, those whose state survives the
+    loss of a replica.
 
-    Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r, r the repair as it
-    counts outside pauses, see `goodput`; the fastest A is overtaken first by the B with the smallest lam.
-    The time of pauses and checkpoints cancels. Numeric: the factor of all rates at which the score of A is
-    the best score of all others, by Brent's method on `JointSearch`.
+    Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r, r the
+    repair as it counts outside pauses, see `goodput`; the fastest A is overtaken first by the B
+    with the smallest lam. The time of pauses and checkpoints cancels. Numeric: the factor of all
+    rates at which the score of A is the best score of all others, by Brent's method on
+    `JointSearch`.
 
     >>> from relparallel.hardware import cluster
     >>> from relparallel.optimize import joint
@@ -58,11 +61,15 @@ def break_even_rate(plan: JointPlan) -> BreakEven:
     search: JointSearch = plan.search
     policy = next((name for name, recovery in search.recoveries.items() if recovery.drops), None)
     if policy is None:
-        raise ValueError(f"plan must have a policy that drops replicas, got {', '.join(search.recoveries)}")
+        raise ValueError(
+            f"plan must have a policy that drops replicas, got {', '.join(search.recoveries)}"
+        )
     site = min(search.sites, key=lambda one: one.spares)
     units = _units(site)
     if np.isinf(units).all():
-        raise ValueError(f"plan must have a strategy whose state survives a failure, got {plan!r:.80}")
+        raise ValueError(
+            f"plan must have a strategy whose state survives a failure, got {plan!r:.80}"
+        )
     first = int(np.flatnonzero(np.isfinite(units))[0])
     recovery = search.recoveries[policy]
     left = recovery.repair * math.exp(-recovery.pause / max(recovery.repair, 1.0))  # outside pauses
@@ -107,7 +114,9 @@ def _units(site: Site) -> NDArray[np.float64]:
     return found
 
 
-def _closed(site: Site, units: NDArray[np.float64], first: int, repair: float) -> NDArray[np.float64]:
+def _closed(
+    site: Site, units: NDArray[np.float64], first: int, repair: float
+) -> NDArray[np.float64]:
     """Rate at which each strategy overtakes the fastest one; infinite where it never does."""
     less = units[first] - units
     later = np.log(site.fastest.time / site.fastest.time[first])

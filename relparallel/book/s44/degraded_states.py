@@ -1,6 +1,7 @@
 """Expected speed of a job whose parts fail and are repaired independently: most likely states first.
 
-What the states that were not looked at could change is at most their probability: a certified bracket.
+What the states that were not looked at could change is at most their probability: a certified
+bracket.
 """
 
 import math
@@ -23,9 +24,9 @@ _MOST_STATES = 10**6
 class RepairableParts:
     """Equal parts that fail independently and are repaired independently.
 
-    Each of ``count`` fails ``rate`` times a second while it works, and works again after ``repair`` [s] in
-    the mean. ``slowdown`` is the time of a step over the usual one while at least one of them is down,
-    infinite where the job stops.
+    Each of ``count`` fails ``rate`` times a second while it works, and works again after ``repair``
+    [s] in the mean. ``slowdown`` is the time of a step over the usual one while at least one of
+    them is down, infinite where the job stops.
 
     >>> RepairableParts(name="leaf", count=16, rate=1e-6, repair=1e6, slowdown=2.0).down
     0.5
@@ -51,14 +52,15 @@ def expected_speed(
 ) -> Estimate:
     """Expected share of the full speed over the states of independent parts.
 
-    ``speed`` gives the share, 0 to 1, from how many parts of each class are down; enumeration ends when all
-    other states have at most the probability ``remainder``, or after a million, and the answer lies between
-    the sum over the states seen and that sum plus their remainder: Li, Silvester, IEEE Trans. Commun. 1984.
-    A state has the probability prod Bin(k_c; n_c, q_c).
+    ``speed`` gives the share, 0 to 1, from how many parts of each class are down; enumeration ends
+    when all other states have at most the probability ``remainder``, or after a million, and the
+    answer lies between the sum over the states seen and that sum plus their remainder: Li,
+    Silvester, IEEE Trans. Commun. 1984. A state has the probability prod Bin(k_c; n_c, q_c).
 
-    Without ``speed`` the down part with the largest slowdown decides, since steps wait for the slowest rank,
-    and the answer is exact: classes by falling slowdown s_1 >= s_2 >= ..., with a_c = (1 - q_c)^n_c the
-    chance that none of a class is down, E = prod a_c + sum_c (1 - a_c)/s_c prod_{b < c} a_b.
+    Without ``speed`` the down part with the largest slowdown decides, since steps wait for the
+    slowest rank, and the answer is exact: classes by falling slowdown s_1 >= s_2 >= ..., with a_c =
+    (1 - q_c)^n_c the chance that none of a class is down, E = prod a_c + sum_c (1 - a_c)/s_c
+    prod_{b < c} a_b.
 
     >>> leaf = RepairableParts(name="leaf", count=1, rate=1.0, repair=1.0, slowdown=2.0)
     >>> float(expected_speed((leaf,)))
@@ -70,7 +72,9 @@ def expected_speed(
         slow = sorted(parts, key=lambda entry: -entry.slowdown)
         absent = np.exp([entry.count * math.log1p(-entry.down) for entry in slow])
         value = min(slowest_decides(absent, np.array([entry.slowdown for entry in slow])), 1.0)
-        return Estimate(value=value, lower=value, upper=value, method="classes by slowdown", exact=True)
+        return Estimate(
+            value=value, lower=value, upper=value, method="classes by slowdown", exact=True
+        )
     down, probability, left = states_of(parts, remainder, _MOST_STATES)
     shares = [require_real(speed=speed(tuple(row)), at_least=0, at_most=1) for row in down.tolist()]
     lower = math.fsum(share * p for share, p in zip(shares, probability.tolist(), strict=True))

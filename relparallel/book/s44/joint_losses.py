@@ -17,12 +17,13 @@ def joint_loss_rate(groups: int, copies: int, rate: float, repair: float) -> flo
     Returns
     -------
     float
-        Losses per second: groups copies U^copies/repair with U = rate repair/(1 + rate repair), exact for
-        independent parts, for every loss ends with the repair of any of the copies.
+        Losses per second: groups copies U^copies/repair with U = rate repair/(1 + rate repair),
+        exact for independent parts, for every loss ends with the repair of any of the copies.
 
     References
     ----------
-    Barlow, Proschan, "Statistical theory of reliability", 1975, section 7.2: frequency of system failures.
+    Barlow, Proschan, "Statistical theory of reliability", 1975, section 7.2: frequency of system
+    failures.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """What optical switches are worth when hosts fail: a slice is put together from any cubes that work.
 
-A pod of TPU v4 has 64 cubes of 4 x 4 x 4 chips on 16 hosts. Wired for good, a slice needs its own cubes; with
-optical switches, any.
+A pod of TPU v4 has 64 cubes of 4 x 4 x 4 chips on 16 hosts. Wired for good, a slice needs its own
+cubes; with optical switches, any.
 """
 
 from dataclasses import replace
@@ -25,9 +25,9 @@ def usable_fraction(
 
     Jouppi et al., "TPU v4", ISCA 2023, 2.3.
 
-    Hosts are up with probability h, independently, and one takes its cube out. Optical switches make slices
-    of any working cubes, E[floor(K/n)] n/N with K ~ Bin(N, h^hosts); not ``switched``, slices are fixed
-    blocks, floor(N/n) n/N h^(hosts n) (figure 4).
+    Hosts are up with probability h, independently, and one takes its cube out. Optical switches
+    make slices of any working cubes, E[floor(K/n)] n/N with K ~ Bin(N, h^hosts); not ``switched``,
+    slices are fixed blocks, floor(N/n) n/N h^(hosts n) (figure 4).
 
     >>> round(usable_fraction(16, 0.99), 4), round(usable_fraction(16, 0.99, switched=False), 4)
     (0.7474, 0.0763)
@@ -51,15 +51,17 @@ def slice_availability(
 ) -> float:
     """Probability that so many slices run at once; cubes beyond them are spares only if they are switched.
 
-    P(K >= s n); of floor(N/n) fixed blocks that at least s work, as in `usable_fraction`. Zu et al.,
-    "Resiliency at scale: managing Google's TPUv4 machine learning supercomputer", NSDI 2024.
+    P(K >= s n); of floor(N/n) fixed blocks that at least s work, as in `usable_fraction`. Zu et
+    al., "Resiliency at scale: managing Google's TPUv4 machine learning supercomputer", NSDI 2024.
 
     >>> round(slice_availability(3, 16, 0.99), 4), round(slice_availability(3, 16, 0.99, switched=False), 4)
     (0.9894, 0.0017)
     """
     up = _cube_up(cubes_per_slice, host_up, cubes, hosts_per_cube)
     if slices * cubes_per_slice > cubes:
-        raise ValueError(f"slices must need at most {cubes} cubes, got {slices} of {cubes_per_slice}")
+        raise ValueError(
+            f"slices must need at most {cubes} cubes, got {slices} of {cubes_per_slice}"
+        )
     if switched:
         return float(scipy.stats.binom.sf(slices * cubes_per_slice - 1, cubes, up))
     return float(scipy.stats.binom.sf(slices - 1, cubes // cubes_per_slice, up**cubes_per_slice))
@@ -68,11 +70,11 @@ def slice_availability(
 def rewired(model: FailureModel, time: float, *, spares: int = 1) -> FailureModel:
     """The failures of a job whose optical switches put a spare in place of a lost network part.
 
-    After ``time`` [s] circuits lead over one of ``spares`` S of each class of counted parts but cards
-    ("nic"): no circuit replaces a card. The mean time for which a lost part does harm takes the place of its
-    repair r: t + E[(K - S)+]/L, at most r, with K parts in repair, Poisson with mean L r (Little, Operations
-    Research 9(3), 1961). Exact for t = 0, else an upper bound. Zu et al., NSDI 2024, section 4, for
-    re-wiring after failures.
+    After ``time`` [s] circuits lead over one of ``spares`` S of each class of counted parts but
+    cards ("nic"): no circuit replaces a card. The mean time for which a lost part does harm takes
+    the place of its repair r: t + E[(K - S)+]/L, at most r, with K parts in repair, Poisson with
+    mean L r (Little, Operations Research 9(3), 1961). Exact for t = 0, else an upper bound. Zu et
+    al., NSDI 2024, section 4, for re-wiring after failures.
 
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.training import failure_model, redundant_fabric
@@ -88,7 +90,9 @@ def rewired(model: FailureModel, time: float, *, spares: int = 1) -> FailureMode
         if entry.parts is None or entry.name == "nic":
             return entry
         if entry.repair is None:
-            raise ValueError(f"model must have a repair time for every part, got None for {entry.name!r}")
+            raise ValueError(
+                f"model must have a repair time for every part, got None for {entry.name!r}"
+            )
         load = (rate := model.class_rate(entry)) * entry.repair
         more, most = scipy.stats.poisson.sf(np.array([spares - 1, spares]), load)
         waiting = load * more - spares * most

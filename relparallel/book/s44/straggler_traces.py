@@ -1,7 +1,8 @@
 """What stragglers cost a recorded run: every operation of every worker, replayed with other durations.
 
-A worker does one thing after another, in the order of the trace; sends and receives that it posts together
-end when the last of them does. A transfer lasts from the moment at which all its partners are there.
+A worker does one thing after another, in the order of the trace; sends and receives that it posts
+together end when the last of them does. A transfer lasts from the moment at which all its partners
+are there.
 """
 
 from collections.abc import Iterator
@@ -19,14 +20,19 @@ from relparallel.training.log_files import read_table
 
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 _PARTNERS: Final = {
-    "params-all-gather": ("stage",), "grads-reduce-scatter": ("stage",),
-    "embedding-grads-all-reduce": ("dp_rank",), "optimizer-clip-main-grad": (),
-}  # fmt: skip
+    "params-all-gather": ("stage",),
+    "grads-reduce-scatter": ("stage",),
+    "embedding-grads-all-reduce": ("dp_rank",),
+    "optimizer-clip-main-grad": (),
+}
 """What the workers of a collective have in common."""
 _OPERATIONS: Final = (
-    *_PARTNERS, "layernorm-grads-all-reduce", "optimizer", "gc",
+    *_PARTNERS,
+    "layernorm-grads-all-reduce",
+    "optimizer",
+    "gc",
     *(f"{way}-{what}" for way in ("forward", "backward") for what in ("compute", "send", "recv")),
-)  # fmt: skip
+)
 _TOGETHER: Final = 1e-9  # operations are posted together if they start this close [s]
 
 
@@ -84,7 +90,11 @@ class StragglerTrace:
         return [
             (
                 list(_posts(rows)),
-                {place: list(same) for same in rows.groupby("group").groups.values() for place in same},
+                {
+                    place: list(same)
+                    for same in rows.groupby("group").groups.values()
+                    for place in same
+                },
             )
             for _, rows in self.frame.groupby("step")
         ]
@@ -93,10 +103,11 @@ class StragglerTrace:
 def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
     r"""A trace of the operations of every worker, from a CSV file, also compressed.
 
-    Columns dp_rank, stage, step, optype, start_ts, duration [s] and seq_id (number among the operations of
-    the kind, step and worker). Seconds of a transfer are those after its last partner has arrived. Lin et
-    al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025: means of
-    computing and medians of communication as typical durations; slowdown S.
+    Columns dp_rank, stage, step, optype, start_ts, duration [s] and seq_id (number among the
+    operations of the kind, step and worker). Seconds of a transfer are those after its last partner
+    has arrived. Lin et al., "Understanding Stragglers in Large Model Training Using What-if
+    Analysis", OSDI 2025: means of computing and medians of communication as typical durations;
+    slowdown S.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.csv"
@@ -116,7 +127,9 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
         raise ValueError(f"{path} must hold every operation once")
     frame["end"] = frame["start_ts"] + frame["duration"]
     frame["kind"] = frame["optype"].str.replace(r"-(send|recv)$", "-pp-comm", regex=True)
-    frame["group"] = pd.factorize(pd.Series([_group(row) for row in frame.itertuples()], dtype=object))[0]
+    frame["group"] = pd.factorize(
+        pd.Series([_group(row) for row in frame.itertuples()], dtype=object)
+    )[0]
     groups = frame.groupby("group")
     paired = frame["kind"].str.endswith("pp-comm")
     finish = groups["end"].transform("min").where(paired, groups["end"].transform("max"))
@@ -131,7 +144,12 @@ def _group(row: Any) -> Any:
         sender = row.stage - back * row.optype.endswith("recv")
         return (row.step, row.kind, row.dp_rank, sender, row.seq_id)
     if row.optype in _PARTNERS:
-        return (row.step, row.optype, row.seq_id, *(getattr(row, name) for name in _PARTNERS[row.optype]))
+        return (
+            row.step,
+            row.optype,
+            row.seq_id,
+            *(getattr(row, name) for name in _PARTNERS[row.optype]),
+        )
     return row.Index
 
 
@@ -173,5 +191,7 @@ def _replay(
                 moved = True
     stuck = next((w for w, own in enumerate(posts) if place[w] < len(own)), None)
     if stuck is not None:
-        raise ValueError(f"path must hold every partner of an operation, got worker {stuck} waiting for ever")
+        raise ValueError(
+            f"path must hold every partner of an operation, got worker {stuck} waiting for ever"
+        )
     return max(clock)

@@ -28,11 +28,11 @@ _MOST_ATOMS: Final = 10**6  # of a discrete law
 def expected_maximum(count: int, law: Any = "normal") -> float:
     """Expected largest of n independent draws (David, Nagaraja, "Order statistics", 2003, section 3.1).
 
-    E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level of the
-    largest is the n-th root of one uniform level, here that of a Gumbel variable, which is smooth for any
-    continuous law. Adaptive quadrature, absolute error about 1e-9; for discrete scipy.stats laws the sum over
-    their atoms. sqrt(2 ln n) is 11 to 43 % too large for n = 16,384 to 8; an exponential distribution has the
-    harmonic number H_n.
+    E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level
+    of the largest is the n-th root of one uniform level, here that of a Gumbel variable, which is
+    smooth for any continuous law. Adaptive quadrature, absolute error about 1e-9; for discrete
+    scipy.stats laws the sum over their atoms. sqrt(2 ln n) is 11 to 43 % too large for n = 16,384
+    to 8; an exponential distribution has the harmonic number H_n.
     """
     return _moment(count, _law(law), 1)
 
@@ -43,19 +43,21 @@ def noise_slowdown(
     """Expected slowdown of a step by noise that every rank draws anew for every section of its work.
 
     Tensor- and context-parallel ranks wait for each other after every section, stages after every
-    micro-batch, replicas once in a step. ``variation`` v is the standard deviation over mean of a section of
-    one rank; a micro-batch has k ``sections`` on a stage, the collectives of its tensor-parallel groups;
-    ``law``, "normal", "exponential" or a frozen scipy.stats law, is the shape of the noise, taken at mean 0
-    and standard deviation 1. Without a pipeline one number, exact where all waits are for one section or the
-    noise is normal and nothing but replicas waits; with one, a bracket.
+    micro-batch, replicas once in a step. ``variation`` v is the standard deviation over mean of a
+    section of one rank; a micro-batch has k ``sections`` on a stage, the collectives of its
+    tensor-parallel groups; ``law``, "normal", "exponential" or a frozen scipy.stats law, is the
+    shape of the noise, taken at mean 0 and standard deviation 1. Without a pipeline one number,
+    exact where all waits are for one section or the noise is normal and nothing but replicas waits;
+    with one, a bracket.
 
-    A section lasts 1 + v e_t, with variance v^2 w_t; e and w are mean and variance of the largest of t
-    draws. Sums of many sections are taken as normal, replicas wait for the largest of D. A pipeline has R =
-    m + p - 1 rounds of k sections. Lower bound: one of its paths, 1 + v e_t + v sqrt(w_t/(k R)) e_D. Upper:
-    stages in lockstep, the slowest of p in each round, 1 + v e_t + v sqrt(w_t/k) (e_p + sqrt(w_p/R) e_D).
+    A section lasts 1 + v e_t, with variance v^2 w_t; e and w are mean and variance of the largest
+    of t draws. Sums of many sections are taken as normal, replicas wait for the largest of D. A
+    pipeline has R = m + p - 1 rounds of k sections. Lower bound: one of its paths, 1 + v e_t + v
+    sqrt(w_t/(k R)) e_D. Upper: stages in lockstep, the slowest of p in each round, 1 + v e_t + v
+    sqrt(w_t/k) (e_p + sqrt(w_p/R) e_D).
 
-    David, Nagaraja 2003, section 3.1; Petrini, Kerbyson, Pakin, "The case of the missing supercomputer
-    performance", SC 2003: noise grows with how often ranks wait.
+    David, Nagaraja 2003, section 3.1; Petrini, Kerbyson, Pakin, "The case of the missing
+    supercomputer performance", SC 2003: noise grows with how often ranks wait.
 
     >>> data = noise_slowdown(Strategy(data=2048), 0.01, micro_batches=1)
     >>> round(float(data), 4)
@@ -72,19 +74,23 @@ def noise_slowdown(
     replicas = _largest(s.data, last)[0] / math.sqrt(rounds)
     lower = mean + deviation / math.sqrt(k) * replicas
     if s.pipeline == 1:
-        return Estimate(value=lower, lower=lower, upper=lower, method="order statistics", exact=single)
+        return Estimate(
+            value=lower, lower=lower, upper=lower, method="order statistics", exact=single
+        )
     stage, round_spread = _largest(s.pipeline, LAWS["normal"])
     upper = max(mean + deviation / math.sqrt(k) * (stage + round_spread * replicas), lower)
     middle = (lower + upper) / 2
-    return Estimate(value=middle, lower=lower, upper=upper, method="one path, lockstep", exact=False)
+    return Estimate(
+        value=middle, lower=lower, upper=upper, method="one path, lockstep", exact=False
+    )
 
 
 def pipeline_slowdown(slow_stages: int, stages: int, micro_batches: int, factor: float) -> float:
     """Slowdown of a pipeline of which j of p stages are ``factor`` times slower than the others.
 
-    ((m - 1) max + sum of all stages)/(m + p - 1) (Narayanan et al., SC 2021, section 2.2, for equal stages):
-    a flow shop with equal jobs, whose slowest stage works without a break while the others add their time
-    once. Of a pipeline that is flushed, forward and backward in one.
+    ((m - 1) max + sum of all stages)/(m + p - 1) (Narayanan et al., SC 2021, section 2.2, for equal
+    stages): a flow shop with equal jobs, whose slowest stage works without a break while the others
+    add their time once. Of a pipeline that is flushed, forward and backward in one.
 
     >>> pipeline_slowdown(1, 4, 13, 1.25)
     1.203125
@@ -105,14 +111,17 @@ class SlowRanks(NamedTuple):
     single: float  # slowdown by exactly one slow rank
 
 
-def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batches: int) -> SlowRanks:
+def slow_ranks(
+    strategy: Strategy, probability: float, factor: float, micro_batches: int
+) -> SlowRanks:
     """Slowdown of a job in which every rank is ``factor`` times slower with some chance and stays so.
 
-    A slow rank, each with the ``probability`` q, slows its tensor- and context-parallel group, that is its
-    stage, with Q = 1 - (1 - q)^(t c); the slowest replica decides. Slow stages J of the worst replica: P(J
-    <= j) = P(Bin(p, Q) <= j)^D; `pipeline_slowdown` of J is averaged. Unlike noise this does not average out
-    over steps: the standard deviation stays. Drawn anew in every step the mean would be the same. One slow
-    GPU of 384 cost BLOOM 5 to 6 % (Le Scao et al., row BLM-006).
+    A slow rank, each with the ``probability`` q, slows its tensor- and context-parallel group, that
+    is its stage, with Q = 1 - (1 - q)^(t c); the slowest replica decides. Slow stages J of the
+    worst replica: P(J <= j) = P(Bin(p, Q) <= j)^D; `pipeline_slowdown` of J is averaged. Unlike
+    noise this does not average out over steps: the standard deviation stays. Drawn anew in every
+    step the mean would be the same. One slow GPU of 384 cost BLOOM 5 to 6 % (Le Scao et al., row
+    BLM-006).
     """
     s, q = strategy, require_number(probability=probability, at_least=0, at_most=1)
     each = [pipeline_slowdown(j, s.pipeline, micro_batches, factor) for j in range(s.pipeline + 1)]
@@ -150,7 +159,8 @@ def _moment(n: int, law: Any, power: int) -> float:
 
     pieces = [(-6.0, 0.0), (0.0, 4.0), (4.0, 16.0), (16.0, 120.0), (120.0, 600.0)]
     return math.fsum(
-        scipy.integrate.quad(weighted, low, high, epsabs=1e-11, limit=200)[0] for low, high in pieces
+        scipy.integrate.quad(weighted, low, high, epsabs=1e-11, limit=200)[0]
+        for low, high in pieces
     )
 
 

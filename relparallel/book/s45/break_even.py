@@ -13,7 +13,11 @@ from relparallel.training.recovery_policies import Recovery
 
 
 def break_even_regroup(
-    speedup: float, nodes: int, nodes_per_replica: int, other_nodes_per_replica: int, node_rate: float
+    speedup: float,
+    nodes: int,
+    nodes_per_replica: int,
+    other_nodes_per_replica: int,
+    node_rate: float,
 ) -> float:
     """Repair time from which the faster strategy with the larger replica loses, if nodes are regrouped.
 
@@ -35,10 +39,10 @@ def break_even_regroup(
 
     Notes
     -----
-    Of the nodes left (g - 1)/2 idle on average, if every remainder is as likely: E = a - (g - 1)/(2N). So
-    q E_A = E_B at a = (q (g_A - 1) - (g_B - 1)) / (2 N (q - 1)). Remainders are alike once the standard
-    deviation of the nodes down exceeds about g_A / 2; before that the lead changes sides several times, and
-    this is the last time. `break_even_rates` finds all of them.
+    Of the nodes left (g - 1)/2 idle on average, if every remainder is as likely: E = a - (g -
+    1)/(2N). So q E_A = E_B at a = (q (g_A - 1) - (g_B - 1)) / (2 N (q - 1)). Remainders are alike
+    once the standard deviation of the nodes down exceeds about g_A / 2; before that the lead
+    changes sides several times, and this is the last time. `break_even_rates` finds all of them.
 
     Examples
     --------
@@ -85,8 +89,8 @@ def break_even_rates(
 
     Notes
     -----
-    `Recovery.throughput` at 64 rates, evenly spaced in log, and Brent's method at every change of sign.
-    Two crossings between neighbouring rates can be missed.
+    `Recovery.throughput` at 64 rates, evenly spaced in log, and Brent's method at every change of
+    sign. Two crossings between neighbouring rates can be missed.
 
     Examples
     --------
@@ -104,13 +108,17 @@ def break_even_rates(
     require_real(lowest=lowest, highest=highest, at_least=1e-30, at_most=1e-3)
     check_scan(speedup, lowest=lowest, highest=highest)
     if shape.nodes != other_shape.nodes:
-        raise ValueError(f"other_shape must have the nodes of shape = {shape.nodes}, got {other_shape.nodes}")
+        raise ValueError(
+            f"other_shape must have the nodes of shape = {shape.nodes}, got {other_shape.nodes}"
+        )
 
     def lead(log_rate: Any) -> Any:
-        return np.array([
-            speedup * recovery.throughput(shape, rate) - other.throughput(other_shape, rate)
-            for rate in np.exp(np.atleast_1d(log_rate)).tolist()
-        ])  # fmt: skip
+        return np.array(
+            [
+                speedup * recovery.throughput(shape, rate) - other.throughput(other_shape, rate)
+                for rate in np.exp(np.atleast_1d(log_rate)).tolist()
+            ]
+        )
 
     roots = roots_on(lead, math.log(lowest), math.log(highest), points=64)
     return tuple(float(np.exp(root)) for root in roots)

@@ -19,8 +19,8 @@ from relparallel.units import DAY
 def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) -> dict[str, int]:
     """Groups with a rank behind the worst-placed part of a class, or a GPU that a counted part cuts off.
 
-    Expert groups are runs of ``expert`` ranks along data and context (rank order of Narayanan et al. 2021,
-    section 3.2). O(GPUs log GPUs) for each kind of group.
+    Expert groups are runs of ``expert`` ranks along data and context (rank order of Narayanan et
+    al. 2021, section 3.2). O(GPUs log GPUs) for each kind of group.
     """
     counted = part.parts is not None
     width = len(part.gpus) if counted else cluster.gpus_per_part(part.level)
@@ -33,7 +33,9 @@ def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) 
     }
     return {"ranks": width} | {
         name: int(
-            np.isin(found, part.gpus).any(axis=1).sum() if counted else groups_per_part(found, width).max()
+            np.isin(found, part.gpus).any(axis=1).sum()
+            if counted
+            else groups_per_part(found, width).max()
         )
         for name, found in groups.items()
     }
@@ -44,14 +46,15 @@ def consequences(
 ) -> pd.DataFrame:
     """What one failure of each class does to a job, one row for each class and kind of part.
 
-    How many parts and failures per day, what is behind one part, nodes missing until repaired, whether state
-    is lost, whether the job goes back; then mean work done twice [s], time stopped [s], and the share of the
-    throughput afterwards, with all else up. Arguments are those of `goodput`.
+    How many parts and failures per day, what is behind one part, nodes missing until repaired,
+    whether state is lost, whether the job goes back; then mean work done twice [s], time stopped
+    [s], and the share of the throughput afterwards, with all else up. Arguments are those of
+    `goodput`.
 
-    Work done twice: a failure finds the job a truncated exponential time 1/L - P/(e^{L P} - 1) after the
-    point that it goes back to, points of the level read being P apart and failures that go back striking at
-    rate L: exact for one level without delay (Daly 2006 for the time since the last checkpoint). Stopped:
-    detection, then restart and reading, or the pause. O(classes).
+    Work done twice: a failure finds the job a truncated exponential time 1/L - P/(e^{L P} - 1)
+    after the point that it goes back to, points of the level read being P apart and failures that
+    go back striking at rate L: exact for one level without delay (Daly 2006 for the time since the
+    last checkpoint). Stopped: detection, then restart and reading, or the pause. O(classes).
 
     >>> from relparallel.parallel import Strategy
     >>> from relparallel.training import failure_model, remote
@@ -72,7 +75,8 @@ def consequences(
     known = {key: groups_behind(place, model.cluster, part) for key, part in one_each.items()}
     behind = [known[key] for key in places]
     gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
-    reading = gone * job.survive  # probability that a failure reads a level: the first that survives, [i, l]
+    # probability that a failure reads a level: the first that survives, [i, l]
+    reading = gone * job.survive
     missing = np.maximum(job.nodes - job.spares, 0) if recovery.waits else job.nodes
     lost = np.where(job.back, (reading * _since_point(job)).sum(axis=1), 0.0)
     restart = job.restart_fixed + reading @ job.restart

@@ -35,9 +35,9 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
 
     Notes
     -----
-    Hot: P(Z > z) = shortage for a standard normal Z. Cold: density(z) / P(Z < z) = shortage sqrt(rho),
-    because failures stop during a shortage. For shortages from 1e-6 to 1e-2 and loads from 0.1 to 10,000 it
-    is at most 3 (cold) or 6 (hot, a million nodes) from `spares_needed`.
+    Hot: P(Z > z) = shortage for a standard normal Z. Cold: density(z) / P(Z < z) = shortage
+    sqrt(rho), because failures stop during a shortage. For shortages from 1e-6 to 1e-2 and loads
+    from 0.1 to 10,000 it is at most 3 (cold) or 6 (hot, a million nodes) from `spares_needed`.
 
     References
     ----------
@@ -53,7 +53,9 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
     root = np.sqrt(np.asarray(require_real(load=load, at_least=0, at_most=1e12)))
     allowed = np.asarray(require_real(shortage=shortage, at_least=1e-300, at_most=0.5))
     return bare(
-        root**2 + (_loss_quantile(allowed * root) if kind == "cold" else -scipy.special.ndtri(allowed)) * root
+        root**2
+        + (_loss_quantile(allowed * root) if kind == "cold" else -scipy.special.ndtri(allowed))
+        * root
     )
 
 

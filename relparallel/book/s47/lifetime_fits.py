@@ -1,7 +1,7 @@
 """Distributions of lives and repairs fitted to what was seen: exponential, Weibull, lognormal.
 
-All three are distributions of log T = mu + sigma Z with a fixed distribution of Z, so one likelihood with one
-gradient serves them, lives that had not ended included.
+All three are distributions of log T = mu + sigma Z with a fixed distribution of Z, so one
+likelihood with one gradient serves them, lives that had not ended included.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,10 @@ class LifetimeFit(NamedTuple):
         wide = special.ndtri((1 + level) / 2) * np.sqrt(np.diag(self.covariance))
         errors = {"shape": wide[1], "sigma": wide[1]}
         factor = {name: float(np.exp(errors.get(name, wide[0]))) for name in self.parameters}
-        return {name: (value / factor[name], value * factor[name]) for name, value in self.parameters.items()}
+        return {
+            name: (value / factor[name], value * factor[name])
+            for name, value in self.parameters.items()
+        }
 
     def cdf(self, times: Any) -> Times:
         """Return the probability that a life ends by given times, positive [s]."""
@@ -83,12 +86,12 @@ def fit_lifetimes(
 ) -> tuple[LifetimeFit, ...]:
     """Distributions fitted to times between failures or to repair times [s], the best one first.
 
-    ``times`` are lives that ended, ``censored`` lives that had not: the time since the last failure; zero
-    counts as none. With ``samples`` of the fitted distribution, each fitted again, there is a ``p_value``
-    (parametric bootstrap). In the order of Akaike's criterion, of the largest likelihood: log f of lives
-    that ended and log S of the others. Lawless, "Statistical Models and Methods for Lifetime Data", 2nd ed.,
-    chapters 2, 5. Stute, Gonzalez Manteiga and Presedo Quindimil, "Bootstrap based goodness-of-fit tests",
-    Metrika 40, 1993.
+    ``times`` are lives that ended, ``censored`` lives that had not: the time since the last
+    failure; zero counts as none. With ``samples`` of the fitted distribution, each fitted again,
+    there is a ``p_value`` (parametric bootstrap). In the order of Akaike's criterion, of the
+    largest likelihood: log f of lives that ended and log S of the others. Lawless, "Statistical
+    Models and Methods for Lifetime Data", 2nd ed., chapters 2, 5. Stute, Gonzalez Manteiga and
+    Presedo Quindimil, "Bootstrap based goodness-of-fit tests", Metrika 40, 1993.
 
     >>> lives = 3600 * np.random.default_rng(0).weibull(0.7, 500)
     >>> best = fit_lifetimes(lives)[0]
@@ -101,7 +104,9 @@ def fit_lifetimes(
     if samples:
         require_rng(rng=rng)
     if len(np.unique(ended)) < 2 and set(laws) - {"exponential"}:
-        raise ValueError(f"times must hold two different lives for two parameters, got {ended[0]:g}")
+        raise ValueError(
+            f"times must hold two different lives for two parameters, got {ended[0]:g}"
+        )
     fits = [_fit(law, ended, running, samples, rng) for law in laws]
     return tuple(sorted(fits, key=lambda fit: fit.aic))
 
@@ -132,7 +137,11 @@ def _fit(
 
 def _resampled(fit: LifetimeFit, size: int, rng: np.random.Generator) -> float:
     """Distance of a sample of a distribution to the distribution fitted to this sample."""
-    z = rng.standard_normal(size) if fit.law == "lognormal" else np.log(rng.standard_exponential(size))
+    z = (
+        rng.standard_normal(size)
+        if fit.law == "lognormal"
+        else np.log(rng.standard_exponential(size))
+    )
     lives, none = np.exp(fit.location + fit.spread * z), np.empty(0)
     location, log_spread = _maximum(fit.law, lives, none)
     return _distance(fit._replace(location=location, spread=float(np.exp(log_spread))), lives, none)
@@ -175,7 +184,9 @@ def _likelihood(
     return value, np.array([-pull / spread, -len(ended) - slope @ z - fall @ w])
 
 
-def _covariance(law: str, location: float, log_spread: float, ended: Times, running: Times) -> Times:
+def _covariance(
+    law: str, location: float, log_spread: float, ended: Times, running: Times
+) -> Times:
     """Inverse of the observed information of mu and log sigma."""
     if law == "exponential":
         return np.array([[1 / len(ended), 0.0], [0.0, 0.0]])

@@ -1,8 +1,8 @@
 """Published training runs: effective time predicted from the failures and costs of each run alone.
 
-Inputs stand in ``data/training_runs/inputs.csv``, each with a range and its source: a published row, a
-public log, or the words "not published" where a value is assumed. The published share of effective time is
-compared afterwards and never used.
+Inputs stand in ``data/training_runs/inputs.csv``, each with a range and its source: a published
+row, a public log, or the words "not published" where a value is assumed. The published share of
+effective time is compared afterwards and never used.
 """
 
 from collections.abc import Mapping
@@ -20,21 +20,28 @@ from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
 
 _UNITS: Final = {
-    "nodes": 1.0, "count": 1.0, "share": 1.0, "s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY,
+    "nodes": 1.0,
+    "count": 1.0,
+    "share": 1.0,
+    "s": 1.0,
+    "min": MINUTE,
+    "h": HOUR,
+    "d": DAY,
     "per 1000 node-days": 1 / (1000 * DAY),
-}  # fmt: skip
+}
 
 
 class RunInput(NamedTuple):
     """One number that a prediction starts from, with the range in which it is known, in SI units.
 
-    Kinds: hardware and soft failures send the job back to a checkpoint; "hardware work", "soft work" and
-    "planned" name a whole loss in their ``restart``; an overhead lengthens every step.
+    Kinds: hardware and soft failures send the job back to a checkpoint; "hardware work", "soft
+    work" and "planned" name a whole loss in their ``restart``; an overhead lengthens every step.
     """
 
     part: str  # class of failures it belongs to; empty for the run itself
     kind: str
-    quantity: str  # nodes, duration, checkpoint, interval, effective, events, rate, restart or share
+    # nodes, duration, checkpoint, interval, effective, events, rate, restart or share
+    quantity: str
     value: float | None  # None for a published bound, whose range is the statement
     lowest: float
     highest: float
@@ -49,8 +56,8 @@ class RunInput(NamedTuple):
 class PublishedRun(NamedTuple):
     """A run and what is published of it: nodes, duration, checkpoints, and events and restarts of every part.
 
-    The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole losses
-    leave of the duration, over one plus the overheads. O(parts).
+    The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole
+    losses leave of the duration, over one plus the overheads. O(parts).
     """
 
     name: str
@@ -66,7 +73,9 @@ class PublishedRun(NamedTuple):
         """Inputs that are known as a range only."""
         return tuple(e for e in self.inputs if e.highest > e.lowest and e.quantity != "effective")
 
-    def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
+    def ratio(
+        self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False
+    ) -> float:
         """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""
         values = {entry.name: entry.value for entry in self.inputs} | dict(changed or {})
         if len(values) > len(self.inputs):
@@ -78,8 +87,8 @@ class PublishedRun(NamedTuple):
     def implied(self, name: str) -> float:
         """Return the value of an input (rate, count, time) at which the prediction is the published share.
 
-        SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
-        factor of 64 away does.
+        SI; the published bound counts as the share. NaN where nothing is published, or no value up
+        to a factor of 64 away does.
         """
         if self.effective is None:
             return float("nan")
@@ -91,7 +100,9 @@ class PublishedRun(NamedTuple):
         if not len(turns):
             return float("nan")
         turn = turns[np.argmin(np.abs(turns - 5.5))]
-        root = scipy.optimize.brentq(lambda x: self.ratio({name: x}) - share, ends[turn], ends[turn + 1])
+        root = scipy.optimize.brentq(
+            lambda x: self.ratio({name: x}) - share, ends[turn], ends[turn + 1]
+        )
         return float(root)
 
     def bounds(self) -> tuple[float, float]:
@@ -137,7 +148,9 @@ def published_runs() -> Mapping[str, PublishedRun]:
     >>> [entry.value for entry in published_runs()["BLOOM-176B"].inputs if entry.quantity == "checkpoint"]
     [40.0]
     """
-    table = pd.read_csv(data_folder() / "training_runs" / "inputs.csv", keep_default_na=False, dtype=str)
+    table = pd.read_csv(
+        data_folder() / "training_runs" / "inputs.csv", keep_default_na=False, dtype=str
+    )
     rows: dict[str, list[RunInput]] = {}
     for row in table.to_dict("records"):
         unit = _UNITS[row["unit"]]
@@ -154,15 +167,18 @@ def published_runs() -> Mapping[str, PublishedRun]:
             source=row["source"],
         )
         rows.setdefault(row["run"], []).append(entry)
-    return MappingProxyType({name: PublishedRun(name, tuple(found)) for name, found in rows.items()})
+    return MappingProxyType(
+        {name: PublishedRun(name, tuple(found)) for name, found in rows.items()}
+    )
 
 
 def predict_runs() -> pd.DataFrame:
     """Every published run predicted, and which missing input the error hangs on.
 
-    Published value or bound; prediction, its range over all unknown inputs, hardware failures alone; errors
-    in points; whether the inputs suffice for a range of 2 points either way; the input that moves the
-    prediction most, by how many points, and its value that would explain the published share [SI].
+    Published value or bound; prediction, its range over all unknown inputs, hardware failures
+    alone; errors in points; whether the inputs suffice for a range of 2 points either way; the
+    input that moves the prediction most, by how many points, and its value that would explain the
+    published share [SI].
 
     >>> table = predict_runs().set_index("run")
     >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
@@ -177,7 +193,9 @@ def _row(run: PublishedRun) -> dict[str, object]:
     dominant, moved = next(iter(run.sensitivities().items()))
     return {
         "run": run.name,
-        "published": np.nan if run.effective is None else run.effective.value or run.effective.lowest,
+        "published": np.nan
+        if run.effective is None
+        else run.effective.value or run.effective.lowest,
         "bound": run.effective is not None and run.effective.value is None,
         "predicted": predicted,
         "lowest": lowest,
@@ -220,7 +238,11 @@ def _classes(
             continue
         standing = values.get(f"{part}: restart", values.get("restart"))
         events = values.get(f"{part}: events")
-        rate = values[f"{part}: rate"] * values["nodes"] if events is None else events / values["duration"]
+        rate = (
+            values[f"{part}: rate"] * values["nodes"]
+            if events is None
+            else events / values["duration"]
+        )
         if kind in ("hardware", "soft"):
             causes.append(Cause(level="job", rate=rate, restart=standing))
         else:

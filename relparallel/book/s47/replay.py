@@ -1,7 +1,7 @@
 """What a recorded sequence of failures, or a recorded cluster size, would have done to a training job.
 
-A checkpointed job lives through the gaps between recorded failures; an elastic one through the sizes that a
-cluster of spot instances had. Nothing is drawn at random.
+A checkpointed job lives through the gaps between recorded failures; an elastic one through the
+sizes that a cluster of spot instances had. Nothing is drawn at random.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ def replay_gaps(
 ) -> TraceReplay:
     """Run a job with checkpoints through recorded times between failures, positive [s].
 
-    A gap g holds floor((g - R) / (W + C)) whole segments, none if g < R; the rest is lost (the accounting of
-    Daly 2006 on whole segments, without his distribution of failures). O(n).
+    A gap g holds floor((g - R) / (W + C)) whole segments, none if g < R; the rest is lost (the
+    accounting of Daly 2006 on whole segments, without his distribution of failures). O(n).
     """
     recorded = np.asarray(require_time(positive=True, gaps=gaps))
     standing = np.minimum(recorded, restart)
@@ -49,15 +49,17 @@ def replay_gaps(
 def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float) -> TraceReplay:
     """Replay at the checkpoint interval that would have been best on a recorded trace: hindsight, exact.
 
-    A gap holds its k-th segment while W <= (g - R)/k - C =: b. Saved work is W times the number of such
-    bounds at or above W, so its maximum lies at a bound: the j-th largest one saves j b_j. There are at most
-    sum(g)/C bounds; O(b log b) for b of them.
+    A gap holds its k-th segment while W <= (g - R)/k - C =: b. Saved work is W times the number of
+    such bounds at or above W, so its maximum lies at a bound: the j-th largest one saves j b_j.
+    There are at most sum(g)/C bounds; O(b log b) for b of them.
     """
     recorded = np.asarray(require_time(positive=True, gaps=gaps))
     room = recorded[recorded > restart + checkpoint] - restart
     most = np.ceil(room / checkpoint).astype(np.int64) - 1
     if not most.sum():
-        raise ValueError(f"gaps must hold one longer than restart + checkpoint, got {recorded.max():g} s")
+        raise ValueError(
+            f"gaps must hold one longer than restart + checkpoint, got {recorded.max():g} s"
+        )
     number = np.arange(most.sum()) - np.repeat(np.cumsum(most) - most, most) + 1
     bounds = np.sort(np.repeat(room, most) / number - checkpoint)[::-1]
     best = float(bounds[np.argmax(bounds * np.arange(1, len(bounds) + 1))])
@@ -96,8 +98,8 @@ class SpotTrace(NamedTuple):
 def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
     """Trace of the size of a cluster of spot instances: time and size, without a header.
 
-    Times in a unit: s, min, h or d. Format of Thorpe et al., "Bamboo: Making Preemptible Instances Resilient
-    for Affordable Training of Large DNNs", NSDI 2023.
+    Times in a unit: s, min, h or d. Format of Thorpe et al., "Bamboo: Making Preemptible Instances
+    Resilient for Affordable Training of Large DNNs", NSDI 2023.
     """
     time, size = read_rows(path).apply(pd.to_numeric).to_numpy(dtype=float).T
     if (np.diff(time) < 0).any() or (size < 0).any() or (size % 1 > 0).any():
@@ -113,11 +115,12 @@ def replay_sizes(
 ) -> pd.DataFrame:
     """Throughput that recovery policies reach on a trace of the size of a cluster (Thorpe et al., section 6).
 
-    ``speeds``: for each policy the share of full throughput with 0, 1, ... nodes missing (`Recovery.speed`);
-    zero beyond the last entry. ``pause``: the standstill after a change of size [s], zero where not named; it
-    ends early when the next change comes, and changes among sizes of at least ``nodes`` cost nothing.
-    A row for each policy: throughput as share of that of the whole job all the time; throughput per node and
-    time that the trace offers, in the same unit; share of time without progress, and in pauses.
+    ``speeds``: for each policy the share of full throughput with 0, 1, ... nodes missing
+    (`Recovery.speed`); zero beyond the last entry. ``pause``: the standstill after a change of size
+    [s], zero where not named; it ends early when the next change comes, and changes among sizes of
+    at least ``nodes`` cost nothing. A row for each policy: throughput as share of that of the whole
+    job all the time; throughput per node and time that the trace offers, in the same unit; share of
+    time without progress, and in pauses.
     """
     standing = pause or {}
     if strange := set(standing) - set(speeds):
@@ -134,7 +137,9 @@ def replay_sizes(
     return pd.DataFrame(rows)
 
 
-def _spot_row(name: str, speed: Times, length: Times, stopped: Times, offered: Times) -> dict[str, object]:
+def _spot_row(
+    name: str, speed: Times, length: Times, stopped: Times, offered: Times
+) -> dict[str, object]:
     """One policy on a trace."""
     done, total = float(speed @ (length - stopped)), float(length.sum())
     return {

@@ -22,8 +22,9 @@ def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
     Returns
     -------
     StartUp
-        Least squares in all three numbers, none below 0. Beyond the largest size it is an extrapolation;
-        other software on the same machine took two to four times as long (`start_ups`).
+        Least squares in all three numbers, none below 0. Beyond the largest size it is an
+        extrapolation; other software on the same machine took two to four times as long
+        (`start_ups`).
 
     Examples
     --------
@@ -33,12 +34,17 @@ def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
     >>> round(law.power, 1), round(law(2048))
     (2.5, 838)
     """
-    size, took = (np.atleast_1d(x) for x in (
-        require_real(nodes=nodes, at_least=1, at_most=MOST_NODES),
-        require_real(seconds=seconds, at_least=0, at_most=LONGEST),
-    ))  # fmt: skip
+    size, took = (
+        np.atleast_1d(x)
+        for x in (
+            require_real(nodes=nodes, at_least=1, at_most=MOST_NODES),
+            require_real(seconds=seconds, at_least=0, at_most=LONGEST),
+        )
+    )
     if size.shape != took.shape or np.unique(size).size < 3:
-        raise ValueError(f"nodes must be one for each of the seconds and of three sizes, got {nodes!r:.80}")
+        raise ValueError(
+            f"nodes must be one for each of the seconds and of three sizes, got {nodes!r:.80}"
+        )
 
     def fitted(power: Any) -> tuple[NDArray[np.float64], float]:
         found: tuple[NDArray[np.float64], float] = optimize.nnls(
@@ -46,6 +52,8 @@ def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
         )
         return found
 
-    power = float(optimize.minimize_scalar(lambda p: fitted(p)[1], bounds=(0.25, 6.0), method="bounded").x)
+    power = float(
+        optimize.minimize_scalar(lambda p: fitted(p)[1], bounds=(0.25, 6.0), method="bounded").x
+    )
     base, growth = fitted(power)[0].tolist()
     return StartUp(base=base, growth=growth, power=power)

@@ -24,14 +24,14 @@ def unequal_throughput(
     repair, pause : float
         Mean time until a failed node is back, and standstill of the job at each failure [s].
     sort : bool
-        Whether nodes are first put in the order of their rates, so that bad ones share replicas. No other
-        order keeps more: the mean of products is largest where like stands with like.
+        Whether nodes are first put in the order of their rates, so that bad ones share replicas. No
+        other order keeps more: the mean of products is largest where like stands with like.
 
     Returns
     -------
     float
-        (g / N) sum over replicas of prod 1 / (1 + lam_i r), over 1 + pause sum lam_i. With equal rates
-        `elastic_throughput`. A job that restarts as a whole only sees the sum of the rates.
+        (g / N) sum over replicas of prod 1 / (1 + lam_i r), over 1 + pause sum lam_i. With equal
+        rates `elastic_throughput`. A job that restarts as a whole only sees the sum of the rates.
 
     References
     ----------
@@ -47,7 +47,11 @@ def unequal_throughput(
     require_int(nodes_per_replica=nodes_per_replica, at_least=1, at_most=MOST_NODES)
     require_flag(sort=sort)
     if rates.ndim != 1 or rates.size % nodes_per_replica:
-        raise ValueError(f"node_rates must be one for each node of whole replicas, got shape {rates.shape}")
+        raise ValueError(
+            f"node_rates must be one for each node of whole replicas, got shape {rates.shape}"
+        )
     up = 1 / (1 + rates * float(require_time(repair=repair)))
     replicas = np.reshape(np.sort(up) if sort else up, (-1, nodes_per_replica))
-    return float(replicas.prod(axis=1).mean() / (1 + rates.sum() * float(require_time(pause=pause))))
+    return float(
+        replicas.prod(axis=1).mean() / (1 + rates.sum() * float(require_time(pause=pause)))
+    )

@@ -1,21 +1,23 @@
 """The frontier DP with a limit on its states: bounds at any time, exact when nothing was dropped.
 
-A layer that grows beyond the limit keeps its likeliest states; the others are replaced. Two masses go with
-every state.
+A layer that grows beyond the limit keeps its likeliest states; the others are replaced. Two masses
+go with every state.
 
-* *Lifted* mass moves on from a state that is replaced to the best one, in which all live vertices are up and
-  connected. From there the network fails no more often: what fails of it is a lower bound of U. It is a close
-  one, for what is most likely to fail is what fails next.
-* *Lowered* mass moves on to a worse state: the largest block that holds terminals stays, all else falls apart
-  into single vertices, and so does what leaves soon after a vertex outside of it, so that few states come out
-  of many. It is dropped where there is no place for that one either: failed + dropped is an upper bound of U.
+* *Lifted* mass moves on from a state that is replaced to the best one, in which all live vertices
+  are up and connected. From there the network fails no more often: what fails of it is a lower
+  bound of U. It is a close one, for what is most likely to fail is what fails next.
+* *Lowered* mass moves on to a worse state: the largest block that holds terminals stays, all else
+  falls apart into single vertices, and so does what leaves soon after a vertex outside of it, so
+  that few states come out of many. It is dropped where there is no place for that one either:
+  failed + dropped is an upper bound of U.
 
-States that are together less likely than what the bracket may be wide are dropped without need. Work is
-counted, not timed: each layer may have as many states as an even share of the work that is left affords, so
-that the bounds are the same on every machine.
+States that are together less likely than what the bracket may be wide are dropped without need.
+Work is counted, not timed: each layer may have as many states as an even share of the work that is
+left affords, so that the bounds are the same on every machine.
 
-A layer is an array of states, one byte per slot of a live vertex: 0 where the slot is empty or its vertex
-dead, else the label 1 + the first slot of its block, plus 128 where the block holds a terminal.
+A layer is an array of states, one byte per slot of a live vertex: 0 where the slot is empty or its
+vertex dead, else the label 1 + the first slot of its block, plus 128 where the block holds a
+terminal.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _MAX_WIDTH: Final = 126
 _FEWEST: Final = 32  # states that every layer may have, whatever the work
 _OVERHEAD: Final = 64  # work of a state beyond its words
 _SPARE: Final = 0.1  # part of the bracket's width that may be dropped without need
-_ROUNDING: Final = 2.0**-49  # relative, per visited state: each takes at most eight products and sums
+# relative, per visited state: each takes at most eight products and sums
+_ROUNDING: Final = 2.0**-49
 _TURNS: Final = (8, 1)  # groups of vertices by when they leave, fewer the less room there is
 _FLAG: Final = 128
 
@@ -84,7 +87,9 @@ def run_truncated(
     states, masses, sums = np.zeros((1, width), np.uint8), np.ones((1, 2)), np.zeros((3, 2))
     live, turn, work = Live.of(width), _turns(rows.steps.tolist()), width // 8 + _OVERHEAD
     peak, visited, begun = 1, 0, False
-    for r, (step, chance) in enumerate(zip(rows.steps.tolist(), rows.chances.tolist(), strict=True)):
+    for r, (step, chance) in enumerate(
+        zip(rows.steps.tolist(), rows.chances.tolist(), strict=True)
+    ):
         states, masses = _decided(states, masses, step, chance, sums)
         live.update(step, [turn.get((r, side), 0) for side in (0, 1)])
         begun |= step[8] < pending
@@ -145,8 +150,11 @@ class Live(NamedTuple):
             np.arange(n)[:, None],
         )
         leads = label == slots + 1
-        size = np.bincount((label + (width + 1) * row).ravel(), minlength=n * (width + 1)).reshape(n, -1)
-        size[:, 1:] += 2 * width * (leads & (states >= _FLAG))  # any block that holds a terminal is larger
+        size = np.bincount((label + (width + 1) * row).ravel(), minlength=n * (width + 1)).reshape(
+            n, -1
+        )
+        # any block that holds a terminal is larger
+        size[:, 1:] += 2 * width * (leads & (states >= _FLAG))
         size[:, 0] = 0
         largest = size.argmax(axis=1)[:, None]
         inside, held = label == largest, size[row, largest] > 2 * width
@@ -158,7 +166,8 @@ class Live(NamedTuple):
         )
         hit = np.logical_or.reduceat(((label > 0) & ~inside)[:, order], starts, axis=1)
         stays = inside & ~hit[:, place]
-        leads &= (states >= _FLAG) & ~(inside & stays.any(axis=1)[:, None])  # terminals stay with their block
+        # terminals stay with their block
+        leads &= (states >= _FLAG) & ~(inside & stays.any(axis=1)[:, None])
         single = np.where(label > 0, (slots + 1) | np.where(leads, _FLAG, self.terminal), 0)
         block = stays.argmax(axis=1)[:, None] + 1 + _FLAG * held
         return np.where(stays, block, single).astype(np.uint8)
@@ -200,7 +209,9 @@ def _decided(
     return _merged(states[alive], masses[alive])
 
 
-def _without(slot: int, states: States, masses: FloatArray, sums: FloatArray) -> tuple[States, FloatArray]:
+def _without(
+    slot: int, states: States, masses: FloatArray, sums: FloatArray
+) -> tuple[States, FloatArray]:
     """Let a vertex leave; a block that closes with a terminal fails."""
     label = states[:, slot, None].copy()
     states[:, slot] = 0
@@ -216,7 +227,9 @@ def _merged(states: States, masses: FloatArray) -> tuple[States, FloatArray]:
     if not len(states):
         return states, masses
     words = np.random.default_rng(0).integers(2**63, size=states.shape[1] // 8, dtype=np.uint64)
-    order = np.argsort(np.ascontiguousarray(states).view(np.uint64) @ (2 * words + 1), kind="stable")
+    order = np.argsort(
+        np.ascontiguousarray(states).view(np.uint64) @ (2 * words + 1), kind="stable"
+    )
     states = states[order]
     starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
     return states[starts], np.add.reduceat(masses[order], starts)
@@ -235,7 +248,10 @@ def _truncated(
     order = np.argsort(-masses.max(axis=1, initial=0.0), kind="stable")
     kept = len(order) if len(order) <= most else max(most - most // 4 - 1, 0)
     if spare > 0.0:
-        kept = min(kept, len(order) - int(np.searchsorted(np.cumsum(masses[order[::-1], 0]), spare, "right")))
+        kept = min(
+            kept,
+            len(order) - int(np.searchsorted(np.cumsum(masses[order[::-1], 0]), spare, "right")),
+        )
     if kept == len(order):
         return states, masses
     lifted = 0.0

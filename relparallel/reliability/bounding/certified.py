@@ -87,16 +87,17 @@ def bounds(
     graph, terminals, link_up, node_up, link_down, node_down : as in `evaluate`
         The network, what must be connected, and the chances.
     method : {"auto", "anytime", "bonferroni", "subgraph", "disjoint"}
-        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its likeliest
-        states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound from a
-        narrow part of the network. "auto" adds one method after the other until the bracket is tight.
+        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its
+        likeliest states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an
+        upper bound from a narrow part of the network. "auto" adds one method after the other until
+        the bracket is tight.
     rtol : float, optional
         Relative width of the bracket to aim at.
     max_states : int, optional
         States that "anytime" keeps per layer, at about 8 w bytes each, w the live vertices.
     max_steps : int, optional
-        Links that the searches for cuts look at, and twice the words of states of "anytime": 2**29 take up
-        to ten seconds.
+        Links that the searches for cuts look at, and twice the words of states of "anytime": 2**29
+        take up to ten seconds.
 
     Returns
     -------
@@ -105,8 +106,8 @@ def bounds(
 
     Notes
     -----
-    Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. Sums of
-    floats are widened by more than they can have been rounded.
+    Degree, series and cut-node rules come first; the bounds of the independent blocks are combined.
+    Sums of floats are widened by more than they can have been rounded.
 
     References
     ----------
@@ -127,7 +128,9 @@ def bounds(
     return bound_problem(problem, method, rtol, max_states, max_steps)
 
 
-def bound_problem(problem: Problem, method: Method, rtol: float, max_states: int, max_steps: int) -> Bounds:
+def bound_problem(
+    problem: Problem, method: Method, rtol: float, max_states: int, max_steps: int
+) -> Bounds:
     """Bound a problem that has been read."""
     tried = _by_blocks(problem, method, rtol, max_states, max_steps)
     lower = max(low for low, _ in tried.values())
@@ -151,7 +154,9 @@ def _by_blocks(
     for name, whole in _rounds(problem) if method == "auto" else [(method, True)]:
         wide = _not_tight(best, rtol * combine(apart, narrow + best)[0])
         if name in ("bonferroni", "disjoint"):
-            families |= _likely_cuts(blocks, [i for i in wide if i not in families], rtol, max_steps)
+            families |= _likely_cuts(
+                blocks, [i for i in wide if i not in families], rtol, max_steps
+            )
         links = sum(len(blocks[i].problem.link) for i in wide)
         for i in wide:
             share = len(blocks[i].problem.link) / links
@@ -179,7 +184,11 @@ def _by_blocks(
 
 def _rounds(problem: Problem) -> list[tuple[Method, bool]]:
     """Methods in the order in which "auto" tries them, and whether they may do all their work."""
-    rounds: list[tuple[Method, bool]] = [("bonferroni", True), ("disjoint", True), ("anytime", True)]
+    rounds: list[tuple[Method, bool]] = [
+        ("bonferroni", True),
+        ("disjoint", True),
+        ("anytime", True),
+    ]
     few = len(problem.terminals) <= FEW
     return [("subgraph", True), ("anytime", False), *rounds] if few else rounds
 
@@ -206,7 +215,9 @@ def _without_narrow(blocks: list[Block], max_visits: int) -> tuple[list[Bracket]
     return done, left
 
 
-def _likely_cuts(blocks: list[Block], which: list[int], rtol: float, max_steps: int) -> dict[int, CutFamily]:
+def _likely_cuts(
+    blocks: list[Block], which: list[int], rtol: float, max_steps: int
+) -> dict[int, CutFamily]:
     """Cuts of some blocks; what one leaves of its share goes to those after it."""
     families: dict[int, CutFamily] = {}
     left = sum(len(blocks[i].problem.link) for i in which)
@@ -222,9 +233,10 @@ def _likely_cuts(blocks: list[Block], which: list[int], rtol: float, max_steps: 
 def bound_by_pairs(problem: Problem, ask: Callable[[Problem], Bracket]) -> Bracket:
     """Bracket the unreliability of a network whose terminals do not forward.
 
-    Let E_i be that all links of terminal i are down, and U_ij the unreliability of a pair. Then U is at most
-    P(some E_i) + sum over pairs of (U_ij - P(E_i or E_j)), and at least each U_ij, P(some E_i), and what it
-    would be if terminals forwarded. The two are close where links at the terminals fail most.
+    Let E_i be that all links of terminal i are down, and U_ij the unreliability of a pair. Then U
+    is at most P(some E_i) + sum over pairs of (U_ij - P(E_i or E_j)), and at least each U_ij,
+    P(some E_i), and what it would be if terminals forwarded. The two are close where links at the
+    terminals fail most.
     """
     terminals, node = problem.terminals.tolist(), problem.node.copy()
     works, fails = series(*map(tuple, node[terminals].tolist()))

@@ -1,8 +1,9 @@
 """From cuts to bounds: how likely it is that at least one of the listed cuts is down.
 
-Cuts that share no part are independent, so the list falls into groups: the connected components of "share a
-part". Within a group the classical inequalities for a union of events A_1, A_2, ... apply, with
-S1 = sum P(A_i), S2 = sum over pairs P(A_i and A_j) and S_i = sum_j P(A_i and A_j) (j = i included):
+Cuts that share no part are independent, so the list falls into groups: the connected components of
+"share a part". Within a group the classical inequalities for a union of events A_1, A_2, ... apply,
+with S1 = sum P(A_i), S2 = sum over pairs P(A_i and A_j) and S_i = sum_j P(A_i and A_j) (j = i
+included):
 
 ==================  ===========================================================  =======================
 Bonferroni          S1 - S2 <= P                                                 1936
@@ -12,9 +13,9 @@ Boole               P <= S1
 Hunter, Worsley     P <= S1 - sum of P(A_i and A_j) over the pairs of a tree     1976, 1982
 ==================  ===========================================================  =======================
 
-The lower bound of a group is the largest of the three, the upper one Hunter's with the heaviest tree. Lower
-bounds hold for any part of the list, so a large group in which many pairs share parts is judged by its
-likeliest cuts. Sums are widened by more than they can have been rounded.
+The lower bound of a group is the largest of the three, the upper one Hunter's with the heaviest
+tree. Lower bounds hold for any part of the list, so a large group in which many pairs share parts
+is judged by its likeliest cuts. Sums are widened by more than they can have been rounded.
 """
 
 from dataclasses import replace
@@ -51,10 +52,10 @@ def near_minimum_cuts(
 ) -> CutFamily:
     """List cuts until the bound on all others is at most ``rtol`` times the unreliability.
 
-    It is enough, too, if that bound is at most ``share`` times the width of `union_bracket`. The floor falls
-    from round to round, by a factor of a hundred or less, until then or until all rounds together have looked
-    at ``max_steps`` links; the last round costs about as much as all before it. Of two rounds that fall short
-    the better one counts; its ``steps`` are those of all.
+    It is enough, too, if that bound is at most ``share`` times the width of `union_bracket`. The
+    floor falls from round to round, by a factor of a hundred or less, until then or until all
+    rounds together have looked at ``max_steps`` links; the last round costs about as much as all
+    before it. Of two rounds that fall short the better one counts; its ``steps`` are those of all.
     """
     floor, best, steps = _first_guess(problem), None, 0
     while True:
@@ -122,7 +123,9 @@ def union_bracket(problem: Problem, cuts: CutFamily) -> Bracket:
             return 1.0, 1.0
         no_low += np.log1p(-low)
         no_high = no_high + np.log1p(-high) if high < 1.0 else -np.inf
-    return float(-np.expm1(no_low) * (1 - _SLACK)), float(min(1.0, -np.expm1(no_high) * (1 + _SLACK)))
+    return float(-np.expm1(no_low) * (1 - _SLACK)), float(
+        min(1.0, -np.expm1(no_high) * (1 + _SLACK))
+    )
 
 
 def rest_bound(problem: Problem, cuts: CutFamily) -> float:
@@ -139,7 +142,9 @@ def disjoint_cuts(cuts: CutFamily) -> float:
     1 - product of (1 - P(cut down)): the cuts are independent, and each one is enough.
     """
     order = np.argsort(-cuts.chances, kind="stable")
-    apart = cuts.chances[_disjoint(order, cuts.starts, cuts.parts, int(cuts.parts.max(initial=-1)) + 1)]
+    apart = cuts.chances[
+        _disjoint(order, cuts.starts, cuts.parts, int(cuts.parts.max(initial=-1)) + 1)
+    ]
     if apart.max(initial=0.0) >= 1.0:
         return 1.0 - _SLACK
     return float(-np.expm1(np.log1p(-apart).sum()) * (1 - _SLACK))
@@ -161,7 +166,9 @@ def _disjoint(order, starts, parts, most):  # type: ignore[no-untyped-def]
 def _groups(cuts: CutFamily, parts: int) -> IntArray:
     """The component of every cut."""
     owner = np.repeat(np.arange(len(cuts)), cuts.sizes)
-    return connected(np.column_stack([owner, len(cuts) + cuts.parts]), len(cuts) + parts)[: len(cuts)]
+    return connected(np.column_stack([owner, len(cuts) + cuts.parts]), len(cuts) + parts)[
+        : len(cuts)
+    ]
 
 
 def _one_group(members: IntArray, cuts: CutFamily, down: FloatArray) -> Bracket:
@@ -198,7 +205,8 @@ def _overlaps(members: IntArray, cuts: CutFamily, parts: int) -> int:
 def _sparse_sums(members, starts, parts, down, single):  # type: ignore[no-untyped-def]
     """As `_pair_sums` where few pairs share a part; all others are independent.
 
-    Every cut is joined to the one before it with which it is most likely down: a tree, if not the heaviest.
+    Every cut is joined to the one before it with which it is most likely down: a tree, if not the
+    heaviest.
     """
     first, cuts_of = _by_part(members, starts, parts, len(down))
     mark, seen = np.full(len(down), -1, np.int64), np.full(len(members), -1, np.int64)
@@ -206,7 +214,10 @@ def _sparse_sums(members, starts, parts, down, single):  # type: ignore[no-untyp
     for i in range(len(members)):
         mine = parts[starts[members[i]] : starts[members[i] + 1]]
         mark[mine], seen[i] = i, i
-        best, share = single[i] * single[0] if i > 0 else 0.0, single[i] + single[i] * (total - single[i])
+        best, share = (
+            single[i] * single[0] if i > 0 else 0.0,
+            single[i] + single[i] * (total - single[i]),
+        )
         for part in mine:
             for j in cuts_of[first[part] : first[part + 1]]:
                 if seen[j] == i:

@@ -31,9 +31,9 @@ def distances(network, sources, far, queue):  # type: ignore[no-untyped-def]
 def _next_path(network, colour, inside, marks, stamp, since, trail):  # type: ignore[no-untyped-def]
     """Short path from S to T whose parts are not used: its last node and link, or -1, -1.
 
-    ``trail`` holds, per node, the node and the link by which it was reached, three queues, of nodes by how
-    long a path through them may be at least, the number of links that were looked at, and, per node, how far
-    away T was at first: all nodes as far where that is not known.
+    ``trail`` holds, per node, the node and the link by which it was reached, three queues, of nodes
+    by how long a path through them may be at least, the number of links that were looked at, and,
+    per node, how far away T was at first: all nodes as far where that is not known.
     """
     indptr, near, link = network[0], network[1], network[2]
     parent, via, queue, steps, far = trail
@@ -82,7 +82,12 @@ def _closed(network, colour, outside, marks, stamp, since, trail):  # type: igno
         steps[0] += indptr[x + 1] - indptr[x]
         for k in range(indptr[x], indptr[x + 1]):
             y, kind = near[k], colour[near[k]]
-            if kind in (_T, _D) or used_link[link[k]] > since or used_node[y] > since or aim[y] == stamp:
+            if (
+                kind in (_T, _D)
+                or used_link[link[k]] > since
+                or used_node[y] > since
+                or aim[y] == stamp
+            ):
                 continue
             if kind == _S:
                 if colour[x] == _T:
@@ -205,11 +210,19 @@ def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
         limits,
     )
     colour, inside, outside = np.zeros(n, np.int8), np.empty(n, np.int64), np.empty(n, np.int64)
-    marks = (np.zeros(m, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
-    trail = (
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty((3, n), np.int64), np.zeros(1, np.int64),
+    marks = (
+        np.zeros(m, np.int64),
         np.zeros(n, np.int64),
-    )  # fmt: skip
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+    )
+    trail = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty((3, n), np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(n, np.int64),
+    )
     node, kind = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     weight, size = np.empty(n + 1), np.empty(n + 1, np.int64)
     parts = numba.typed.List.empty_list(numba.int64)
@@ -230,7 +243,8 @@ def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
                 stopped |= trail[3][0] >= max_steps or len(chances) > max_cuts
                 bar = np.inf if stopped else floor
                 bound, paths, first, entering = weight[depth], 1, -1, False
-                if depth == 0 or trail[3][0] < max_steps + max_steps // 4:  # later on it costs too much
+                # later on it costs too much
+                if depth == 0 or trail[3][0] < max_steps + max_steps // 4:
                     sides = inside[:count], outside[:outer]
                     bound, paths, first, stamp = _pack(
                         network, colour, sides, weight[depth], min(bar, floor), marks, stamp, trail
@@ -267,4 +281,12 @@ def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
                     outside[outer] = v
                     outer += 1
                 entering = True
-    return np.array(starts), _flat(parts), np.array(chances)[1:], rest, visited, trail[3][0], stopped
+    return (
+        np.array(starts),
+        _flat(parts),
+        np.array(chances)[1:],
+        rest,
+        visited,
+        trail[3][0],
+        stopped,
+    )

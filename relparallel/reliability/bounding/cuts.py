@@ -1,38 +1,38 @@
 """Which small sets of parts cut a network apart, and how likely every cut that is not listed is at most.
 
-A *cut* is a set of links and nodes whose failure separates two terminals; it is minimal when no part of it
-does. The network fails exactly when some minimal cut is down. The search below lists the likely ones and
-bounds the probability of all others, so that nothing is left out silently.
+A *cut* is a set of links and nodes whose failure separates two terminals; it is minimal when no
+part of it does. The network fails exactly when some minimal cut is down. The search below lists the
+likely ones and bounds the probability of all others, so that nothing is left out silently.
 
-**Search.** Number the terminals t_1, t_2, ... by breadth first. Let C be a minimal cut, t_i the first
-terminal that C separates from t_1, S the component of t_i without C and T that of t_1. The search colours
-nodes: S, T, or D for a node of C. It starts with t_i in S and t_1 ... t_(i-1) in T, and decides one node next
-to S after the other. C leads to exactly one child of every decision, namely the one with its own colours. The
-parts that a partial colouring already forces into the cut are the links between S and T and the nodes of D;
-their probability is the product of their chances.
+**Search.** Number the terminals t_1, t_2, ... by breadth first. Let C be a minimal cut, t_i the
+first terminal that C separates from t_1, S the component of t_i without C and T that of t_1. The
+search colours nodes: S, T, or D for a node of C. It starts with t_i in S and t_1 ... t_(i-1) in T,
+and decides one node next to S after the other. C leads to exactly one child of every decision,
+namely the one with its own colours. The parts that a partial colouring already forces into the cut
+are the links between S and T and the nodes of D; their probability is the product of their chances.
 
-**Leaf.** Pack paths from S to T greedily through nodes without a colour so that no two share a part that can
-fail. Every cut below this colouring has to break them all, so
+**Leaf.** Pack paths from S to T greedily through nodes without a colour so that no two share a part
+that can fail. Every cut below this colouring has to break them all, so
 
     P(some cut below is down) <= P(forced parts down) * product over the paths of P(path broken) .
 
-If this is below ``floor`` the colouring is a leaf and the bound is added to ``rest``. If there is no path,
-the forced parts are a cut by themselves; it is listed when it is minimal.
+If this is below ``floor`` the colouring is a leaf and the bound is added to ``rest``. If there is
+no path, the forced parts are a cut by themselves; it is listed when it is minimal.
 
-**Theorem.** U <= P(some listed cut is down) + rest. *Proof.* In a state that fails, all parts of some minimal
-cut C are down. The colours of C lead to one leaf. If that leaf is a bound, the state is counted there: the
-forced parts belong to C, and C breaks every path from S to T. Else the forced parts are a cut inside C, hence
-C itself, which is listed.
+**Theorem.** U <= P(some listed cut is down) + rest. *Proof.* In a state that fails, all parts of
+some minimal cut C are down. The colours of C lead to one leaf. If that leaf is a bound, the state
+is counted there: the forced parts belong to C, and C breaks every path from S to T. Else the forced
+parts are a cut inside C, hence C itself, which is listed.
 
-Every minimal cut that is likelier than ``floor``, or has at most ``limit`` parts where that is the rule, is
-listed: a leaf that is a bound holds none.
+Every minimal cut that is likelier than ``floor``, or has at most ``limit`` parts where that is the
+rule, is listed: a leaf that is a bound holds none.
 
 References
 ----------
-Vazirani and Yannakakis, "Suboptimal cuts: their enumeration, weight and number", ICALP 1992 (search trees
-over partial colourings, pruned by flows).
-Karger, "A randomized fully polynomial time approximation scheme for the all-terminal network reliability
-problem", SIAM Journal on Computing 29, 1999 (few cuts are near-minimum; the tail of `karger_tail`).
+Vazirani and Yannakakis, "Suboptimal cuts: their enumeration, weight and number", ICALP 1992 (search
+trees over partial colourings, pruned by flows). Karger, "A randomized fully polynomial time
+approximation scheme for the all-terminal network reliability problem", SIAM Journal on Computing
+29, 1999 (few cuts are near-minimum; the tail of `karger_tail`).
 """
 
 import math
@@ -78,7 +78,11 @@ class CutFamily:
 
 
 def find_cuts(
-    problem: Problem, floor: float, limit: int = 2**31, max_steps: int = MAX_STEPS, max_cuts: int = MAX_CUTS
+    problem: Problem,
+    floor: float,
+    limit: int = 2**31,
+    max_steps: int = MAX_STEPS,
+    max_cuts: int = MAX_CUTS,
 ) -> CutFamily:
     """List the minimal cuts, terminals up, that are likelier than ``floor`` with at most ``limit`` parts."""
     n = len(problem.node)
@@ -106,10 +110,10 @@ def find_cuts(
 def karger_tail(n: int, likeliest: float, floor: float) -> float:
     """Bound the probability that a cut of chance at most ``floor`` is down in a connected graph of n nodes.
 
-    For links that fail alone and all nodes as terminals. Give a link of chance q the weight -log q; the
-    likeliest cut is then a minimum cut of weight c, and at most n**(2 a) cuts weigh a c or less. With
-    likeliest = n**-(2 + d) the sum over all cuts of chance at most floor = likeliest**a is at most
-    n**(-a d) (1 + 2/d); where d <= 0 nothing is known and the bound is 1.
+    For links that fail alone and all nodes as terminals. Give a link of chance q the weight -log q;
+    the likeliest cut is then a minimum cut of weight c, and at most n**(2 a) cuts weigh a c or
+    less. With likeliest = n**-(2 + d) the sum over all cuts of chance at most floor = likeliest**a
+    is at most n**(-a d) (1 + 2/d); where d <= 0 nothing is known and the bound is 1.
     """
     if likeliest <= 0.0:
         return 1.0
@@ -131,7 +135,9 @@ def rows_of(n: int, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 def _by_distance(n: int, edges: IntArray, terminals: IntArray) -> IntArray:
     """The terminals breadth first, each close to one before it."""
-    graph = scipy.sparse.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
+    graph = scipy.sparse.coo_array(
+        (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)
+    ).tocsr()
     reached = scipy.sparse.csgraph.breadth_first_order(
         graph, int(terminals[0]), directed=False, return_predecessors=False
     )

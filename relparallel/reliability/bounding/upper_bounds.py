@@ -1,22 +1,24 @@
 """Upper bounds of the unreliability: from disjoint trees, and from a part of the network.
 
-*Edge packing.* Trees that join all terminals and share no part that can fail are independent, and the network
-fails only if every one of them does, so
+*Edge packing.* Trees that join all terminals and share no part that can fail are independent, and
+the network fails only if every one of them does, so
 
     U <= product over the trees of P(some part of it is down) .
 
 The trees are found greedily: the one in hand grows to the terminal that is most likely within reach
-(Takahashi and Matsuyama's heuristic for Steiner trees; Prim's algorithm when every node is a terminal), its
-parts are taken out, and the next one starts.
+(Takahashi and Matsuyama's heuristic for Steiner trees; Prim's algorithm when every node is a
+terminal), its parts are taken out, and the next one starts.
 
-*Subgraph.* What fails less often in the whole network than in a part of it is every connection: links and
-nodes that are left out could only help. The part is what lies around a likely tree that joins the terminals,
-as far around as the work of the frontier DP allows.
+*Subgraph.* What fails less often in the whole network than in a part of it is every connection:
+links and nodes that are left out could only help. The part is what lies around a likely tree that
+joins the terminals, as far around as the work of the frontier DP allows.
 
 References
 ----------
-Takahashi and Matsuyama, "An approximate solution for the Steiner problem in graphs", Mathematica Japonica 24,
-1980. Ball, Colbourn and Provan, "Network reliability", Handbooks in OR and MS 7, 1995 (edge-packing bounds).
+Takahashi and Matsuyama, "An approximate solution for the Steiner problem in graphs", Mathematica
+Japonica 24,
+1980. Ball, Colbourn and Provan, "Network reliability", Handbooks in OR and MS 7, 1995 (edge-packing
+      bounds).
 """
 
 import math
@@ -131,8 +133,8 @@ def _packed(rows, link, node, terminal):  # type: ignore[no-untyped-def]
 def _grow(rows, link, node, terminal, used, gone, inside, tree):  # type: ignore[no-untyped-def]
     """Fill in the links and nodes of a tree that joins the terminals; return its size, -1 if there is none.
 
-    Dijkstra's algorithm on -log of the chances; when it reaches a terminal, the path becomes part of the
-    tree and the search goes on from there as well.
+    Dijkstra's algorithm on -log of the chances; when it reaches a terminal, the path becomes part
+    of the tree and the search goes on from there as well.
     """
     indptr, near, which = rows
     length, parent = np.full(len(node), np.inf), np.empty(len(node), np.int64)

@@ -1,22 +1,23 @@
 """Closed forms for fat-trees of any size: milliseconds where enumeration would outlive the universe.
 
-Letters: ``k`` ports per switch, and pods; ``h = k/2`` switches per group, where group j holds aggregation
-switch j of every pod and the h cores that those switches share; ``c`` and ``a`` up-probability of a core and
-of an aggregation switch, ``l`` and ``m`` of a cable below and above the aggregation.
+Letters: ``k`` ports per switch, and pods; ``h = k/2`` switches per group, where group j holds
+aggregation switch j of every pod and the h cores that those switches share; ``c`` and ``a``
+up-probability of a core and of an aggregation switch, ``l`` and ``m`` of a cable below and above
+the aggregation.
 
-Where core cables fail too, R is a Moebius inversion over partitions of the pods into ``b`` blocks of sizes
-``s_1 >= ... >= s_b``; Phi is the probability that no core of one group joins two blocks. The terms alternate
-and are up to (b-1)! times larger than their sum. All arithmetic is therefore in whole numbers over
-``2**bits``, with a bound on what rounding can have done, and with more bits until that bound is far below
-both results. The partial sums over b = 2, 3, .. lie in turn above and below the sum, as those of every
-inversion over a geometric lattice do: where failures are rare, few blocks settle all digits.
+Where core cables fail too, R is a Moebius inversion over partitions of the pods into ``b`` blocks
+of sizes ``s_1 >= ... >= s_b``; Phi is the probability that no core of one group joins two blocks.
+The terms alternate and are up to (b-1)! times larger than their sum. All arithmetic is therefore in
+whole numbers over ``2**bits``, with a bound on what rounding can have done, and with more bits
+until that bound is far below both results. The partial sums over b = 2, 3, .. lie in turn above and
+below the sum, as those of every inversion over a geometric lattice do: where failures are rare, few
+blocks settle all digits.
 
 References
 ----------
-Al-Fares, Loukissas and Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008: the
-wiring.
-Rota, "On the foundations of combinatorial theory I: theory of Moebius functions", Zeitschrift fuer
-Wahrscheinlichkeitstheorie 2, 1964.
+Al-Fares, Loukissas and Vahdat, "A scalable, commodity data center network architecture", SIGCOMM
+2008: the wiring. Rota, "On the foundations of combinatorial theory I: theory of Moebius functions",
+Zeitschrift fuer Wahrscheinlichkeitstheorie 2, 1964.
 """
 
 from __future__ import annotations
@@ -34,7 +35,14 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int
 from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
-from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series, single_probabilities
+from relparallel.reliability.probability import (
+    CERTAIN,
+    Chance,
+    parallel,
+    part,
+    series,
+    single_probabilities,
+)
 from relparallel.reliability.result import Reliability, exactly
 
 Turn = Literal["core", "aggregation", "edge"]
@@ -62,19 +70,22 @@ def fat_tree_pods_connected(
     Returns
     -------
     Reliability
-        Any path counts; edge switches and the cables below the aggregation work. With failing core cables,
-        more than 32 pods and frequent failures, ``lower`` and ``upper`` may differ; else they are equal.
+        Any path counts; edge switches and the cables below the aggregation work. With failing core
+        cables, more than 32 pods and frequent failures, ``lower`` and ``upper`` may differ; else
+        they are equal.
 
     Notes
     -----
-    Perfect cables: a group connects its pods if one of its h cores is up, g = 1 - (1 - c)^h. Pods and groups
-    are the two sides of a random bipartite graph whose edges, the aggregation switches, are up with
-    probability a: a sum over the components of one pod, O(k^4) operations without a subtraction.
+    Perfect cables: a group connects its pods if one of its h cores is up, g = 1 - (1 - c)^h. Pods
+    and groups are the two sides of a random bipartite graph whose edges, the aggregation switches,
+    are up with probability a: a sum over the components of one pod, O(k^4) operations without a
+    subtraction.
 
-    Failing cables: U = sum_b (-1)^b (b - 2)! sum_t N(t) (T(t) - 1) Phi(t)^h over the partitions t of the k
-    pods into b >= 2 blocks. N(t) counts the ways to form them, T(t) is the expected number of blocks that
-    hold one of the pods in question (b if it is all), and Phi(t) the probability that no core of one group
-    joins two blocks. Multi-precision whole numbers with a proved error; few b matter where failures are rare.
+    Failing cables: U = sum_b (-1)^b (b - 2)! sum_t N(t) (T(t) - 1) Phi(t)^h over the partitions t
+    of the k pods into b >= 2 blocks. N(t) counts the ways to form them, T(t) is the expected number
+    of blocks that hold one of the pods in question (b if it is all), and Phi(t) the probability
+    that no core of one group joins two blocks. Multi-precision whole numbers with a proved error;
+    few b matter where failures are rare.
 
     Examples
     --------
@@ -83,7 +94,9 @@ def fat_tree_pods_connected(
     >>> print(f"{fat_tree_pods_connected(16, 0.999, 0.999, core_link_up=0.999).unreliability:.6e}")
     1.600000e-23
     """
-    c, a, m = single_probabilities(core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up)
+    c, a, m = single_probabilities(
+        core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up
+    )
     half_radix(k, at_most=256 if m == 1.0 else 64)
     terminals = k if pods is None else require_int(pods=pods, at_least=1, at_most=k)
     together, lower, upper = pods_together(k, c, a, m, terminals)
@@ -134,7 +147,8 @@ def fat_tree_pair(
     host_up : float, optional
         Up-probability of a host with its cable; at 1 the pair is that of the edge switches.
     turn : {"core", "aggregation", "edge"}, optional
-        Where the path turns: hosts of two pods, of two edge switches of one pod, or of one edge switch.
+        Where the path turns: hosts of two pods, of two edge switches of one pod, or of one edge
+        switch.
 
     Returns
     -------
@@ -143,8 +157,9 @@ def fat_tree_pair(
 
     Notes
     -----
-    The h groups are independent. With e of an edge switch and v of a host, R = v^2 e^2 (1 - U) where U = (1 -
-    (a l)^2 (1 - (1 - c m^2)^h))^h between pods and U = (1 - a l^2)^h inside one; R = v^2 e at one switch.
+    The h groups are independent. With e of an edge switch and v of a host, R = v^2 e^2 (1 - U)
+    where U = (1 - (a l)^2 (1 - (1 - c m^2)^h))^h between pods and U = (1 - a l^2)^h inside one; R =
+    v^2 e at one switch.
 
     Examples
     --------
@@ -168,7 +183,9 @@ def fat_tree_pair(
     return exactly(*series(part(v), part(v), *edges, middle), "closed_form", "updown")
 
 
-def _climb(h: int, core: Chance, aggregation: Chance, core_link: Chance, link: Chance, turn: Turn) -> Chance:
+def _climb(
+    h: int, core: Chance, aggregation: Chance, core_link: Chance, link: Chance, turn: Turn
+) -> Chance:
     """Chance of a way between two edge switches that are up."""
     if turn == "edge":
         return CERTAIN
@@ -178,7 +195,8 @@ def _climb(h: int, core: Chance, aggregation: Chance, core_link: Chance, link: C
     return parallel(*[series(aggregation, aggregation, link, link, cores)] * h)
 
 
-_PARTITIONS: Final = 10_000  # all 8,349 of 32 pods; fewer of larger fabrics, where each is more work
+# all 8,349 of 32 pods; fewer of larger fabrics, where each is more work
+_PARTITIONS: Final = 10_000
 _KEPT: Final = 56  # bits of both results that rounding must leave alone
 
 
@@ -198,11 +216,16 @@ class Group:
         c, a, link = (int(Fraction(p) * self.one) for p in ups)
         core = [self.powers(p, self.h) for p in (c, self.one - c)]
         self.live = [
-            math.comb(self.h, j) * self.times(core[0][j], core[1][-1 - j]) for j in range(self.h + 1)
+            math.comb(self.h, j) * self.times(core[0][j], core[1][-1 - j])
+            for j in range(self.h + 1)
         ]
         misses = self.powers(self.one - link, self.h)
         self.missed = [self.powers(self.one - a + self.times(a, miss), k) for miss in misses]
-        self.touched, self.shares, self.last = cache(self._touched), cache(self._shares), cache(self._last)
+        self.touched, self.shares, self.last = (
+            cache(self._touched),
+            cache(self._shares),
+            cache(self._last),
+        )
 
     def times(self, x: int, y: int) -> int:
         """Product of two chances."""
@@ -245,7 +268,9 @@ class Group:
             ]
         return [
             [sum(map(mul, reversed(mine), rest[d:])) >> self.bits for d in range(j + 1)]
-            for j, (mine, rest) in enumerate(zip(self.touched(sizes[0]), self.last(sizes[1:]), strict=True))
+            for j, (mine, rest) in enumerate(
+                zip(self.touched(sizes[0]), self.last(sizes[1:]), strict=True)
+            )
         ]
 
     def cut(self, parts: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -266,10 +291,13 @@ class Group:
         return min(phi, self.one)
 
 
-def pods_apart(k: int, core_up: float, aggregation_up: float, core_link_up: float, terminals: int) -> Bracket:
+def pods_apart(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float, terminals: int
+) -> Bracket:
     """Chance that ``terminals`` of k pods are not together.
 
-    The bracket has a width only where k > 32 and failures are too frequent for partitions into few blocks.
+    The bracket has a width only where k > 32 and failures are too frequent for partitions into few
+    blocks.
     """
     chances = (core_up, aggregation_up, core_link_up)
     digits = min(digits_alone(k, *chances), 1074)
@@ -298,7 +326,8 @@ def _alternating(
         visited += _count(k, b, k)
         if visited * max(k / 32, 1) ** 3 > _PARTITIONS and b > 3:
             break
-        bits = -(-(digits + rounding(k, b)) // 128) * 128  # few different groups, whose tables are shared
+        # few different groups, whose tables are shared
+        bits = -(-(digits + rounding(k, b)) // 128) * 128
         group = groups.setdefault(bits, Group(k, chances, bits))
         term = 0
         for parts in partitions(k, b, k):
@@ -320,9 +349,9 @@ def _alternating(
 def rounding(k: int, b: int) -> int:
     """Bits that rounding can spoil in the term of b blocks.
 
-    A power of a chance is off by at most k (h + 4), a sum over touched cores by 2^h of these, a share or
-    weight by b 2^h of those, and Phi by h! of those; its power by h times as many, in at most b^k / b! times
-    (b - 1)! terms.
+    A power of a chance is off by at most k (h + 4), a sum over touched cores by 2^h of these, a
+    share or weight by b 2^h of those, and Phi by h! of those; its power by h times as many, in at
+    most b^k / b! times (b - 1)! terms.
     """
     h = k // 2
     table = 2**h * k * (h + 4) + 1
@@ -372,8 +401,8 @@ def fat_tree_pod_bandwidth(
 
     Notes
     -----
-    A group carries nothing unless both its aggregation switches are up, then Bin(h, c m^2) units: the sum of
-    h = k/2 independent groups, a convolution of positive terms, O(h^4).
+    A group carries nothing unless both its aggregation switches are up, then Bin(h, c m^2) units:
+    the sum of h = k/2 independent groups, a convolution of positive terms, O(h^4).
     """
     from scipy.stats import binom
 

@@ -1,7 +1,8 @@
 """The closed form that answers a question, found by wiring and probabilities of the network, not by its name.
 
-A form needs interchangeable parts: `match_fabric` sees whether there are tiers of them. Which form applies
-then depends on the parts that fail and on the terminals; where none does, the reason is said.
+A form needs interchangeable parts: `match_fabric` sees whether there are tiers of them. Which form
+applies then depends on the parts that fail and on the terminals; where none does, the reason is
+said.
 """
 
 import math
@@ -31,8 +32,8 @@ FloatArray = NDArray[np.float64]
 class AnyPath(NamedTuple):
     """What decides whether terminals are joined over any path, and the pods with and without terminals.
 
-    "one": nothing but their only switch; "pod": any aggregation switch; "planes" and "cores": a bipartite
-    graph of pods and those; "partitions": all ways to split the pods of a fat-tree.
+    "one": nothing but their only switch; "pod": any aggregation switch; "planes" and "cores": a
+    bipartite graph of pods and those; "partitions": all ways to split the pods of a fat-tree.
     """
 
     decides: Literal["one", "pod", "planes", "cores", "partitions"]
@@ -54,7 +55,9 @@ def read_form(topology: Topology, problem: Problem, routing: Routing) -> Reliabi
     if routing == "any":
         path = over_any_path(match)
         leaves = (
-            [path.near.aggregation] * path.near.copies if path.decides == "cores" or match.two_tiers else []
+            [path.near.aggregation] * path.near.copies
+            if path.decides == "cores" or match.two_tiers
+            else []
         )
         return _answer(path.name, routing, _connected(fabric, path), outside, *leaves)
     seats, above, leaves, joined = _climbing(topology, problem, match)
@@ -64,7 +67,11 @@ def read_form(topology: Topology, problem: Problem, routing: Routing) -> Reliabi
         limit = f"no more than {_FOLLOWED} {above[0]} for up-down routing"
         raise NotExactError(f"terminals must lie at {limit}, got {len(seats)}")
     return _answer(
-        f"every pair of {len(seats)} {above[0]} below {above[1]}", routing, joined(seats), outside, *leaves
+        f"every pair of {len(seats)} {above[0]} below {above[1]}",
+        routing,
+        joined(seats),
+        outside,
+        *leaves,
     )
 
 
@@ -78,7 +85,10 @@ def bound_pairs(topology: Topology, problem: Problem) -> Reliability:
     pairs = {(0, 0): inside, (0, 1): math.comb(len(seats), 2) - inside}
     down = [(joined(pair)[1], count) for pair, count in pairs.items() if count]
     ends = series(match.outside(problem), *leaves)
-    every, worst = min(sum(chance * count for chance, count in down), 1.0), max(chance for chance, _ in down)
+    every, worst = (
+        min(sum(chance * count for chance, count in down), 1.0),
+        max(chance for chance, _ in down),
+    )
     lower, upper = (series(ends, (1.0 - chance, chance))[1] for chance in (worst, every))
     upper = min(upper, 1.0)
     reason = f"the worst and all of {math.comb(len(seats), 2)} pairs of {above[0]}"
@@ -90,11 +100,17 @@ def _climbing(
 ) -> tuple[list[int], tuple[str, str], list[Chance], Callable[[Sequence[int]], Chance]]:
     """Pods of the edge switches of terminals, names, leaves, and the chance that such switches are joined."""
     if not _climbs(topology, problem):
-        raise NotExactError("every link must join a tier to the next one for a closed form of up-down")
+        raise NotExactError(
+            "every link must join a tier to the next one for a closed form of up-down"
+        )
     fabric, near, two = match.fabric, _alike(match.fabric.terminal_pods), match.two_tiers
     seats = [pod for pod, count in enumerate(_terminals_of_pods(fabric)) for _ in range(count)]
     aggregation = CERTAIN if two else near.aggregation
-    below = ("leaves", f"{fabric.cores} spines") if two else ("edge switches", f"{fabric.planes} planes")
+    below = (
+        ("leaves", f"{fabric.cores} spines")
+        if two
+        else ("edge switches", f"{fabric.planes} planes")
+    )
 
     def joined(pods: Sequence[int]) -> Chance:
         if fabric.aggregations > 1:
@@ -114,16 +130,20 @@ def over_any_path(match: Match) -> AnyPath:
     far = _alike(idle) if idle else near._replace(copies=0)
     if match.two_tiers:
         return AnyPath(
-            "one" if near.copies == 1 else "cores", near, far,
-            "the one leaf" if near.copies == 1
+            "one" if near.copies == 1 else "cores",
+            near,
+            far,
+            "the one leaf"
+            if near.copies == 1
             else f"components among {near.copies + far.copies} leaves and {planes * cores} spines",
-        )  # fmt: skip
+        )
     if sum(_terminals_of_pods(fabric)) == 1:
         return AnyPath("one", near, far, "the one edge switch")
     below = {chance for pods in fabric.pods for chance in (pods.edge_link, pods.other_link)}
     if below != {CERTAIN} or any(pods.edge != CERTAIN for pods in idle):
         raise NotExactError(
-            "cables between edge and aggregation switches, and edge switches of pods without a terminal, "
+            "cables between edge and aggregation switches, and edge switches of pods without a "
+            "terminal, "
             "must not fail for a closed form over any path"
         )
     if near.copies == 1:
@@ -132,13 +152,17 @@ def over_any_path(match: Match) -> AnyPath:
     if near.core_link == far.core_link == CERTAIN:
         return AnyPath("planes", near, far, f"components among {text}")
     if fabric.aggregations > 1:
-        raise NotExactError("pods must have one aggregation switch per plane where cables to cores fail")
-    if planes == 1 or near.aggregation == far.aggregation == CERTAIN:  # pods and single cores are the sides
+        raise NotExactError(
+            "pods must have one aggregation switch per plane where cables to cores fail"
+        )
+    # pods and single cores are the sides
+    if planes == 1 or near.aggregation == far.aggregation == CERTAIN:
         name = f"components among {near.copies + far.copies} pods and {planes * cores} cores"
         return AnyPath("cores", near, far, name)
     if planes != cores or near.copies + far.copies != 2 * cores or 2 * cores > _MOST_PODS:
         raise NotExactError(
-            f"pods must be those of a k-ary fat-tree with k <= {_MOST_PODS} where cables to cores fail, "
+            f"pods must be those of a k-ary fat-tree with k <= {_MOST_PODS} where cables to cores "
+            "fail, "
             f"got {text} of {cores} cores"
         )
     return AnyPath("partitions", near, far, f"partitions of {text} of {cores} cores")
@@ -164,7 +188,10 @@ def _connected(fabric: Fabric, path: AnyPath) -> Chance:
     sides = (near.copies, far.copies), (0, columns)
     if path.decides == "cores":
         return bipartite_connected(*sides, near.core_link, far.aggregation, fabric.core)
-    plane, link = parallel(*[fabric.core] * fabric.cores), parallel(*[near.aggregation] * fabric.aggregations)
+    plane, link = (
+        parallel(*[fabric.core] * fabric.cores),
+        parallel(*[near.aggregation] * fabric.aggregations),
+    )
     return bipartite_connected(*sides, link, CERTAIN, plane)
 
 
@@ -226,14 +253,18 @@ def pairs_joined(
             joined = sum(
                 1 << i
                 for i, (x, y) in enumerate(pairs)
-                if reached[x] and reached[y] and (pods[x] == pods[y] or (pods[x], pods[y]) in across)
+                if reached[x]
+                and reached[y]
+                and (pods[x] == pods[y] or (pods[x], pods[y]) in across)
             )
             one_group[joined] += chance * weight
     state = unions(one_group, groups)
     return float(state[-1]), float(state[:-1].sum())
 
 
-def _reached(pods: Sequence[int], reached: Sequence[bool], aggregation: Chance, link: Chance) -> float:
+def _reached(
+    pods: Sequence[int], reached: Sequence[bool], aggregation: Chance, link: Chance
+) -> float:
     """Chance that one group reaches just these edge switches from its aggregation switches."""
     total = 1.0
     for pod in set(pods):

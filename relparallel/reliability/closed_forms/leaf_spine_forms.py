@@ -1,7 +1,7 @@
 """Closed forms for leaf-spine fabrics: two tiers of switches, every leaf joined to every spine.
 
-Leaves and working spines are the two sides of a random bipartite graph whose edges are the cables between
-them; `sides_connected` gives the chance that the leaves of a job are in one component.
+Leaves and working spines are the two sides of a random bipartite graph whose edges are the cables
+between them; `sides_connected` gives the chance that the leaves of a job are in one component.
 """
 
 import numpy as np
@@ -44,8 +44,8 @@ def leaf_spine_leaves_connected(
 
     Notes
     -----
-    The sum over the components of one leaf, in a random bipartite graph whose columns, the spines, fail too.
-    L leaves and their hosts stand in series with this. O(L^2 S^2) operations.
+    The sum over the components of one leaf, in a random bipartite graph whose columns, the spines,
+    fail too. L leaves and their hosts stand in series with this. O(L^2 S^2) operations.
 
     Examples
     --------
@@ -96,9 +96,9 @@ def leaf_spine_pair(
 
     Notes
     -----
-    Up-down, with l and s the up-probabilities of a cable and a spine: R = e^2 v^2 (1 - (1 - s l^2)^S). By
-    any path, the sum over the components of the first leaf; the leaves between the two are up with
-    probability e. O(L^2 S^2) operations.
+    Up-down, with l and s the up-probabilities of a cable and a spine: R = e^2 v^2 (1 - (1 - s
+    l^2)^S). By any path, the sum over the components of the first leaf; the leaves between the two
+    are up with probability e. O(L^2 S^2) operations.
 
     Examples
     --------

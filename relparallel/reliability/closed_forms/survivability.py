@@ -2,10 +2,9 @@
 
 References
 ----------
-Couto et al., "Reliability and survivability analysis of data center network topologies", Journal of Network
-and Systems Management 24, 2016 (arXiv 1510.02735).
-Burtin and Pittel, "Asymptotic estimates of the reliability of a complex system", Engineering Cybernetics 10,
-1972.
+Couto et al., "Reliability and survivability analysis of data center network topologies", Journal of
+Network and Systems Management 24, 2016 (arXiv 1510.02735). Burtin and Pittel, "Asymptotic estimates
+of the reliability of a complex system", Engineering Cybernetics 10, 1972.
 """
 
 import math
@@ -44,15 +43,16 @@ def accessible_servers(
     Returns
     -------
     Reliability
-        ``reliability`` is the ratio, the probability that two different servers drawn at random reach each
-        other. Up-down routing in the first two designs, any path in the others, where servers forward. A
-        bcube or dcell is built; it is bracketed, with method "bounds", where the frontier DP is too wide.
+        ``reliability`` is the ratio, the probability that two different servers drawn at random
+        reach each other. Up-down routing in the first two designs, any path in the others, where
+        servers forward. A bcube or dcell is built; it is bracketed, with method "bounds", where the
+        frontier DP is too wide.
 
     Notes
     -----
-    The mean over the classes of pairs: same edge switch, same pod and other pod; same leaf and other leaf.
-    Two servers of a bcube or dcell have no closed form: one pair of each class, an orbit of the symmetries
-    that keep a server, goes to `evaluate`. O(1) pairs at any size.
+    The mean over the classes of pairs: same edge switch, same pod and other pod; same leaf and
+    other leaf. Two servers of a bcube or dcell have no closed form: one pair of each class, an
+    orbit of the symmetries that keep a server, goes to `evaluate`. O(1) pairs at any size.
 
     Examples
     --------
@@ -66,7 +66,10 @@ def accessible_servers(
     require_instance(Description, form=form)
     ups = single_probabilities(server_up=server_up, switch_up=switch_up, link_up=link_up)
     if not has_pair_classes(form):
-        known = "a fat_tree, a leaf_spine, a bcube or dcell with k=1 of up to 4096 servers, with two hosts"
+        known = (
+            "a fat_tree, a leaf_spine, a bcube or dcell with k=1 of up to 4096 servers, with "
+            "two hosts"
+        )
         raise ValueError(f"form must be {known}, got {form.design} {dict(form.parameters)}")
     classes = [(count, pair) for count, pair in _CLASSES[form.design](form, *ups) if count]
     total = sum(count for count, _ in classes)
@@ -82,9 +85,12 @@ def accessible_servers(
 def has_pair_classes(form: Description, servers: int = 4096) -> bool:
     """Whether pairs of hosts fall into classes that have closed forms, or a network of so many servers."""
     given, hosts = form.parameters, next(iter(form.nodes.values()))
-    if form.design in ("fat_tree", "leaf_spine") and "cables" not in given:  # forms of single cables
+    # forms of single cables
+    if form.design in ("fat_tree", "leaf_spine") and "cables" not in given:
         return hosts > 1 and max(given[name] for name in given if name != "hosts_per_leaf") <= 256
-    return 2 <= hosts <= servers and (form.design == "bcube" or (form.design == "dcell" and given["k"] == 1))
+    return 2 <= hosts <= servers and (
+        form.design == "bcube" or (form.design == "dcell" and given["k"] == 1)
+    )
 
 
 def _fat_tree(form: Description, server: float, switch: float, link: float) -> Classes:
@@ -96,7 +102,9 @@ def _fat_tree(form: Description, server: float, switch: float, link: float) -> C
 
 
 def _leaf_spine(form: Description, server: float, switch: float, link: float) -> Classes:
-    leaves, spines, hosts = (form.parameters[name] for name in ("leaves", "spines", "hosts_per_leaf"))
+    leaves, spines, hosts = (
+        form.parameters[name] for name in ("leaves", "spines", "hosts_per_leaf")
+    )
     ups = (switch, link, switch, server * link)
     here = leaf_spine_pair(leaves, spines, *ups, routing="updown", same_leaf=True)
     if leaves == 1:

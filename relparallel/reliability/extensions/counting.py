@@ -1,11 +1,11 @@
 """Count instead of weigh: the mass of success in whole numbers, by additions and multiplications only.
 
-Every independent part has two weights, for up and for down, that need not add up to one: powers of a
-variable give counts by the number of working parts. A part that is up multiplies the mass by the variable of
-its class. A polynomial is one integer: coefficient j in the j-th group of bytes (Kronecker substitution), the
-variables of further classes so far apart that they do not overlap. The tape of reductions is played without
-its division: a terminal between two others leaves a link whose weights omit the case that both its links are
-down, in which the system fails anyway.
+Every independent part has two weights, for up and for down, that need not add up to one: powers of
+a variable give counts by the number of working parts. A part that is up multiplies the mass by the
+variable of its class. A polynomial is one integer: coefficient j in the j-th group of bytes
+(Kronecker substitution), the variables of further classes so far apart that they do not overlap.
+The tape of reductions is played without its division: a terminal between two others leaves a link
+whose weights omit the case that both its links are down, in which the system fails anyway.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_choice, require_instance, require_int, require_probability
+from relparallel._checks import (
+    Result,
+    require_choice,
+    require_instance,
+    require_int,
+    require_probability,
+)
 from relparallel.reliability.extensions.srlg import absorbed, swept
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
@@ -45,14 +51,17 @@ _ROOM: Final = 2**31  # bytes for the masses of two layers
 _STATE: Final = 300  # bytes of a state without its mass
 
 
-def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reductions: bool = True) -> int:
+def weigh(
+    problem: Problem, given: Sequence[Weights], max_states: int, reductions: bool = True
+) -> int:
     """Total weight of the states of all parts in which the terminals are up and connected."""
     structure = compiled(problem, reductions)
     if not structure.connected:
         return 0
     if structure.width > MAX_SLOTS:
         raise NotExactError(
-            f"graph must need at most {MAX_SLOTS} live vertices where whole numbers are counted, got "
+            f"graph must need at most {MAX_SLOTS} live vertices where whole numbers are counted, "
+            "got "
             f"{structure.width}; `evaluate` with floats falls back to certified bounds"
         )
     slots = _play(structure.tape, given, structure.slots - len(structure.widths))
@@ -110,8 +119,8 @@ def _unused(structure: Compiled, slots: Sequence[Weights]) -> list[Weights]:
 class SurvivalSignature(Result):
     """Numbers of sets of working parts that connect the terminals, by working parts of every class.
 
-    ``counts`` are exact integers, object array [M_1 + 1, ..., M_c + 1]: entry (l_1, ..., l_c) counts the sets
-    with l_i of the M_i parts of class i.
+    ``counts`` are exact integers, object array [M_1 + 1, ..., M_c + 1]: entry (l_1, ..., l_c)
+    counts the sets with l_i of the M_i parts of class i.
     """
 
     classes: tuple[Hashable, ...]
@@ -125,7 +134,9 @@ class SurvivalSignature(Result):
     @property
     def sets(self) -> NDArray[Any]:
         """All sets of working parts, object array as ``counts``: products of binomial coefficients."""
-        axes = [np.array([comb(size, j) for j in range(size + 1)], dtype=object) for size in self.sizes]
+        axes = [
+            np.array([comb(size, j) for j in range(size + 1)], dtype=object) for size in self.sizes
+        ]
         return np.asarray(reduce(np.multiply.outer, axes), dtype=object)
 
     @property
@@ -136,8 +147,8 @@ class SurvivalSignature(Result):
     def reliability(self, up: Any) -> Reliability:
         """Reliability where all parts of a class are up with the same probability, one for all or by class.
 
-        R = sum over l of counts[l] * prod_i p_i^{l_i} (1 - p_i)^{M_i - l_i}: sums of positive terms only, and
-        `fractions.Fraction` gives exact fractions.
+        R = sum over l of counts[l] * prod_i p_i^{l_i} (1 - p_i)^{M_i - l_i}: sums of positive terms
+        only, and `fractions.Fraction` gives exact fractions.
 
         Examples
         --------
@@ -148,15 +159,22 @@ class SurvivalSignature(Result):
         """
         chosen = up if isinstance(up, Mapping) else dict.fromkeys(self.classes, up)
         if set(chosen) != set(self.classes):
-            raise ValueError(f"up must name the classes {self.classes!r}, got {sorted(map(str, chosen))}")
+            raise ValueError(
+                f"up must name the classes {self.classes!r}, got {sorted(map(str, chosen))}"
+            )
         works, fails = self.counts, self.sets - self.counts
         for name, size in zip(self.classes, self.sizes, strict=True):
             p = chosen[name]
             if np.ndim(p):
-                raise TypeError(f"up must be one probability for each class, got {p!r} for {name!r}")
+                raise TypeError(
+                    f"up must be one probability for each class, got {p!r} for {name!r}"
+                )
             require_probability(up=float(p) if isinstance(p, Fraction) else p)
-            weights = np.array([p**j * (1 - p) ** (size - j) for j in range(size + 1)], dtype=object)
-            works, fails = np.tensordot(weights, works, 1), np.tensordot(weights, fails, 1)  # uses up an axis
+            weights = np.array(
+                [p**j * (1 - p) ** (size - j) for j in range(size + 1)], dtype=object
+            )
+            # uses up an axis
+            works, fails = np.tensordot(weights, works, 1), np.tensordot(weights, fails, 1)
         return exactly(works, fails, "exact")
 
 
@@ -174,8 +192,9 @@ def survival_signature(
     graph, terminals : as in `evaluate`
         Terminals must be up and connected.
     classes : {"links", "nodes", "both", "kinds"} or Mapping of part to class
-        All cables, all nodes, these two; or nodes by kind and cables by the kinds of their ends. A mapping
-        names nodes by label and links by pair of labels; the parts that it leaves out never fail.
+        All cables, all nodes, these two; or nodes by kind and cables by the kinds of their ends. A
+        mapping names nodes by label and links by pair of labels; the parts that it leaves out never
+        fail.
     max_states : int, optional
         Largest layer of the sweep.
 
@@ -186,15 +205,15 @@ def survival_signature(
 
     Notes
     -----
-    Time: one frontier sweep whose additions and products are of integers with prod(M_i + 1) groups of
-    1 + sum(M_i) bits, after reductions that keep integers.
+    Time: one frontier sweep whose additions and products are of integers with prod(M_i + 1) groups
+    of 1 + sum(M_i) bits, after reductions that keep integers.
 
     References
     ----------
-    Coolen and Coolen-Maturi, "Generalizing the signature to systems with multiple types of components",
-    Advances in Intelligent and Soft Computing 170, 2012.
-    Reed, Loefstedt and Coolen-Maturi, "An efficient algorithm for computing exact system and survival
-    signatures of K-terminal network reliability", Reliability Engineering and System Safety 185, 2019.
+    Coolen and Coolen-Maturi, "Generalizing the signature to systems with multiple types of
+    components", Advances in Intelligent and Soft Computing 170, 2012. Reed, Loefstedt and
+    Coolen-Maturi, "An efficient algorithm for computing exact system and survival signatures of
+    K-terminal network reliability", Reliability Engineering and System Safety 185, 2019.
 
     Examples
     --------
@@ -215,12 +234,14 @@ def survival_signature(
     width = -(-(sum(sizes) + 1) // 8)  # bytes of a coefficient: there are 2^sum sets
     if prod(lengths) * width > _LARGEST:
         raise NotExactError(
-            f"classes must leave a table of at most {_LARGEST} bytes, got {prod(lengths)} integers of "
+            f"classes must leave a table of at most {_LARGEST} bytes, got {prod(lengths)} integers "
+            "of "
             f"{width}; merge classes, or leave out parts that never fail"
         )
     strides = [8 * width * prod(lengths[:i]) for i in range(len(names))]
     weights = [
-        _bundle(strides[i], c) if i >= 0 else (1, 0) for i, c in zip(link, cables.tolist(), strict=True)
+        _bundle(strides[i], c) if i >= 0 else (1, 0)
+        for i, c in zip(link, cables.tolist(), strict=True)
     ]
     given = [weights[row] for row in rows.tolist()]
     given += [(1 << strides[i], 1) if i >= 0 else (1, 0) for i in node]
@@ -228,7 +249,11 @@ def survival_signature(
     try:
         total = weigh(problem, given, min(max_states, room))
     except NotExactError as why:
-        limit = "max_states" if max_states < room else "the memory that whole numbers of this length take"
+        limit = (
+            "max_states"
+            if max_states < room
+            else "the memory that whole numbers of this length take"
+        )
         raise NotExactError(f"{why}, for {limit}; `evaluate` takes wider networks") from why
     idle = np.setdiff1d(np.arange(len(link)), rows)
     total *= prod(sum(weights[row]) for row in idle.tolist())
@@ -249,7 +274,8 @@ def polynomial(
     graph, terminals, max_states : as in `survival_signature`
         The network has m links (parallel cables counted singly) and n nodes.
     parts : {"links", "nodes"}
-        What fails; the others never do. Where both fail, see `survival_signature` with classes "both".
+        What fails; the others never do. Where both fail, see `survival_signature` with classes
+        "both".
 
     Returns
     -------
@@ -258,7 +284,8 @@ def polynomial(
 
     Notes
     -----
-    R(p) = sum_j N_j p^j (1 - p)^(m - j). The survival signature of one class: see `survival_signature`.
+    R(p) = sum_j N_j p^j (1 - p)^(m - j). The survival signature of one class: see
+    `survival_signature`.
 
     References
     ----------
@@ -286,7 +313,9 @@ def _unpacked(total: int, lengths: Sequence[int], width: int) -> NDArray[Any]:
     return np.array(numbers, dtype=object).reshape(lengths, order="F")
 
 
-def _classes(topology: Topology, classes: Classes) -> tuple[list[Hashable], NDArray[Any], NDArray[Any]]:
+def _classes(
+    topology: Topology, classes: Classes
+) -> tuple[list[Hashable], NDArray[Any], NDArray[Any]]:
     """Names of the classes, and the index of every node and every link, -1 where it never fails."""
     if not isinstance(classes, str):
         return _named(topology, require_instance(Mapping, classes=classes))

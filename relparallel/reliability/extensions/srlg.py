@@ -1,10 +1,11 @@
 """Groups of shared risk (SRLG): nodes and links that fail together, by an event that all depend on.
 
-A part works if it is up itself and none of its groups is down. Two exact routes. *Conditioning* fixes the
-state of the groups, the likeliest first, and asks the compiled sweep for the rest; a failed group that
-parts the terminals for good decides all of its branch, and what the budget leaves open is a certified
-remainder. The *sweep* in plain Python keeps the state of a group like that of a vertex, from its first to
-its last member: its work grows with the groups that are live at once, not with all of them.
+A part works if it is up itself and none of its groups is down. Two exact routes. *Conditioning*
+fixes the state of the groups, the likeliest first, and asks the compiled sweep for the rest; a
+failed group that parts the terminals for good decides all of its branch, and what the budget leaves
+open is a certified remainder. The *sweep* in plain Python keeps the state of a group like that of a
+vertex, from its first to its last member: its work grows with the groups that are live at once, not
+with all of them.
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ class Known(NamedTuple):
 
 
 def mixed(
-    groups: Sequence[Group], answer: Callable[[tuple[int, ...]], Known], evaluations: int, rtol: float = 0.0
+    groups: Sequence[Group],
+    answer: Callable[[tuple[int, ...]], Known],
+    evaluations: int,
+    rtol: float = 0.0,
 ) -> Known:
     """Mix the answers for the states of the groups."""
     alive = [prod(float(group.chance[0]) for group in groups[i:]) for i in range(len(groups) + 1)]
     up = down = open_ = value = 0  # not 0.0: sums of fractions stay fractions
-    heap: list[Any] = [(-1, 0, (), answer(()))]  # mass, groups decided, those that failed, what is known
+    # mass, groups decided, those that failed, what is known
+    heap: list[Any] = [(-1, 0, (), answer(()))]
     asked = 1
     while heap:
         mass, decided, failed, known = heappop(heap)
@@ -59,7 +64,10 @@ def mixed(
             works = 1 if certain else alive[decided]  # of the groups that are not decided
             up, down = up - mass * works * known.up, down - mass * known.down
             rest = (1 - works) * known.up
-            open_, value = open_ - mass * (known.open + rest), value - mass * (known.value + rest / 2)
+            open_, value = (
+                open_ - mass * (known.open + rest),
+                value - mass * (known.value + rest / 2),
+            )
             continue
         asked += 1
         works, fails = groups[decided].chance
@@ -113,9 +121,14 @@ def summed_up(always: Chance, known: Known, routing: Any, width: int) -> Reliabi
     lower, upper = fails * (1 - _SLACK), min((fails + always[0] * known.open) * (1 + _SLACK), 1.0)
     value = min(max(always[1] + always[0] * known.value, lower), upper)
     return Reliability(
-        reliability=1.0 - value, unreliability=value, lower=lower, upper=upper, method="bounds",
-        routing=routing, width=width,
-    )  # fmt: skip
+        reliability=1.0 - value,
+        unreliability=value,
+        lower=lower,
+        upper=upper,
+        method="bounds",
+        routing=routing,
+        width=width,
+    )
 
 
 Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
@@ -123,10 +136,13 @@ Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]
 FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
 _STATES: Final = 2**20  # largest layer of the sweep in plain Python
 _EVALUATIONS: Final = 20_000  # of the compiled sweep before what is left is a remainder
-_STATE_SECONDS: Final = 1e-7  # of the compiled sweep for one state, at most; plain Python: 200 times it
+# of the compiled sweep for one state, at most; plain Python: 200 times it
+_STATE_SECONDS: Final = 1e-7
 
 
-def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> tuple[Group, ...]:
+def read_groups(
+    graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups
+) -> tuple[Group, ...]:
     """Check the argument ``groups`` of `evaluate`."""
     place = {pair: i for i, pair in enumerate(map(tuple, problem.edges.tolist()))}
     topology = as_topology(graph)
@@ -152,7 +168,8 @@ def _members(
     if isinstance(groups, Mapping):
         if set(groups) - set(risks):
             raise ValueError(
-                f"groups must name groups of shared risk of the graph {sorted(risks)!r}, or be a list of "
+                f"groups must name groups of shared risk of the graph {sorted(risks)!r}, or be a "
+                "list of "
                 f"(members, probability), got {list(groups)!r}"
             )
         yield from ((*risks[str(name)], down) for name, down in groups.items())
@@ -172,7 +189,9 @@ def _parts_of(
         try:
             node = label.get(member, -1)
         except TypeError:
-            raise TypeError(f"groups must have labels or pairs of them as members, got {member!r}") from None
+            raise TypeError(
+                f"groups must have labels or pairs of them as members, got {member!r}"
+            ) from None
         pair = member if isinstance(member, tuple) and len(member) == 2 else ()
         ends = tuple(label.get(end, -1) for end in pair)
         if node >= 0:
@@ -180,7 +199,9 @@ def _parts_of(
         elif ends in rows:
             links.append(rows[ends])
         else:
-            raise ValueError(f"groups must have nodes or links of the graph as members, got {member!r}")
+            raise ValueError(
+                f"groups must have nodes or links of the graph as members, got {member!r}"
+            )
     if not nodes and not links:
         raise ValueError(f"groups must have at least one member each, got {group!r}")
     return nodes, links
@@ -246,7 +267,9 @@ def conditioned(
     return mixed(groups, answer, evaluations)
 
 
-def swept(structure: Compiled, problem: Problem, groups: Sequence[Group], max_states: int) -> tuple[Any, Any]:
+def swept(
+    structure: Compiled, problem: Problem, groups: Sequence[Group], max_states: int
+) -> tuple[Any, Any]:
     """Sweep once with the groups in the state, through a network without reductions."""
     if not structure.connected:
         return 0, 1
@@ -257,7 +280,9 @@ def swept(structure: Compiled, problem: Problem, groups: Sequence[Group], max_st
         return required
     risks, width = risks_by_row(structure, groups)
     if width > MAX_SLOTS:
-        raise NotExactError(f"graph must need at most {MAX_SLOTS} live parts in this sweep, got {width}")
+        raise NotExactError(
+            f"graph must need at most {MAX_SLOTS} live parts in this sweep, got {width}"
+        )
     found = sweep(bytes(width), moves(structure.steps, structure.parts, slots, risks), max_states)
     return series(required, (found.up, found.down))
 

@@ -1,9 +1,10 @@
 """Up-down routing: a path goes up from tier to tier and then only down, as data-centre networks forward.
 
-Two terminals are joined if and only if some working node can be climbed to from both. Cables inside a tier
-and valleys do not count. The sweep adds a node once everything under it has been added. A state keeps the
-set of terminals that climb to each live node, and which pairs of terminals are joined. For two terminals that
-is next to nothing; many terminals have many pairs, and the sweep is truncated to a certified bracket.
+Two terminals are joined if and only if some working node can be climbed to from both. Cables inside
+a tier and valleys do not count. The sweep adds a node once everything under it has been added. A
+state keeps the set of terminals that climb to each live node, and which pairs of terminals are
+joined. For two terminals that is next to nothing; many terminals have many pairs, and the sweep is
+truncated to a certified bracket.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ _STATES: Final = 2**16  # largest layer of the sweep in plain Python
 _OUTCOMES: Final = 2**18  # of nodes and their cables, in all states that a bracket visits
 _FEWEST: Final = 8  # states of a layer that a bracket keeps
 
-Cables = dict[int, list[tuple[int, Chance]]]  #: the other end and the chance of every cable of a node
-State = tuple[tuple[int, ...], tuple[int, ...]]  #: whom each terminal is joined with; who climbs to each slot
+# : the other end and the chance of every cable of a node
+Cables = dict[int, list[tuple[int, Chance]]]
+# : whom each terminal is joined with; who climbs to each slot
+State = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,9 @@ class _Step:
     goal: tuple[int, ...]
 
 
-def solve_updown(graph: Topology | nx.Graph[Any], problem: Problem, max_states: int = _STATES) -> Reliability:
+def solve_updown(
+    graph: Topology | nx.Graph[Any], problem: Problem, max_states: int = _STATES
+) -> Reliability:
     """Probability that every two terminals are joined; a few microseconds for each state and cable."""
     always, climb = climbing(graph, problem)
     found, width = climbed(climb, min(max_states, _STATES))
@@ -103,14 +108,17 @@ def _upwards(graph: Topology | nx.Graph[Any], problem: Problem) -> NDArray[np.in
     tier = as_topology(graph).tier
     if (tier < 0).any():
         raise ValueError(
-            f"graph must give every node a tier for routing='updown', got none for node {np.argmin(tier)}"
+            "graph must give every node a tier for routing='updown', got none for node "
+            f"{np.argmin(tier)}"
         )
     ends = tier[problem.edges]
     upwards = np.where(ends[:, :1] > ends[:, 1:], problem.edges[:, ::-1], problem.edges)
     return np.asarray(np.where(ends[:, :1] == ends[:, 1:], -1, upwards))
 
 
-def _without_single_cables(problem: Problem, arcs: NDArray[np.int64]) -> tuple[Chance, tuple[int, ...]]:
+def _without_single_cables(
+    problem: Problem, arcs: NDArray[np.int64]
+) -> tuple[Chance, tuple[int, ...]]:
     """Replace terminals whose only cable leads upwards by its upper end, as long as there are two."""
     cables: dict[int, list[int]] = {}
     for e, ends in enumerate(arcs.tolist()):
@@ -205,7 +213,9 @@ def _steps(climb: Climb) -> tuple[list[_Step], int]:
     return steps, width
 
 
-def _outcomes(step: _Step, state: State, mass: float) -> Iterator[tuple[State | bytes | None, float]]:
+def _outcomes(
+    step: _Step, state: State, mass: float
+) -> Iterator[tuple[State | bytes | None, float]]:
     """Which terminals climb to the new node, and which pairs are joined since."""
     joined, slots = state
     up, down = step.node
@@ -236,7 +246,9 @@ def _join(pairs: tuple[int, ...], some: int, others: int) -> tuple[int, ...]:
     if not some or not others:
         return pairs
     return tuple(
-        met | (others & ~(1 << i) if some >> i & 1 else 0) | (some & ~(1 << i) if others >> i & 1 else 0)
+        met
+        | (others & ~(1 << i) if some >> i & 1 else 0)
+        | (some & ~(1 << i) if others >> i & 1 else 0)
         for i, met in enumerate(pairs)
     )
 

@@ -1,20 +1,21 @@
 """The compiled sweep of the frontier DP: links in their order as rows, and layer after layer of states.
 
-Links are decided one after the other. A vertex is *live* between its first and its last link; all that the
-past tells the future is which live vertices are connected, which are dead, and which blocks hold a terminal
-(`states`). States that agree in this are one, with the probability of all pasts that lead there. A block
-with a terminal that closes while another terminal is outside is a failure; a single block with every terminal
-is a success. Both are sums of positive terms: the failure mass keeps its relative accuracy at 1e-300.
+Links are decided one after the other. A vertex is *live* between its first and its last link; all
+that the past tells the future is which live vertices are connected, which are dead, and which
+blocks hold a terminal (`states`). States that agree in this are one, with the probability of all
+pasts that lead there. A block with a terminal that closes while another terminal is outside is a
+failure; a single block with every terminal is a success. Both are sums of positive terms: the
+failure mass keeps its relative accuracy at 1e-300.
 
-For derivatives the sweep also writes down where every state goes (`reverse_pass` goes back). What has chance
-0 is then followed where a derivative needs it, from states that can be reached: what two parts with chance 0
-would come to together is left out.
+For derivatives the sweep also writes down where every state goes (`reverse_pass` goes back). What
+has chance 0 is then followed where a derivative needs it, from states that can be reached: what two
+parts with chance 0 would come to together is left out.
 
 References
 ----------
 Sekine, Imai and Tani, "Computing the Tutte polynomial of a graph of moderate size", ISAAC 1995.
-Hardy, Lucet and Limnios, "K-terminal network reliability measures with binary decision diagrams", IEEE
-Transactions on Reliability 56, 2007.
+Hardy, Lucet and Limnios, "K-terminal network reliability measures with binary decision diagrams",
+IEEE Transactions on Reliability 56, 2007.
 """
 
 import os
@@ -42,7 +43,8 @@ from relparallel.reliability.frontier.states import (
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 _BATCH = 256  # states that are decided before what they become is stored
 _NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
-SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
+# the two ends take the first places of a layer, its states the next
+SUCCESS, FAILURE, ENDS = 0, 1, 2
 _SAME = -1  # the other side of a record
 _MOST_RECORDS = 2**27  # 1 GiB
 
@@ -109,7 +111,9 @@ def memory() -> int:
         return ANY
 
 
-def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0, visits: int = 0) -> None:
+def require_fit(
+    width: int, peak: int = 0, max_states: int = 0, visited: int = 0, visits: int = 0
+) -> None:
     """Refuse a sweep that is too wide or had too many states."""
     if width <= MAX_LIVE and peak <= max_states and visited <= visits:
         return
@@ -187,7 +191,8 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
     for r in range(len(steps)):  # plain loops compile faster than expressions of arrays
         for part in range(3):
             free[r, part] = chances[r, 2 * part + 1] > 0.0
-    lean, traced = free.ndim == 2, free.ndim == 0  # literals would compile what is called with them once more
+    # literals would compile what is called with them once more
+    lean, traced = free.ndim == 2, free.ndim == 0
     sums, peak, total, _, _ = forth(steps, chances, free, lean, traced, max_states, max_visits)
     return sums[0] + sums[1], sums[2] + sums[3], peak, total
 
@@ -196,7 +201,8 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
 def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: ignore[no-untyped-def]
     """Decide all links, and write down the masses of each row and where its states go if it is traced.
 
-    ``free``: which of the three parts of a row may be down; ``lean``: whether chances of 0 are left out.
+    ``free``: which of the three parts of a row may be down; ``lean``: whether chances of 0 are left
+    out.
     """
     here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
     here.view(np.float64)[1] = 1.0
@@ -206,7 +212,13 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
         np.empty(64, np.uint64),
         np.empty(8 * _BATCH, np.int64),
     )
-    count, peak, total, records, sums = np.int64(1), np.int64(1), np.int64(0), np.int64(0), np.zeros(4)
+    count, peak, total, records, sums = (
+        np.int64(1),
+        np.int64(1),
+        np.int64(0),
+        np.int64(0),
+        np.zeros(4),
+    )
     ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
     targets, masses = [np.empty((0, 2), np.int32)], [np.empty(0)]
     for r in range(len(steps)):
@@ -223,7 +235,13 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             targets.append(target)
             masses.append(mass)
             records += len(target)
-        stays = not traced and steps[r, 0] < 0 and steps[r, 1] < 0 and steps[r, 6] < 0 and steps[r, 7] < 0
+        stays = (
+            not traced
+            and steps[r, 0] < 0
+            and steps[r, 1] < 0
+            and steps[r, 6] < 0
+            and steps[r, 7] < 0
+        )
         room: Any = min(count, _BATCH)
         if stays:  # a link that is down leaves the states as they are
             if len(there) < 2 * count:
@@ -239,7 +257,17 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             stop: Any = min(start + _BATCH, count)
             batch, own = here[2 * start : 2 * stop], target[kinds * start : kinds * stop]
             made = _expand(
-                batch, steps[r], chances[r], free[r, 0], lean, ways, kinds, sums, buffer, origin, own
+                batch,
+                steps[r],
+                chances[r],
+                free[r, 0],
+                lean,
+                ways,
+                kinds,
+                sums,
+                buffer,
+                origin,
+                own,
             )
             there, table, bits, found = add_states(buffer[:made], there, table, bits, found)
             if traced:
@@ -279,9 +307,21 @@ def _ways(step, chance, free, ways):  # type: ignore[no-untyped-def]
 @njit_borrowing
 def _expand(here, step, chance, fails, lean, ways, kinds, sums, buffer, origin, target):  # type: ignore[no-untyped-def]
     """Decide one link in some states: write what they become to the buffer, return how much that is."""
-    old, new, last, traced = here.view(np.float64), buffer.view(np.float64), step[8] == 0, len(target) > 0
+    old, new, last, traced = (
+        here.view(np.float64),
+        buffer.view(np.float64),
+        step[8] == 0,
+        len(target) > 0,
+    )
     a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
-    made, record, success, failure, success_rest, failure_rest = 0, -1, sums[0], sums[2], sums[1], sums[3]
+    made, record, success, failure, success_rest, failure_rest = (
+        0,
+        -1,
+        sums[0],
+        sums[2],
+        sums[1],
+        sums[3],
+    )
     for i in range(0, len(here), 2):
         old_labels, old_flags = unpack(here[i])
         for kind in range(kinds):

@@ -1,7 +1,7 @@
 """A network taken apart once: what its reliability is computed from, for any chances of its parts.
 
-The structure decides everything but the numbers: which chances the reductions combine, where the network
-falls into blocks, and in which order the frontier DP sweeps through each of them.
+The structure decides everything but the numbers: which chances the reductions combine, where the
+network falls into blocks, and in which order the frontier DP sweeps through each of them.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,14 @@ from relparallel.reliability.frontier.compiled_sweep import (
     sweep,
 )
 from relparallel.reliability.frontier.ordering import link_order, vertex_order
-from relparallel.reliability.frontier.reductions import network_of, play, reduce, require, split, tape_of
+from relparallel.reliability.frontier.reductions import (
+    network_of,
+    play,
+    reduce,
+    require,
+    split,
+    tape_of,
+)
 from relparallel.reliability.frontier.states import MAX_LIVE
 from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem, require_relays
@@ -53,8 +60,9 @@ class Outcome(NamedTuple):
 class Compiled:
     """Tape and sweeps of a network.
 
-    Slots hold chances (up, down): m links, n nodes, those that the tape makes, and the outcome of every
-    sweep, in this order. The terminals are connected if and only if all required slots are up.
+    Slots hold chances (up, down): m links, n nodes, those that the tape makes, and the outcome of
+    every sweep, in this order. The terminals are connected if and only if all required slots are
+    up.
     """
 
     connected: bool
@@ -84,7 +92,9 @@ class Compiled:
     def sweeps(self, link: FloatArray, node: FloatArray) -> list[LinkSweep]:
         """Every sweep with its chances, to run one by one."""
         slots = self.chances(link, node)
-        bounds = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), self.widths.tolist(), strict=True)
+        bounds = zip(
+            self.starts[:-1].tolist(), self.starts[1:].tolist(), self.widths.tolist(), strict=True
+        )
         return [
             LinkSweep(steps=self.steps[i:j], chances=gather(self.parts[i:j], slots), width=width)
             for i, j, width in bounds
@@ -102,7 +112,9 @@ class Compiled:
         require_fit(self.width, found.peak, most, found.states, max_visits)
         return found
 
-    def outcome(self, link: FloatArray, node: FloatArray, max_states: int, max_visits: int) -> Outcome:
+    def outcome(
+        self, link: FloatArray, node: FloatArray, max_states: int, max_visits: int
+    ) -> Outcome:
         """The same, stopped where a layer is too large."""
         structure = self.tape, self.required, self.steps, self.parts, self.starts, self.slots
         up, down, peak, states = _evaluate(*structure, link, node, max_states, max_visits)
@@ -114,16 +126,28 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
     m, n = len(problem.link), len(problem.node)
     found = _blocks(problem.edges, n, problem.terminals, reductions)
     connected, slots, tape, required, ends, links, nodes, terminal, starts, shares = found
-    steps, parts, widths = np.empty((len(ends), 9), np.int64), np.empty((len(ends), 3), np.int64), []
+    steps, parts, widths = (
+        np.empty((len(ends), 9), np.int64),
+        np.empty((len(ends), 3), np.int64),
+        [],
+    )
     for k, share in enumerate(shares.tolist() if ordered else [0.0] * len(shares)):
         (i, first), (j, end) = starts[k : k + 2].tolist()
         block = ends[i:j], links[i:j], nodes[first:end], terminal[first:end]
         steps[i:j], parts[i:j], width = _block_sweep(*block, share)
         widths.append(width)
     return Compiled(
-        connected=connected, links=m, nodes=n, slots=slots, tape=tape, required=required,
-        steps=steps, parts=parts, starts=starts[:, 0], widths=np.array(widths, np.int64),
-    )  # fmt: skip
+        connected=connected,
+        links=m,
+        nodes=n,
+        slots=slots,
+        tape=tape,
+        required=required,
+        steps=steps,
+        parts=parts,
+        starts=starts[:, 0],
+        widths=np.array(widths, np.int64),
+    )
 
 
 def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
@@ -138,7 +162,11 @@ def _block_sweep(
     ends: IntArray, links: IntArray, nodes: IntArray, terminal: NDArray[np.bool_], share: float
 ) -> tuple[IntArray, IntArray, int]:
     """Steps, parts and width of the sweep of one block; with a share of 0 its order is as it comes."""
-    order = link_order(vertex_order(ends, terminal, share), ends) if share > 0.0 else np.arange(len(ends))
+    order = (
+        link_order(vertex_order(ends, terminal, share), ends)
+        if share > 0.0
+        else np.arange(len(ends))
+    )
     found: tuple[IntArray, IntArray, int] = compile_steps(order, ends, links, nodes, terminal)
     return found
 
@@ -176,7 +204,9 @@ def _blocks(edges, n, terminals, reductions):  # type: ignore[no-untyped-def]
         for k in range(blocks if connected else 0):
             i, v = starts[sweeps]
             rows = order[first[k] : first[k + 1]]
-            count, size = _reduced(whole, rows, tape, reductions, ends[i:], links[i:], nodes[v:], flags[v:])
+            count, size = _reduced(
+                whole, rows, tape, reductions, ends[i:], links[i:], nodes[v:], flags[v:]
+            )
             if count > 0:
                 starts[sweeps + 1, 0], starts[sweeps + 1, 1] = i + count, v + size
                 shares[sweeps] = len(rows) / len(order)
@@ -186,9 +216,17 @@ def _blocks(edges, n, terminals, reductions):  # type: ignore[no-untyped-def]
         require(tape, made + k)
     used, size = starts[sweeps]
     return (
-        connected, made + sweeps, tape.rows[: tape.counts[0]], tape.required[: tape.counts[1]],
-        ends[:used], links[:used], nodes[:size], flags[:size], starts[: sweeps + 1], shares[:sweeps],
-    )  # fmt: skip
+        connected,
+        made + sweeps,
+        tape.rows[: tape.counts[0]],
+        tape.required[: tape.counts[1]],
+        ends[:used],
+        links[:used],
+        nodes[:size],
+        flags[:size],
+        starts[: sweeps + 1],
+        shares[:sweeps],
+    )
 
 
 @numba.njit(cache=True)

@@ -1,11 +1,12 @@
 """The frontier dynamic programme in plain Python: any kind of state and number, forth layer by layer.
 
-A question is a start state and one `Move` per step. Masses are added and multiplied, nothing else: floats,
-fractions and whole polynomials packed into one integer all do. `moves` are those of undirected networks,
-with or without groups of shared risk. They share no code with the compiled sweep: each is the other's check.
-A state is a string of bytes, one per slot: 0 where the vertex is dead or the slot empty, else 1 + the first
-slot of its block, plus 128 if the block holds a terminal. Behind the slots of vertices come those of groups,
-which are live from their first to their last member.
+A question is a start state and one `Move` per step. Masses are added and multiplied, nothing else:
+floats, fractions and whole polynomials packed into one integer all do. `moves` are those of
+undirected networks, with or without groups of shared risk. They share no code with the compiled
+sweep: each is the other's check. A state is a string of bytes, one per slot: 0 where the vertex is
+dead or the slot empty, else 1 + the first slot of its block, plus 128 if the block holds a
+terminal. Behind the slots of vertices come those of groups, which are live from their first to
+their last member.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -45,12 +46,15 @@ class Swept(NamedTuple):
     visited: int
 
 
-def sweep(start: Hashable, moves: Iterable[Move], max_states: float, truncate: bool = False) -> Swept:
+def sweep(
+    start: Hashable, moves: Iterable[Move], max_states: float, truncate: bool = False
+) -> Swept:
     """Decide all steps; a layer that is too large is refused, or only its heaviest states are kept."""
     layer: dict[Any, Any] = {start: 1}
     up, down, dropped, visited = 0, 0, 0, 0
     for move in moves:
-        up, down = up * move.total, down * move.total  # decided states do not ask for this step's parts
+        # decided states do not ask for this step's parts
+        up, down = up * move.total, down * move.total
         after: dict[Any, Any] = {}
         for state, mass in layer.items():
             for outcome, share in move.outcomes(state, mass):
@@ -74,7 +78,9 @@ def sweep(start: Hashable, moves: Iterable[Move], max_states: float, truncate: b
 
 def too_many_states(max_states: float) -> NotExactError:
     """Say that a layer is larger than there is room for."""
-    return NotExactError(f"graph must need at most {int(max_states)} states in a layer of this sweep")
+    return NotExactError(
+        f"graph must need at most {int(max_states)} states in a layer of this sweep"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,9 @@ def moves(
     risks: Sequence[Risks] | None = None,
 ) -> Iterator[Move]:
     """Moves of the rows of a sweep with the chances of its parts; -1 never fails."""
-    for row, (step, factors) in enumerate(zip(steps.tolist(), factors_of(parts, slots), strict=True)):
+    for row, (step, factors) in enumerate(
+        zip(steps.tolist(), factors_of(parts, slots), strict=True)
+    ):
         risk = Risks() if risks is None else risks[row]
         total = prod(up + down for up, down in factors)
         yield Move(partial(ways_on, step=step, factors=factors, risk=risk), total)
@@ -112,7 +120,8 @@ def ways_on(
         for joined, weight in _decide(begun, share, step, factors[0], risk.needs[0]):
             left = WORKS if joined is None else _leave(joined, step)
             if left:
-                for slot in risk.leave:  # states that differ in risks without further members only are one
+                # states that differ in risks without further members only are one
+                for slot in risk.leave:
                     left = _put(left, slot, 0)
             yield left, weight
 
@@ -124,7 +133,10 @@ def _begin(
     found = [(state, mass)]
     for slot, up, down in risk.enter:
         found = [
-            way for now, m in found for way in ((now, m * up), (_put(now, slot, _DOWN), m * down)) if way[1]
+            way
+            for now, m in found
+            for way in ((now, m * up), (_put(now, slot, _DOWN), m * down))
+            if way[1]
         ]
     for side in (0, 1):
         slot = step[side]

@@ -1,14 +1,16 @@
 """In which order to sweep through a graph: a beam search for a narrow frontier, within a budget.
 
-The work of the frontier DP grows by about a factor of four per live vertex, so the order decides between
-milliseconds and never. Vertices leave one by one; before one leaves, its links to those that are still to
-leave are decided, those first that let no new vertex enter. Terminals had better leave late: once one has
-left, a block may hold it or not, and every way to tell is a state of its own.
+The work of the frontier DP grows by about a factor of four per live vertex, so the order decides
+between milliseconds and never. Vertices leave one by one; before one leaves, its links to those
+that are still to leave are decided, those first that let no new vertex enter. Terminals had better
+leave late: once one has left, a block may hold it or not, and every way to tell is a state of its
+own.
 
-The search builds the sweep from its end and keeps the cheapest endings of every length; few that look alike
-(mirror images, mostly). Guides are the cost so far, and one that also avoids cut links, each from any end and
-from one far from the terminals. A wider beam is tried only while the sweep would take longer than the search
-and the search finds better orders. Work is counted, not timed: the order is the same on every machine.
+The search builds the sweep from its end and keeps the cheapest endings of every length; few that
+look alike (mirror images, mostly). Guides are the cost so far, and one that also avoids cut links,
+each from any end and from one far from the terminals. A wider beam is tried only while the sweep
+would take longer than the search and the search finds better orders. Work is counted, not timed:
+the order is the same on every machine.
 """
 
 from typing import Any
@@ -25,7 +27,8 @@ _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
 _QUOTA = 3  # prefixes kept that look alike
 _SHARE = 0.125  # of the work of the sweep that the next search may take
 _CANDIDATE = 5.0  # work of looking at one candidate, in states of the sweep
-_HOPELESS, _EFFORT = 1e10, 1e7  # states that no sweep can visit; work of the search in spite of that
+# states that no sweep can visit; work of the search in spite of that
+_HOPELESS, _EFFORT = 1e10, 1e7
 _COPIED = 64.0  # vertices of an ending that are copied in the time of a candidate
 _GONE = 4  # terminals that have left, from which more make no difference
 _NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
@@ -62,7 +65,9 @@ def _by_beams(edges, terminal, share):  # type: ignore[no-untyped-def]
             if _too_long(work / 4, cost, share):
                 continue
             ends, pull = every if k < pulls else far, _PULLS[k % pulls]
-            order, prices[k], work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
+            order, prices[k], work = _search(
+                indptr, indices, terminal, states, ends, beam, pull, share
+            )
             looked += work
             if prices[k] < cost:
                 cost = prices[k]
@@ -70,7 +75,9 @@ def _by_beams(edges, terminal, share):  # type: ignore[no-untyped-def]
                     best[i] = order[n - 1 - i]
         kept = guides if cost > _HOPELESS else pulls
         wider = 1.0 if beam == 1 else 4.0
-        if _too_long(wider * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
+        if _too_long(wider * looked * kept / active, cost, share) or (
+            beam > _ENOUGH and cost == before
+        ):
             break
     return best
 
@@ -160,7 +167,8 @@ def _adjacency(n, edges):  # type: ignore[no-untyped-def]
 def _growth(n, terminals):  # type: ignore[no-untyped-def]
     """States by terminals that have left and live vertices: Catalan numbers, as of planar graphs, times ways.
 
-    Any of (w + 1) / 2 blocks may hold terminals that have left; about the root of these ways is met.
+    Any of (w + 1) / 2 blocks may hold terminals that have left; about the root of these ways is
+    met.
     """
     most = min(terminals, _GONE) if terminals < n else 0
     states, others = np.ones((most + 1, n + 3)), 1.0 - terminals / n
@@ -211,7 +219,8 @@ def _powers(pull, most):  # type: ignore[no-untyped-def]
 @njit_borrowing
 def _add(v, indptr, indices, missing, freed, near, length):  # type: ignore[no-untyped-def]
     """Mark v as added; return how many vertices are next to the ending now, or 1 apart from it."""
-    # missing[u]: neighbours of u still to add, as -1 - count once u is; freed[u]: those that miss only u
+    # missing[u]: neighbours of u still to add, as -1 - count once u is; freed[u]: those that miss
+    # only u
     kept, last = 0, v
     for i in range(length):
         near[kept] = near[i]
@@ -319,7 +328,11 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
                 row, earlier = min(left[found], most), degree[v] - stays
                 price, live = _price(states, row, widths[s], earlier, enter, stays)
                 parent[found], vertex[found], member[found] = s, v, sets[s] ^ keys[v]
-                cost[found], width[found], bound[found] = costs[s] + price, live, bounds[s] + stays - earlier
+                cost[found], width[found], bound[found] = (
+                    costs[s] + price,
+                    live,
+                    bounds[s] + stays - earlier,
+                )
                 score[found] = (cost[found] + states[row, live]) * factors[bound[found]]
                 found += 1
         best = _choose(score[:found], member, cost, width, bound, beam)
@@ -327,7 +340,13 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
         for s in range(kept):
             i = best[s]
             vertices[step, s], parents[step, s] = vertex[i], parent[i]
-            costs[s], sets[s], widths[s], bounds[s], gone[s] = cost[i], member[i], width[i], bound[i], left[i]
+            costs[s], sets[s], widths[s], bounds[s], gone[s] = (
+                cost[i],
+                member[i],
+                width[i],
+                bound[i],
+                left[i],
+            )
             cheapest = min(cheapest, cost[i])
             for v in range(n):
                 then[0, s, v], then[1, s, v] = now[0, parent[i], v], now[1, parent[i], v]
@@ -336,7 +355,9 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
         now, then = then, now
         for s in range(kept):
             length = lengths[parent[best[s]]] if step > 0 else 0
-            longer[s] = _add(vertex[best[s]], indptr, indices, now[0, s], now[1, s], now[2, s], length)
+            longer[s] = _add(
+                vertex[best[s]], indptr, indices, now[0, s], now[1, s], now[2, s], length
+            )
         lengths, longer, step = longer, lengths, step + 1
     order, s = np.empty(n, np.int64), 0
     while costs[s] > cheapest:

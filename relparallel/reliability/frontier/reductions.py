@@ -1,11 +1,12 @@
 """Make a network smaller without changing its K-terminal reliability, and write down how.
 
-Every independent part has a *slot* that holds its chance (up, down): first the links, then the nodes, then
-what the reductions make of them. Rules replace the network by a smaller one and, at most, *require* a slot:
-without it everything fails. Chances play no role: a *tape* of rows, each of which fills one slot from earlier
-ones, evaluates the rules for any chances. The network is then cut at its cut nodes: a depth-first search from
-a terminal finds the blocks, and a block lies on a path between terminals if and only if the part of the
-search tree below its topmost node holds a terminal. Every other block goes.
+Every independent part has a *slot* that holds its chance (up, down): first the links, then the
+nodes, then what the reductions make of them. Rules replace the network by a smaller one and, at
+most, *require* a slot: without it everything fails. Chances play no role: a *tape* of rows, each of
+which fills one slot from earlier ones, evaluates the rules for any chances. The network is then cut
+at its cut nodes: a depth-first search from a terminal finds the blocks, and a block lies on a path
+between terminals if and only if the part of the search tree below its topmost node holds a
+terminal. Every other block goes.
 
 =============  =============================================================================================
 series         a non-terminal with two links becomes one link: a, b and c (-1: never fails) are up
@@ -16,9 +17,9 @@ parallel       links between the same two nodes become one: a or b is up
 
 References
 ----------
-Satyanarayana and Wood, "A linear-time algorithm for computing K-terminal reliability in series-parallel
-networks", SIAM Journal on Computing 14, 1985. Hopcroft and Tarjan, "Algorithm 447: efficient algorithms for
-graph manipulation", Communications of the ACM 16, 1973.
+Satyanarayana and Wood, "A linear-time algorithm for computing K-terminal reliability in
+series-parallel networks", SIAM Journal on Computing 14, 1985. Hopcroft and Tarjan, "Algorithm 447:
+efficient algorithms for graph manipulation", Communications of the ACM 16, 1973.
 """
 
 from typing import Final, NamedTuple
@@ -64,7 +65,8 @@ class Tape(NamedTuple):
 def tape_of(links, nodes):  # type: ignore[no-untyped-def]
     """Return an empty tape with room for the reductions of a network in blocks.
 
-    A removed node writes at most three rows and requires at most two parts; blocks share at most n nodes.
+    A removed node writes at most three rows and requires at most two parts; blocks share at most n
+    nodes.
     """
     room = 8 * nodes + 8
     counts = np.zeros(3, np.int64)
@@ -77,9 +79,15 @@ def network_of(ends, link, node, terminal):  # type: ignore[no-untyped-def]
     """Make a network of links ends[m, 2] with these slots; ``node`` and ``terminal`` become its own."""
     m, n = len(ends), len(node)
     network = Network(
-        np.empty(2 * m, np.int64), np.empty(2 * m, np.int64), np.empty(2 * m, np.int64),
-        np.full(n, -1, np.int64), np.zeros(n, np.int64), link, node, terminal,
-    )  # fmt: skip
+        np.empty(2 * m, np.int64),
+        np.empty(2 * m, np.int64),
+        np.empty(2 * m, np.int64),
+        np.full(n, -1, np.int64),
+        np.zeros(n, np.int64),
+        link,
+        node,
+        terminal,
+    )
     for e in range(m - 1, -1, -1):  # so that lists run in the order of the links
         attach(network, e, ends[e, 0], ends[e, 1])
     return network
@@ -146,7 +154,9 @@ def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
     half = network.head[near]
     while half >= 0:
         if network.end[half ^ 1] == far:
-            network.link[half // 2] = write(tape, PARALLEL, network.link[half // 2], network.link[e], _NO)
+            network.link[half // 2] = write(
+                tape, PARALLEL, network.link[half // 2], network.link[e], _NO
+            )
             return
         half = network.after[half]
     attach(network, e, u, v)
@@ -175,7 +185,11 @@ def reduce(network, tape, terminals):  # type: ignore[no-untyped-def]
         second = network.after[first]
         a = network.end[first ^ 1]
         b = network.end[second ^ 1] if second >= 0 else a
-        if network.terminal[v] and second >= 0 and not (network.terminal[a] and network.terminal[b]):
+        if (
+            network.terminal[v]
+            and second >= 0
+            and not (network.terminal[a] and network.terminal[b])
+        ):
             continue
         news = not network.terminal[a]
         terminals += _remove(network, tape, v, first, second)
@@ -228,7 +242,8 @@ def play(rows, chances):  # type: ignore[no-untyped-def]
             up, down = up_a + down_a * up_b, down_a * down_b
         else:
             some = up_a + down_a * up_b
-            up = up_a * up_b / some if some > 0.0 else 0.0  # down, as it stays if only one of them comes up
+            # down, as it stays if only one of them comes up
+            up = up_a * up_b / some if some > 0.0 else 0.0
             down = (up_a * down_b + down_a * up_b) / some if some > 0.0 else 1.0
         chances[made, 0], chances[made, 1] = up, down
 
@@ -240,7 +255,8 @@ def split(network, tape, root, cut):  # type: ignore[no-untyped-def]
     The nodes where these blocks meet become terminals, in place: they must be up.
     """
     n, m = len(network.degree), len(network.link)
-    found, low = np.full(n, -1, np.int64), np.zeros(n, np.int64)  # order of discovery; what is reached back
+    # order of discovery; what is reached back
+    found, low = np.full(n, -1, np.int64), np.zeros(n, np.int64)
     entry = np.full(n, -1, np.int64)  # half-link, at the node itself, by which it was found
     turn = network.head.copy()  # half-link to look at next
     below = np.zeros(n, np.int64)  # terminals in the search tree from here on down

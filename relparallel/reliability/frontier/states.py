@@ -1,12 +1,14 @@
 """States of the frontier DP and their layers: what is connected, and which blocks hold a terminal.
 
-A state is two integers. Every live vertex owns a slot; nibble s of ``labels`` is 0 when slot s is empty or
-its vertex dead, else 1 + the first slot of its block. The low bit of nibble s of ``flags`` says that the
-block led by slot s holds a terminal. Four bits per slot leave room for 15 live vertices: wider frontiers have
-too many states, with rare exceptions, and another word per state would slow down all that fit.
+A state is two integers. Every live vertex owns a slot; nibble s of ``labels`` is 0 when slot s is
+empty or its vertex dead, else 1 + the first slot of its block. The low bit of nibble s of ``flags``
+says that the block led by slot s holds a terminal. Four bits per slot leave room for 15 live
+vertices: wider frontiers have too many states, with rare exceptions, and another word per state
+would slow down all that fit.
 
-The first slot of a block knows its own label, so in memory its nibble is free to say that the block is
-flagged: see `pack`. A layer is an array of pairs, state and mass, and a hash table that says where each is.
+The first slot of a block knows its own label, so in memory its nibble is free to say that the block
+is flagged: see `pack`. A layer is an array of pairs, state and mass, and a hash table that says
+where each is.
 """
 
 from functools import partial
@@ -15,14 +17,17 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-#: For functions that make no arrays and are called often: numba counts no references to the arrays that they
-#: are given, with which a grid of 8 x 8 takes 1.6 to 1.7 times as long, and ten to twenty nodes 1.1 times.
+# : For functions that make no arrays and are called often: numba counts no references to the arrays
+# that they
+# : are given, with which a grid of 8 x 8 takes 1.6 to 1.7 times as long, and ten to twenty nodes
+# 1.1 times.
 njit_borrowing: Final[Any] = partial(numba.njit, cache=True, _nrt=False)
 
 MAX_LIVE: Final = 15  # live vertices that four-bit labels can tell apart
 
 _ONES = np.uint64(0x0111_1111_1111_1111)  # the low bit of each of the 15 nibbles
-_MOST = np.uint64(0x0011_1111_1111_1111)  # of the first 14, where a label of 15 cannot be the slot's own
+# of the first 14, where a label of 15 cannot be the slot's own
+_MOST = np.uint64(0x0011_1111_1111_1111)
 _OWN = np.uint64(0x0FED_CBA9_8765_4321)  # nibble s: the label of a block that slot s leads
 _LAST, _TOP = np.uint64(1 << 56), np.uint64(1 << 60)  # slot 14, and where memory keeps its flag
 _NIBBLE = np.uint64(15)
@@ -139,7 +144,8 @@ def add_states(part, layer, table, bits, found):  # type: ignore[no-untyped-def]
     room = len(part) // 2
     if len(layer) < 2 * (found + room):
         larger = np.empty(4 * (found + room), np.uint64)
-        for i in range(2 * found):  # an assignment of slices would compile texts of what may go wrong
+        # an assignment of slices would compile texts of what may go wrong
+        for i in range(2 * found):
             larger[i] = layer[i]
         layer = larger
     if 2 * (found + room) > 1 << bits:

@@ -48,8 +48,8 @@ class Scale(NamedTuple):
     def of(cls, cores: int, pods: int, smallest: Fraction) -> Scale:
         """Enough bits for 53 correct ones in a result that is at least ``smallest``, or below all floats.
 
-        Rounding grows with the pods and with the sum of the weights (r - 1)! of all splits: at most the
-        number of ordered partitions of the cores and one more, n!/(2 (ln 2)^(n + 1)).
+        Rounding grows with the pods and with the sum of the weights (r - 1)! of all splits: at most
+        the number of ordered partitions of the cores and one more, n!/(2 (ln 2)^(n + 1)).
         """
         n = cores + 1
         orders = math.lgamma(n + 1) / math.log(2.0) - (n + 1) * math.log2(math.log(2.0)) - 1.0

@@ -1,7 +1,7 @@
 """Fabrics of alike pods under alike cores, recognised by wiring and probabilities and not by their name.
 
-What is checked is what the exchange of pods, planes, cores and edge switches needs: switches of a plane or a
-pod have the same neighbours, and all parts of a class fail with the same probability.
+What is checked is what the exchange of pods, planes, cores and edge switches needs: switches of a
+plane or a pod have the same neighbours, and all parts of a class fail with the same probability.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
-OF_PODS = ("aggregation", "core_link", "edge_link", "other_link", "edge")  # classes of parts of a pod
+# classes of parts of a pod
+OF_PODS = ("aggregation", "core_link", "edge_link", "other_link", "edge")
 
 
 class Pods(NamedTuple):
@@ -52,8 +53,8 @@ class Fabric(NamedTuple):
 class Match(NamedTuple):
     """A fabric, the rows of the parts of each class, and the rows of what must work in any case.
 
-    In a fabric of two tiers every leaf is an aggregation switch below which a perfect edge switch is thought;
-    rows are those of links, then of nodes.
+    In a fabric of two tiers every leaf is an aggregation switch below which a perfect edge switch
+    is thought; rows are those of links, then of nodes.
     """
 
     fabric: Fabric
@@ -64,7 +65,9 @@ class Match(NamedTuple):
 
     def outside(self, problem: Problem) -> Chance:
         """Probability that what must work in any case does."""
-        return series(*map(tuple, np.concatenate([problem.link, problem.node])[self.needed].tolist()))
+        return series(
+            *map(tuple, np.concatenate([problem.link, problem.node])[self.needed].tolist())
+        )
 
 
 def match_fabric(topology: Topology, problem: Problem) -> Match | None:
@@ -92,7 +95,10 @@ def match_fabric(topology: Topology, problem: Problem) -> Match | None:
         for copy, row in zip(copies, kinds, strict=True)
     ]
     parts = [
-        {name: part[kind.ravel()[pod] == k] for name, (part, pod) in zip(OF_PODS, rows, strict=True)}
+        {
+            name: part[kind.ravel()[pod] == k]
+            for name, (part, pod) in zip(OF_PODS, rows, strict=True)
+        }
         for k in range(len(kinds))
     ]
     fabric = Fabric(*size, tuple(chance[cores[0]].tolist()), tuple(of_pods))
@@ -141,7 +147,9 @@ def _tiers(topology: Topology, problem: Problem) -> _Tiers | None:
     return _Tiers(row, inner, outer, *tiers, two)
 
 
-def _common(values: NDArray[Any], where: IntArray, size: int, none: tuple[float, ...]) -> NDArray[Any] | None:
+def _common(
+    values: NDArray[Any], where: IntArray, size: int, none: tuple[float, ...]
+) -> NDArray[Any] | None:
     """What all rows at a place have in common, ``none`` where there are none; None if they differ."""
     found = np.tile(np.array(none, dtype=values.dtype), (size, 1))
     found[where] = values

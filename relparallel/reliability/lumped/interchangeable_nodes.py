@@ -1,11 +1,13 @@
 """Networks of interchangeable nodes: complete graphs and complete bipartite ones.
 
-Terminals may fail each in its own way. The nodes split into the component of one terminal and the rest, and
-only the numbers on both sides count. In floats: take one node out, and let a second one be in a component of
-some size without it; the first node must then reach this component, and be joined to all that is left. Every
-term is a product of probabilities, and nothing is subtracted from one but for ``1 - down ** x`` itself.
+Terminals may fail each in its own way. The nodes split into the component of one terminal and the
+rest, and only the numbers on both sides count. In floats: take one node out, and let a second one
+be in a component of some size without it; the first node must then reach this component, and be
+joined to all that is left. Every term is a product of probabilities, and nothing is subtracted from
+one but for ``1 - down ** x`` itself.
 
-In integers (`terminals_joined`), with sizes v of all classes, and u of the component of a node of the first,
+In integers (`terminals_joined`), with sizes v of all classes, and u of the component of a node of
+the first,
 
     joined[v] = 1 - sum of ways(u, v) joined[u] P(no link from u to the rest) over all u but v.
 
@@ -56,7 +58,9 @@ def twins(problem: Problem) -> Reliability | None:
         return None
     if found.complete:
         terminals, others = found.size[0].tolist()
-        return with_terminals(complete_connected(terminals, others, found.link, found.other[0]), problem)
+        return with_terminals(
+            complete_connected(terminals, others, found.link, found.other[0]), problem
+        )
     (a, more), (b, rest) = found.size.tolist()
     inner = bipartite_sum(choices(len(problem.node)), found.size, found.link, found.other)
     return with_terminals((inner, a * (more + 1) * (b + 1) * (rest + 1)), problem)
@@ -77,9 +81,12 @@ def recognised(problem: Problem) -> Twins | None:
     relay = np.ones(n, dtype=np.bool_)
     relay[problem.terminals] = False
     size = np.bincount(2 * right + relay, minlength=4).reshape(2, 2)
-    joined = complete or (size.sum(axis=1).prod() == m and (right[problem.edges].sum(axis=1) == 1).all())
+    joined = complete or (
+        size.sum(axis=1).prod() == m and (right[problem.edges].sum(axis=1) == 1).all()
+    )
     link, *other = (
-        same(own) for own in (problem.link, problem.node[relay & ~right], problem.node[relay & right])
+        same(own)
+        for own in (problem.link, problem.node[relay & ~right], problem.node[relay & right])
     )
     if not (joined and problem.transit.all()) or link is None or None in other:
         return None
@@ -93,7 +100,8 @@ def complete_connected(
 
     Notes
     -----
-    The component of one terminal has t terminals, h others, and all of k = t + h, with probability ::
+    The component of one terminal has t terminals, h others, and all of k = t + h, with probability
+    ::
 
         C(T - 1, t - 1) C(O, h) joined[k] up^h link_down^(k (T - t)) (down + up link_down^k)^(O - h)
 
@@ -113,7 +121,10 @@ def bipartite_connected(
     -----
     O(rows^2 columns^2) operations.
     """
-    chances, table = np.array([link, row, column], dtype=np.float64), choices(sum(rows) + sum(columns))
+    chances, table = (
+        np.array([link, row, column], dtype=np.float64),
+        choices(sum(rows) + sum(columns)),
+    )
     up, down = bipartite_sum(table, np.array([rows, columns]), chances[0], chances[1:])
     return (1.0 - down, down) if down < up else (up, 1.0 - up)
 
@@ -128,7 +139,9 @@ def same(chances: FloatArray) -> Chance | None:
 def with_terminals(inner: tuple[Chance, int], problem: Problem) -> Reliability:
     """The answer with the terminals' own failures."""
     own = map(tuple, problem.node[problem.terminals].tolist())
-    return exactly(*series(inner[0], *own), "exact", states=inner[1], reason=f"{inner[1]} lumped states")
+    return exactly(
+        *series(inner[0], *own), "exact", states=inner[1], reason=f"{inner[1]} lumped states"
+    )
 
 
 @lru_cache(maxsize=16)
@@ -180,7 +193,9 @@ def joined_complete(ways, n, hit, miss):  # type: ignore[no-untyped-def]
     joined[1] = 1.0
     for k in range(2, n + 1):
         for i in range(1, k):
-            joined[k] += ways[k - 2, i - 1] * joined[i] * hit[i] * miss[i * (k - 1 - i)] * joined[k - i]
+            joined[k] += (
+                ways[k - 2, i - 1] * joined[i] * hit[i] * miss[i * (k - 1 - i)] * joined[k - i]
+            )
     return joined
 
 
@@ -225,7 +240,8 @@ def complete_sum(ways, terminals, others, link, other):  # type: ignore[no-untyp
 def bipartite_sum(ways, size, link, other):  # type: ignore[no-untyped-def]
     """Chances (up, down) that terminals of two sides are connected, by the component of one of the first.
 
-    ``size[side]`` are the terminals and the others of a side, ``other[side]`` the chances of the latter.
+    ``size[side]`` are the terminals and the others of a side, ``other[side]`` the chances of the
+    latter.
     """
     return component_sum(ways, size, other, *tables(ways, size, link, other))
 
@@ -237,7 +253,13 @@ def tables(ways, size, link, other):  # type: ignore[no-untyped-def]
     rows, columns = a + more, b + rest
     miss, hit = powers(rows * columns, link[1]), hits(max(rows, columns), link[0], link[1])
     joined = joined_sides(ways, rows, columns, hit, miss)
-    return miss, hit, joined, escapes(columns, more, other[0], miss), escapes(rows, rest, other[1], miss)
+    return (
+        miss,
+        hit,
+        joined,
+        escapes(columns, more, other[0], miss),
+        escapes(rows, rest, other[1], miss),
+    )
 
 
 @numba.njit(cache=True)
@@ -253,7 +275,9 @@ def component_sum(ways, size, other, miss, hit, joined, below, above):  # type: 
                 for g in range(rest + 1):
                     j = t + g
                     mass = some * ways[b, t] * ways[rest, g] * column_up[g] * joined[i, j]
-                    mass *= below[j, more - h] * above[i, rest - g] * miss[i * (b - t) + j * (a - s)]
+                    mass *= (
+                        below[j, more - h] * above[i, rest - g] * miss[i * (b - t) + j * (a - s)]
+                    )
                     if s == a and t == b:
                         up += mass
                     else:
@@ -283,7 +307,8 @@ def terminals_joined(
     nodes = sum(size)
     scale = Scale(Scale.of(nodes, nodes, smallest).bits + 2 * nodes)
     down = {
-        pair: _powers(1 - up, math.prod(max(size[a], 1) for a in pair), scale) for pair, up in links.items()
+        pair: _powers(1 - up, math.prod(max(size[a], 1) for a in pair), scale)
+        for pair, up in links.items()
     }
     joined = _joined(size, down, scale)
     whole = tuple(
@@ -300,14 +325,18 @@ def terminals_joined(
         miss = reduce(scale.times, missed)
         up = scale.integer(ups[b])
         alone = scale.one - up + scale.times(up, miss)
-        weights = scale.times(_powers(ups[b], n, scale)[found[b]], _choices(n)[found[b]] * scale.one)
+        weights = scale.times(
+            _powers(ups[b], n, scale)[found[b]], _choices(n)[found[b]] * scale.one
+        )
         mass = scale.times(mass, weights)
         for left in range(1, n + 1):
             mass = np.where(n - found[b] >= left, scale.times(mass, alone), mass)
     return Fraction(int(mass.sum()), scale.one)
 
 
-def _joined(size: Sequence[int], down: Mapping[tuple[int, int], Integers], scale: Scale) -> Integers:
+def _joined(
+    size: Sequence[int], down: Mapping[tuple[int, int], Integers], scale: Scale
+) -> Integers:
     """Probability that so many nodes of each class, one of the first at least, are joined to each other."""
     joined = np.zeros([n + 1 for n in size], dtype=object)
     every = np.indices(joined.shape)
@@ -317,7 +346,9 @@ def _joined(size: Sequence[int], down: Mapping[tuple[int, int], Integers], scale
         mass = joined[box]
         for (a, b), powers in down.items():
             left_a, left_b = v[a] - u[a], v[b] - u[b]
-            mass = scale.times(mass, powers[u[a] * left_a if a == b else u[a] * left_b + u[b] * left_a])
+            mass = scale.times(
+                mass, powers[u[a] * left_a if a == b else u[a] * left_b + u[b] * left_a]
+            )
         ways = [_choices(v[0] - 1), *(_choices(n) for n in v[1:])]
         joined[v] = scale.one - int((mass * reduce(np.multiply.outer, ways)).sum())
     return joined

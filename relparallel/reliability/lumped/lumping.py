@@ -1,16 +1,17 @@
 """Exact reliability of data-centre fabrics by symmetry: interchangeable pods under interchangeable cores.
 
-Given how the cores hang together, the pods are independent. Let a *split* put some of the live cores into
-r >= 1 blocks and leave the others out, and let W(split) be the probability that one pod agrees with it (see
-`pod_tables`). Summed over all splits, with the Moebius weight (-1)^(r-1) (r-1)! of the lattice of partitions,
-the product of W over the pods is the probability that all terminals are joined: the components of the network
-that hold terminals can form only one block, and those that hold none can only be left out. So
+Given how the cores hang together, the pods are independent. Let a *split* put some of the live
+cores into r >= 1 blocks and leave the others out, and let W(split) be the probability that one pod
+agrees with it (see `pod_tables`). Summed over all splits, with the Moebius weight (-1)^(r-1) (r-1)!
+of the lattice of partitions, the product of W over the pods is the probability that all terminals
+are joined: the components of the network that hold terminals can form only one block, and those
+that hold none can only be left out. So
 
     R = sum over splits of P(the cores' states) (-1)^(r-1) (r-1)! W(split)^pods,
 
-a sum over orbits of the exchange of cores and of planes, whose length does not depend on the pods. Its terms
-have both signs. It is therefore summed in integers of as many bits as keep R and 1 - R to 16 digits; terms
-that floats show to be smaller than the last of these digits are left out.
+a sum over orbits of the exchange of cores and of planes, whose length does not depend on the pods.
+Its terms have both signs. It is therefore summed in integers of as many bits as keep R and 1 - R to
+16 digits; terms that floats show to be smaller than the last of these digits are left out.
 """
 
 import math
@@ -68,7 +69,10 @@ def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
     if match is None or sum(pods.copies for pods in match.fabric.terminal_pods) < 2:
         return None
     planes, cores = match.fabric.planes, match.fabric.cores
-    if planes * match.fabric.aggregations > _MOST_SWITCHES or (cores + 1) ** planes > _MOST_PROFILES:
+    if (
+        planes * match.fabric.aggregations > _MOST_SWITCHES
+        or (cores + 1) ** planes > _MOST_PROFILES
+    ):
         return None
     return match if count_layouts(planes, cores) <= _MOST_LAYOUTS * math.factorial(planes) else None
 
@@ -76,8 +80,8 @@ def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
 def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
     """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up.
 
-    The partitions of the 16 cores of a k=8 fat-tree fall into 286 878 layouts, with the live cores outside of
-    blocks 1.8e6 terms of 34 products; their list is made once.
+    The partitions of the 16 cores of a k=8 fat-tree fall into 286 878 layouts, with the live cores
+    outside of blocks 1.8e6 terms of 34 products; their list is made once.
     """
     if sum(pods.copies for pods in fabric.terminal_pods) < 2:
         raise ValueError(f"pods must hold terminals in two pods or more, got {fabric.pods}")
@@ -107,7 +111,9 @@ def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
 
 def scale_of(fabric: Fabric, smallest: Fraction) -> Scale:
     """Numbers of enough bits for results that are at least ``smallest``."""
-    return Scale.of(fabric.planes * fabric.cores, sum(pods.copies for pods in fabric.pods), smallest)
+    return Scale.of(
+        fabric.planes * fabric.cores, sum(pods.copies for pods in fabric.pods), smallest
+    )
 
 
 def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
@@ -118,12 +124,15 @@ def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
     for sizes, outside, pieces in terms:
         chances = ups[0].core_chances(sizes, outside, alive)
         weights = [
-            up.weights(up.uncoloured(sizes, outside), own) for up, own in zip(ups, entries, strict=True)
+            up.weights(up.uncoloured(sizes, outside), own)
+            for up, own in zip(ups, entries, strict=True)
         ]
         for some in pieces:
             agree = [
                 to_power(scale.product(sums, own), pods.copies, scale)
-                for sums, own, pods in zip(_power_sums(ups, some), weights, fabric.pods, strict=True)
+                for sums, own, pods in zip(
+                    _power_sums(ups, some), weights, fabric.pods, strict=True
+                )
             ]
             total += int((signed_ways(some) @ reduce(scale.times, agree) @ chances) >> scale.bits)
     return total
@@ -138,7 +147,8 @@ def large_terms(fabric: Fabric, blur: float) -> Iterator[Terms]:
     for group, outside in groups:
         likely = ups[0].core_chances(group.sizes, outside, live)
         weights = [
-            up.weights(up.uncoloured(group.sizes, outside), own) for up, own in zip(ups, entries, strict=True)
+            up.weights(up.uncoloured(group.sizes, outside), own)
+            for up, own in zip(ups, entries, strict=True)
         ]
         pieces, counts = [], np.zeros(len(outside), dtype=bool)
         for some in _pieces(group):

@@ -1,15 +1,16 @@
 """Partitions of interchangeable cores, and the probability that one pod agrees with them, exactly.
 
-The cores stand in planes of equal size; cores of a plane are interchangeable, and so are the planes. A block
-is then known by its profile, how many cores it takes from each plane, and a partition by the multiset of its
-profiles. ``layouts`` lists these multisets, with the number of partitions that each stands for: 286 878
-instead of 8.3e10 for the 16 cores of an 8-ary fat-tree.
+The cores stand in planes of equal size; cores of a plane are interchangeable, and so are the
+planes. A block is then known by its profile, how many cores it takes from each plane, and a
+partition by the multiset of its profiles. ``layouts`` lists these multisets, with the number of
+partitions that each stands for: 286 878 instead of 8.3e10 for the 16 cores of an 8-ary fat-tree.
 
-Whatever lies in one block counts as joined. An aggregation switch that is up is *coloured* by the block that
-it has links to, *free* if it has no link to a core, or *idle* if all its links lead to cores outside the
-blocks. The pod agrees with the split if no path inside it joins two blocks, no terminal edge switch is joined
-to an idle switch, and every terminal edge switch is joined to some block. ``agreement`` is the probability of
-this over the links between edge and aggregation switches, in fractions: the sums have both signs.
+Whatever lies in one block counts as joined. An aggregation switch that is up is *coloured* by the
+block that it has links to, *free* if it has no link to a core, or *idle* if all its links lead to
+cores outside the blocks. The pod agrees with the split if no path inside it joins two blocks, no
+terminal edge switch is joined to an idle switch, and every terminal edge switch is joined to some
+block. ``agreement`` is the probability of this over the links between edge and aggregation
+switches, in fractions: the sums have both signs.
 """
 
 import math
@@ -43,7 +44,9 @@ def integer_partitions(n: int) -> tuple[tuple[int, ...], ...]:
     if n == 0:
         return ((),)
     smaller = ((first, integer_partitions(n - first)) for first in range(n, 0, -1))
-    return tuple((first, *rest) for first, tails in smaller for rest in tails if not rest or rest[0] <= first)
+    return tuple(
+        (first, *rest) for first, tails in smaller for rest in tails if not rest or rest[0] <= first
+    )
 
 
 def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
@@ -66,7 +69,9 @@ def count_layouts(planes: int, cores: int) -> int:
     for profile in product(range(cores + 1), repeat=planes):
         if any(profile):
             for total in product(*(range(part, cores + 1) for part in profile)):
-                count[total] += count[tuple(t - part for t, part in zip(total, profile, strict=True))]
+                count[total] += count[
+                    tuple(t - part for t, part in zip(total, profile, strict=True))
+                ]
     return int(count.sum())
 
 
@@ -76,8 +81,8 @@ def layouts(planes: int, cores: int) -> tuple[Layouts, ...]:
 
     Notes
     -----
-    In each plane the blocks induce an integer partition. Rows of parts are added one plane after the other,
-    in sorted order: a part starts a block or extends one of the blocks not yet extended.
+    In each plane the blocks induce an integer partition. Rows of parts are added one plane after
+    the other, in sorted order: a part starts a block or extends one of the blocks not yet extended.
     """
     rows = [row for n in range(cores + 1) for row in integer_partitions(n)]
     found: dict[tuple[int, ...], list[Layouts]] = {}
@@ -87,7 +92,9 @@ def layouts(planes: int, cores: int) -> tuple[Layouts, ...]:
             for i in range(first, len(rows)):
                 grow(i, (*chosen, rows[i]), _add_row(codes, rows[i], cores + 1))
         elif any(chosen):
-            found.setdefault(tuple(map(sum, chosen)), []).append(_read(chosen, cores, sorted(codes)))
+            found.setdefault(tuple(map(sum, chosen)), []).append(
+                _read(chosen, cores, sorted(codes))
+            )
 
     grow(0, (), {()})
     return tuple(map(_joined, found.values()))
@@ -116,7 +123,9 @@ def _read(rows: tuple[Row, ...], cores: int, codes: list[Code]) -> Layouts:
     padded = np.array([(*blocks, *(0,) * (width - len(blocks))) for blocks in codes])
     blocks = padded[:, :, None] // (cores + 1) ** np.arange(planes)[::-1] % (cores + 1)
     images = math.factorial(planes) // math.prod(map(math.factorial, Counter(rows).values()))
-    labels = math.prod(math.perm(cores, sum(row)) // math.prod(map(math.factorial, row)) for row in rows)
+    labels = math.prod(
+        math.perm(cores, sum(row)) // math.prod(map(math.factorial, row)) for row in rows
+    )
     ways = images * labels // _orders(padded).astype(object)
     keep, orbit = _representatives(rows, blocks)
     return Layouts(tuple(map(sum, rows)), blocks[keep], ways[keep] * orbit[keep])
@@ -126,14 +135,19 @@ def _joined(parts: list[Layouts]) -> Layouts:
     """Layouts of equal sizes together."""
     width = max(part.blocks.shape[1] for part in parts)
     blocks = [np.pad(p.blocks, ((0, 0), (0, width - p.blocks.shape[1]), (0, 0))) for p in parts]
-    return Layouts(parts[0].sizes, np.concatenate(blocks), np.concatenate([part.ways for part in parts]))
+    return Layouts(
+        parts[0].sizes, np.concatenate(blocks), np.concatenate([part.ways for part in parts])
+    )
 
 
-def _representatives(rows: tuple[Row, ...], blocks: IntArray) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _representatives(
+    rows: tuple[Row, ...], blocks: IntArray
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Which layouts to keep where planes have equal parts, and for how many images each of them counts.
 
-    A plane's mark depends only on how it lies to the other planes. Exchanging planes permutes the marks, so
-    it is enough to keep ascending marks and to count their distinct orders; equal marks cost only time.
+    A plane's mark depends only on how it lies to the other planes. Exchanging planes permutes the
+    marks, so it is enough to keep ascending marks and to count their distinct orders; equal marks
+    cost only time.
     """
     profile = np.sort(blocks, axis=2) @ (1 << 8 * np.arange(blocks.shape[2]))
     mixed = (profile.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)) >> np.uint64(40)
@@ -175,8 +189,9 @@ def agreement(
 
     Notes
     -----
-    Each colour c gathers t_c terminals, n_c other edge switches and f_c free switches, all joined to it; no
-    link crosses between two colours or to the rest. Sum over all ways to gather, product over the colours.
+    Each colour c gathers t_c terminals, n_c other edge switches and f_c free switches, all joined
+    to it; no link crosses between two colours or to the rest. Sum over all ways to gather, product
+    over the colours.
     """
     inside = _Inside(terminals, others, (link_down, other_down))
     chances = {
@@ -184,22 +199,28 @@ def agreement(
         for up in ([others] if edge_up == 1 else range(others + 1))
     }
     return {
-        key: sum(inside.agree(key, up) * chance for up, chance in chances.items()) for key in _keys(switches)
+        key: sum(inside.agree(key, up) * chance for up, chance in chances.items())
+        for key in _keys(switches)
     }
 
 
 def power_sum_weights(table: Table) -> Table:
     """The same table for sums over colours that need not differ.
 
-    A sum over distinct colours, one for each block of a set partition of switches, is an alternating sum of
-    products of power sums over the coarser partitions (Moebius inversion in the lattice of partitions).
+    A sum over distinct colours, one for each block of a set partition of switches, is an
+    alternating sum of products of power sums over the coarser partitions (Moebius inversion in the
+    lattice of partitions).
     """
     weights: Table = {}
     for sizes, free, idle in table:
-        finer = [Counter(tuple(map(len, blocks)) for blocks in set_partitions(range(n))) for n in sizes]
+        finer = [
+            Counter(tuple(map(len, blocks)) for blocks in set_partitions(range(n))) for n in sizes
+        ]
         total: Exact = 0
         for choice in product(*(kinds.items() for kinds in finer)):
-            sign = math.prod((-1) ** (len(b) - 1) * math.factorial(len(b) - 1) * n for b, n in choice)
+            sign = math.prod(
+                (-1) ** (len(b) - 1) * math.factorial(len(b) - 1) * n for b, n in choice
+            )
             colours = tuple(sorted((size for blocks, _ in choice for size in blocks), reverse=True))
             total += sign * table[colours, free, idle]
         weights[sizes, free, idle] = total
@@ -264,7 +285,8 @@ class _Inside:
     def _find_joined(self, root: int, free: int, edges: tuple[int, int]) -> Exact:
         """Probability that all free and edge switches are joined to a root of so many aggregation switches.
 
-        The complement is the sum over the proper subsets that are joined to the root while the rest is not.
+        The complement is the sum over the proper subsets that are joined to the root while the rest
+        is not.
         """
         if self._alike and edges[1]:
             return self._joined(root, free, (sum(edges), 0))
@@ -275,7 +297,8 @@ class _Inside:
             if (t, n, j) != (*edges, free):
                 ways = math.comb(edges[0], t) * math.comb(edges[1], n) * math.comb(free, j)
                 cuts = [
-                    (root + j) * (all_ - i) + i * (free - j) for i, all_ in zip((t, n), edges, strict=True)
+                    (root + j) * (all_ - i) + i * (free - j)
+                    for i, all_ in zip((t, n), edges, strict=True)
                 ]
                 apart += self._joined(root, j, (t, n)) * self._apart(*cuts) * ways
         return 1 - apart

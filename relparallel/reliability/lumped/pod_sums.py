@@ -1,9 +1,10 @@
 """The terms of the sum over all splits of the cores, in any of the arithmetics of `arithmetic`.
 
-Letters: q is the down-probability of a link between core and aggregation switch. In a plane with n cores in
-blocks and s live cores outside them, a switch that is up is coloured by a block of j cores with probability
-q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s). The last is a difference: switches are
-taken as free or as *either*, with q^n, so that all chances of those without a colour are powers of q.
+Letters: q is the down-probability of a link between core and aggregation switch. In a plane with n
+cores in blocks and s live cores outside them, a switch that is up is coloured by a block of j cores
+with probability q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s). The last is
+a difference: switches are taken as free or as *either*, with q^n, so that all chances of those
+without a colour are powers of q.
 """
 
 import math
@@ -24,7 +25,8 @@ from relparallel.reliability.lumped.pod_partitions import (
     set_partitions,
 )
 
-Outside = Sequence[tuple[int, ...]]  # live cores of each plane outside the blocks, [choices, planes]
+# live cores of each plane outside the blocks, [choices, planes]
+Outside = Sequence[tuple[int, ...]]
 Blocks = tuple[tuple[int, ...], ...]  # a set partition, sorted
 Switches = tuple[int, ...]  # by index in the pod
 
@@ -56,8 +58,15 @@ class Uplinks:
     @cached_property
     def terms(self) -> list[tuple[Kind, Blocks]]:
         """All sets of coloured switches with all set partitions: Bell(number of switches + 1)."""
-        found = [(some, tuple(sorted(blocks))) for some in self._chosen for blocks in set_partitions(some)]
-        return [(Kind(some, tuple(sorted(map(len, blocks), reverse=True))), blocks) for some, blocks in found]
+        found = [
+            (some, tuple(sorted(blocks)))
+            for some in self._chosen
+            for blocks in set_partitions(some)
+        ]
+        return [
+            (Kind(some, tuple(sorted(map(len, blocks), reverse=True))), blocks)
+            for some, blocks in found
+        ]
 
     @cached_property
     def _chosen(self) -> list[Switches]:
@@ -84,17 +93,21 @@ class Uplinks:
         """
         seats, ways = np.array(outside, dtype=np.int64), np.ones(len(outside), dtype=np.int64)
         for n, others in zip(sizes, seats.T, strict=True):
-            ways *= np.array([math.comb(self.cores - n, s) for s in range(self.cores - n + 1)])[others]
+            ways *= np.array([math.comb(self.cores - n, s) for s in range(self.cores - n + 1)])[
+                others
+            ]
         return np.asarray(alive[sum(sizes) + seats.sum(axis=1)] * ways)
 
     def power_sums(self, some: Layouts) -> Numbers:
         """Sum over the colours of the chance that all switches of a block have it, [layouts, kinds].
 
-        One factor for each block of a set partition; added up over those of one kind. The switches are up.
+        One factor for each block of a set partition; added up over those of one kind. The switches
+        are up.
         """
         profile = np.ravel_multi_index(np.moveaxis(some.blocks, 2, 0), [n + 1 for n in some.sizes])
         summed = {
-            switches: chance[profile].sum(axis=-1) for switches, chance in self._chances(some.sizes).items()
+            switches: chance[profile].sum(axis=-1)
+            for switches, chance in self._chances(some.sizes).items()
         }
         factors: dict[Blocks, Numbers] = {(): np.repeat(self.scale.array([1]), len(some.ways))}
         sums: dict[Kind, Numbers] = {}
@@ -102,7 +115,9 @@ class Uplinks:
             if blocks:
                 *before, last = blocks
                 factors[blocks] = (
-                    self.scale.times(factors[tuple(before)], summed[last]) if before else summed[last]
+                    self.scale.times(factors[tuple(before)], summed[last])
+                    if before
+                    else summed[last]
                 )
             sums[kind] = sums[kind] + factors[blocks] if kind in sums else factors[blocks]
         return np.stack([sums[kind] for kind in self.kinds], axis=-1)
@@ -115,7 +130,9 @@ class Uplinks:
             shapes, rest = integer_partitions(size), _pairs(width - size)
             entries = self.scale.array(table[shape, f, i] for shape in shapes for f, i in rest)
             entries = entries.reshape(len(shapes), len(rest)) @ _less_free(rest)
-            found.append(np.asarray(self.scale.times(entries, ups[[size + f + i for f, i in rest]])))
+            found.append(
+                np.asarray(self.scale.times(entries, ups[[size + f + i for f, i in rest]]))
+            )
         return found
 
     def weights(self, uncoloured: list[Numbers], entries: list[Numbers]) -> Numbers:
@@ -153,7 +170,10 @@ class Uplinks:
             chance = own[last // self.switches]
             found[switches] = self.scale.times(found[tuple(others)], chance) if others else chance
         profiles = tuple(n + 1 for n in sizes)
-        return {switches: np.broadcast_to(chance, profiles).ravel() for switches, chance in found.items()}
+        return {
+            switches: np.broadcast_to(chance, profiles).ravel()
+            for switches, chance in found.items()
+        }
 
 
 @cache
@@ -186,7 +206,8 @@ def _ways_to_miss(planes: int, switches: int) -> tuple[IntArray, IntArray, IntAr
                 rest = [switch for switch in others if switch not in free]
                 ways += [[(*coloured, *free), (*free, *either)] for either in combinations(rest, i)]
     counts = [
-        [np.bincount(np.array(some, dtype=int) // switches, minlength=planes) for some in way] for way in ways
+        [np.bincount(np.array(some, dtype=int) // switches, minlength=planes) for some in way]
+        for way in ways
     ]
     above, below = np.moveaxis(np.array(counts), 1, 0)
     return above, below, np.array(starts)
@@ -195,5 +216,8 @@ def _ways_to_miss(planes: int, switches: int) -> tuple[IntArray, IntArray, IntAr
 def signed_ways(some: Layouts) -> Numbers:
     """How many splits a layout stands for, times the Moebius weight (-1)^(r-1) (r-1)! of r blocks."""
     blocks = some.blocks.any(axis=2).sum(axis=1)
-    weights = [0, *((-1) ** (r - 1) * math.factorial(r - 1) for r in range(1, int(blocks.max()) + 1))]
+    weights = [
+        0,
+        *((-1) ** (r - 1) * math.factorial(r - 1) for r in range(1, int(blocks.max()) + 1)),
+    ]
     return np.asarray(some.ways * np.array(weights, dtype=object)[blocks])

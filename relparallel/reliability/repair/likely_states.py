@@ -19,13 +19,15 @@ def likely_states(
 ) -> tuple[IntArray, IntArray, FloatArray, float]:
     """States of independent parts, the likeliest first, until all others have at most ``remainder``.
 
-    Row i of ``chances`` [parts, states] holds the probabilities of what part i can be, falling, 0 where there
-    is no more. Returns which parts [N, w] are not in their likeliest state, filled with -1; in which state
-    these are [N, w]; the probability of each state [N]; and a bound on that of all others.
+    Row i of ``chances`` [parts, states] holds the probabilities of what part i can be, falling, 0
+    where there is no more. Returns which parts [N, w] are not in their likeliest state, filled with
+    -1; in which state these are [N, w]; the probability of each state [N]; and a bound on that of
+    all others.
 
-    A state whose last part i, by falling odds, is in its state k has three children: i moves on to k + 1;
-    part i + 1 leaves its likeliest state too; and, where k is 1, it does so instead of i. Each state is met
-    once, never before its parent (Lawler, Management Sci. 18, 1972): a heap, O(N log N).
+    A state whose last part i, by falling odds, is in its state k has three children: i moves on to
+    k + 1; part i + 1 leaves its likeliest state too; and, where k is 1, it does so instead of i.
+    Each state is met once, never before its parent (Lawler, Management Sci. 18, 1972): a heap, O(N
+    log N).
     """
     odds = chances / chances[:, :1]
     order = np.argsort(-odds[:, 1], kind="stable")
@@ -41,11 +43,13 @@ def likely_states(
 def orbits_of_sets(sets: IntArray, permutations: IntArray) -> IntArray:
     """Label [N] of each set; sets of one label are images of each other by permutations of the parts.
 
-    An image is looked up by a sum of random words of its parts and then compared, so a clash of sums can
-    split an orbit and never joins two. O(N w log N) per permutation.
+    An image is looked up by a sum of random words of its parts and then compared, so a clash of
+    sums can split an orbit and never joins two. O(N w log N) per permutation.
     """
     count = len(sets)
-    words = np.random.default_rng(0).integers(2**63, size=permutations.shape[1] + 1, dtype=np.uint64)
+    words = np.random.default_rng(0).integers(
+        2**63, size=permutations.shape[1] + 1, dtype=np.uint64
+    )
     key = words[sets].sum(axis=1)
     order = np.argsort(key)
     rows = np.sort(sets, axis=1)
@@ -82,7 +86,12 @@ def _best_first(odds, first, remainder, most):  # type: ignore[no-untyped-def]
             above = v if child == 1 else parent[v]
             i = last[v] + (child > 0)
             k = state[v] + 1 if child == 0 else 1
-            if i == len(odds) or (child == 2 and state[v] > 1) or k == odds.shape[1] or odds[i, k] == 0.0:
+            if (
+                i == len(odds)
+                or (child == 2 and state[v] > 1)
+                or k == odds.shape[1]
+                or odds[i, k] == 0.0
+            ):
                 continue
             parent.append(above)
             last.append(i)

@@ -1,6 +1,7 @@
 """Stationary distributions of Markov chains, solved without a subtraction.
 
-States are ordered so that rates run to near neighbours: the work grows with the square of the bandwidth.
+States are ordered so that rates run to near neighbours: the work grows with the square of the
+bandwidth.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def stationary_distribution(generator: scipy.sparse.csr_array | FloatArray) -> F
     Parameters
     ----------
     generator : scipy.sparse.csr_array or array [states, states]
-        Rates from row to column [1/s], at least 0; the diagonal is ignored. Every state must lead to one
-        before it.
+        Rates from row to column [1/s], at least 0; the diagonal is ignored. Every state must lead
+        to one before it.
 
     Returns
     -------
@@ -34,9 +35,10 @@ def stationary_distribution(generator: scipy.sparse.csr_array | FloatArray) -> F
 
     Notes
     -----
-    Grassmann, Taksar and Heyman: states are taken out from the last to the first without a subtraction, so
-    every probability, however small, has a relative error of a few roundings. O(n b^2) for bandwidth b, 1 for
-    a birth-death chain. Where that is beyond 4e9: sparse LU, digits lost below 1e-12.
+    Grassmann, Taksar and Heyman: states are taken out from the last to the first without a
+    subtraction, so every probability, however small, has a relative error of a few roundings. O(n
+    b^2) for bandwidth b, 1 for a birth-death chain. Where that is beyond 4e9: sparse LU, digits
+    lost below 1e-12.
 
     References
     ----------
@@ -53,8 +55,11 @@ def stationary_distribution(generator: scipy.sparse.csr_array | FloatArray) -> F
         return _by_factors(row, column, rate, states)
     band = np.zeros((states, 2 * wide + 1))  # column j - i + wide of row i is the rate from i to j
     np.add.at(band, (row, column - row + wide), rate)
-    # The rate from i to j as entry (i, j), for states that are at most `wide` apart: rows overlap in memory.
-    rates = as_strided(band.ravel()[wide:], (states, states), (2 * wide * band.itemsize, band.itemsize))
+    # The rate from i to j as entry (i, j), for states that are at most `wide` apart: rows overlap
+    # in memory.
+    rates = as_strided(
+        band.ravel()[wide:], (states, states), (2 * wide * band.itemsize, band.itemsize)
+    )
     _eliminate(rates, wide)
     found = _substituted(rates, wide)
     return np.asarray(found / found.sum())
@@ -94,7 +99,9 @@ def _eliminate(rates: FloatArray, wide: int) -> None:
         near = slice(max(0, last - wide), last)
         out = rates[last, near].sum()
         if out <= 0.0:
-            raise ValueError("generator must lead from every state to one before it, got one that does not")
+            raise ValueError(
+                "generator must lead from every state to one before it, got one that does not"
+            )
         rates[near, last] /= out
         rates[near, near] += np.outer(rates[near, last], rates[last, near])
 

@@ -1,12 +1,13 @@
 """Steady-state availability of k-out-of-n components, which fail alone or for a common reason.
 
-Each component has its own repair crew. Only the means of lives and repairs matter, not their distributions.
-A common cause takes a set of components at once: every set has a cause of its own, and all are independent.
+Each component has its own repair crew. Only the means of lives and repairs matter, not their
+distributions. A common cause takes a set of components at once: every set has a cause of its own,
+and all are independent.
 
 References
 ----------
-Barlow and Proschan, "Statistical Theory of Reliability and Life Testing", 1975: alternating renewal processes
-and k-out-of-n systems.
+Barlow and Proschan, "Statistical Theory of Reliability and Life Testing", 1975: alternating renewal
+processes and k-out-of-n systems.
 """
 
 import math
@@ -40,7 +41,8 @@ def availability(
 
     Notes
     -----
-    A = MTBF / (MTBF + MTTR) for one component; sum over j >= needed of C(n, j) A^j (1 - A)^(n-j) for n.
+    A = MTBF / (MTBF + MTTR) for one component; sum over j >= needed of C(n, j) A^j (1 - A)^(n-j)
+    for n.
 
     Examples
     --------
@@ -87,7 +89,9 @@ def _shares(mtbf: ArrayLike, mttr: ArrayLike) -> tuple[FloatArray, FloatArray]:
     try:
         np.broadcast_shapes(life.shape, repair.shape)
     except ValueError:
-        raise ValueError(f"mttr must have a shape that fits mtbf {life.shape}, got {repair.shape}") from None
+        raise ValueError(
+            f"mttr must have a shape that fits mtbf {life.shape}, got {repair.shape}"
+        ) from None
     half = np.where(life > 1, 0.5, 1.0)  # the sum of two huge times would overflow
     life, repair = half * life, half * repair
     return life / (life + repair), repair / (life + repair)

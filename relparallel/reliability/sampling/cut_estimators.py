@@ -1,35 +1,39 @@
 """Two estimators that look for the most likely cuts: recursive variance reduction, and zero variance.
 
-*Recursive.* Take the most likely cut, parts 1..d. All of them are down with the chance Q = q_1 ... q_d; else
-one is the first that is up, number i with the chance P_i = q_1 ... q_{i-1} p_i. Cancela and El Khadiri draw i
-with the chance P_i / (1 - Q), fix the parts 1..i, and go on with the network G_i that is left. Where failures
-are rare this draws i = 1 almost always and misses what the others hold; so i is drawn with a chance r_i
-proportional to P_i u_i, u_i being the sum over the most likely cuts of G_i, and
+*Recursive.* Take the most likely cut, parts 1..d. All of them are down with the chance Q = q_1 ...
+q_d; else one is the first that is up, number i with the chance P_i = q_1 ... q_{i-1} p_i. Cancela
+and El Khadiri draw i with the chance P_i / (1 - Q), fix the parts 1..i, and go on with the network
+G_i that is left. Where failures are rare this draws i = 1 almost always and misses what the others
+hold; so i is drawn with a chance r_i proportional to P_i u_i, u_i being the sum over the most
+likely cuts of G_i, and
 
     Z(G) = Q + (P_i / r_i) Z(G_i),    Z = 1 where the terminals are separated, 0 where they are connected.
 
-One time in ten i is drawn in proportion to P_i alone, which bounds the ratio P_i / r_i. By induction
-E Z(G) = Q + sum_i P_i U(G_i) = U(G), for u_i is zero only where U(G_i) is: unbiased. Every sample is at least
-the chance of the most likely cut, so that none is lost however rare failures are.
+One time in ten i is drawn in proportion to P_i alone, which bounds the ratio P_i / r_i. By
+induction E Z(G) = Q + sum_i P_i U(G_i) = U(G), for u_i is zero only where U(G_i) is: unbiased.
+Every sample is at least the chance of the most likely cut, so that none is lost however rare
+failures are.
 
-*Zero variance.* Parts are drawn one after the other. If the unreliability u0 and u1 of the network with the
-next part down and up were known, drawing "down" with the chance q u0 / (q u0 + p u1) would give every sample
-the same weight. In their place stand sums over the most likely cuts. The weight of a sample is the product of
-true over drawn chances; its mean is the unreliability for any approximation that is zero only where the truth
-is. Neither state is drawn with a chance below 0.05 while both can lead to a failure, so that no weight grows
-along a sample. The next part is always one of the most likely cut: as all q fall to zero together, the
-dominant cuts decide u0 and u1 up to constant factors, and the relative error stays bounded.
+*Zero variance.* Parts are drawn one after the other. If the unreliability u0 and u1 of the network
+with the next part down and up were known, drawing "down" with the chance q u0 / (q u0 + p u1) would
+give every sample the same weight. In their place stand sums over the most likely cuts. The weight
+of a sample is the product of true over drawn chances; its mean is the unreliability for any
+approximation that is zero only where the truth is. Neither state is drawn with a chance below 0.05
+while both can lead to a failure, so that no weight grows along a sample. The next part is always
+one of the most likely cut: as all q fall to zero together, the dominant cuts decide u0 and u1 up to
+constant factors, and the relative error stays bounded.
 
-*Likely cuts.* One maximum flow a pair of terminals: a part that can fail carries at most -ln(q), one that is
-up any flow, one that is down none; the smallest cut has the largest chance. A node that can fail is an arc.
+*Likely cuts.* One maximum flow a pair of terminals: a part that can fail carries at most -ln(q),
+one that is up any flow, one that is down none; the smallest cut has the largest chance. A node that
+can fail is an arc.
 
 References
 ----------
-Cancela and El Khadiri, "A recursive variance-reduction algorithm for estimating communication-network
-reliability", IEEE Transactions on Reliability 44, 1995.
-Cancela, El Khadiri, Rubino and Tuffin, "Balanced and approximate zero-variance recursive estimators for the
-network reliability problem", ACM Transactions on Modeling and Computer Simulation 25, 2015.
-L'Ecuyer, Rubino, Saggadi and Tuffin, "Approximate zero-variance importance sampling for static network
+Cancela and El Khadiri, "A recursive variance-reduction algorithm for estimating
+communication-network reliability", IEEE Transactions on Reliability 44, 1995. Cancela, El Khadiri,
+Rubino and Tuffin, "Balanced and approximate zero-variance recursive estimators for the network
+reliability problem", ACM Transactions on Modeling and Computer Simulation 25, 2015. L'Ecuyer,
+Rubino, Saggadi and Tuffin, "Approximate zero-variance importance sampling for static network
 reliability estimation", IEEE Transactions on Reliability 60, 2011.
 """
 
@@ -78,7 +82,8 @@ def sample_recursive(network, flow, samples, rng):  # type: ignore[no-untyped-de
 def _first_up(network, flow, weight, space, cut, shares, rng):  # type: ignore[no-untyped-def]
     """Draw the first part of the cut that is up and fix it and those before.
 
-    Returns the chance that all are down, the chance of what was drawn over that of drawing it, and the work.
+    Returns the chance that all are down, the chance of what was drawn over that of drawing it, and
+    the work.
     """
     some, down, work = 0.0, 1.0, 0
     for k in range(len(cut)):
@@ -236,9 +241,14 @@ def workspace(flow):  # type: ignore[no-untyped-def]
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         keys[part] = mixed ^ (mixed >> np.uint64(31))
     return Workspace(
-        np.empty(len(flow.head)), np.empty(vertices, np.int64), np.empty(vertices, np.int64),
-        np.zeros(parts, np.bool_), np.empty(parts, np.int64), keys, np.empty(2 * len(flow.sinks), np.uint64),
-    )  # fmt: skip
+        np.empty(len(flow.head)),
+        np.empty(vertices, np.int64),
+        np.empty(vertices, np.int64),
+        np.zeros(parts, np.bool_),
+        np.empty(parts, np.int64),
+        keys,
+        np.empty(2 * len(flow.sinks), np.uint64),
+    )
 
 
 @numba.njit(cache=True)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_real,
+    require_rng,
+)
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.result import Estimator
@@ -57,9 +63,10 @@ def estimate(
     ----------
     graph, terminals, link_up, node_up, link_down, node_down : as in `evaluate`
         The network, what must be connected, and the chances.
-    method : {"auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"}
-        "auto" takes "karp_luby" where a short search for cuts leaves so little out that ``rtol`` is reached;
-        else that with the least relative variance times work in a short trial.
+    method : {"auto", "crude", "permutation", "splitting", "recursive", "zero_variance",
+    "karp_luby"}
+        "auto" takes "karp_luby" where a short search for cuts leaves so little out that ``rtol`` is
+        reached; else that with the least relative variance times work in a short trial.
     rng : numpy.random.Generator
         Source of all randomness.
     rtol : float, optional
@@ -69,7 +76,8 @@ def estimate(
     samples : int, optional
         Samples to draw; by default as many as a pilot run finds necessary for ``rtol``.
     max_work : float, optional
-        Limit of the elementary steps, of 2 to 10 ns each; a tenth of it has to be enough for the pilot run.
+        Limit of the elementary steps, of 2 to 10 ns each; a tenth of it has to be enough for the
+        pilot run.
     executor : concurrent.futures.Executor, optional
         Where to sample; the answer does not depend on it.
 
@@ -80,17 +88,17 @@ def estimate(
 
     Notes
     -----
-    All estimators are unbiased. A pilot run, whose samples are thrown away, fixes the number of samples (two
-    stages, after Stein). The interval is Student's after Hall's correction for skewness; for "crude"
-    Wilson's, and that of Clopper and Pearson below ten failures. Where samples are nearly equal it reaches at
-    least 3 / samples of the value to either side, for values too rare to be drawn: the excess is
-    ``bias_bound``.
+    All estimators are unbiased. A pilot run, whose samples are thrown away, fixes the number of
+    samples (two stages, after Stein). The interval is Student's after Hall's correction for
+    skewness; for "crude" Wilson's, and that of Clopper and Pearson below ten failures. Where
+    samples are nearly equal it reaches at least 3 / samples of the value to either side, for values
+    too rare to be drawn: the excess is ``bias_bound``.
 
     References
     ----------
-    Hall, "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992.
-    Stein, Annals of Mathematical Statistics 16, 1945. Wilson, Journal of the American Statistical Association
-    22, 1927.
+    Hall, "On the removal of skewness by transformation", Journal of the Royal Statistical Society B
+    54, 1992. Stein, Annals of Mathematical Statistics 16, 1945. Wilson, Journal of the American
+    Statistical Association 22, 1927.
 
     Examples
     --------
@@ -133,7 +141,12 @@ def estimate_problem(
     if method == "auto":
         with suppress(NotExactError):  # a short search for cuts may leave little out
             cuts = karp_luby(
-                problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples, max_steps=_FEW_STEPS
+                problem,
+                rng=rng,
+                rtol=rtol,
+                confidence=confidence,
+                samples=samples,
+                max_steps=_FEW_STEPS,
             )
             if cuts.relative_error <= rtol:
                 return cuts
@@ -168,23 +181,31 @@ def estimate_problem(
     )
 
 
-def draw(sampler: Sampler, samples: int, rng: np.random.Generator, executor: Executor | None) -> Moments:
+def draw(
+    sampler: Sampler, samples: int, rng: np.random.Generator, executor: Executor | None
+) -> Moments:
     """Draw independent samples in chunks, each with a stream of its own."""
     sizes = chunk_sizes(samples, sampler.chunk)
     chunks = zip(sizes, spawn_streams(rng, len(sizes)), strict=True)
     total = Moments(0, 0.0, 0.0, 0.0, 0)
-    for size, part in zip(sizes, map_chunks(partial(_chunk, sampler), chunks, executor), strict=True):
+    for size, part in zip(
+        sizes, map_chunks(partial(_chunk, sampler), chunks, executor), strict=True
+    ):
         total = total.joined(Moments(size, *part))
     return total
 
 
-def _chunk(sampler: Sampler, chunk: tuple[int, np.random.Generator]) -> tuple[float, float, float, int]:
+def _chunk(
+    sampler: Sampler, chunk: tuple[int, np.random.Generator]
+) -> tuple[float, float, float, int]:
     """Samples of one chunk: mean, squared and cubed deviations, work."""
     mean, square, cube, work = sampler.kernel(*sampler.arguments, *chunk)
     return float(mean), float(square), float(cube), int(work)
 
 
-def _needed(sampler: Sampler, pilot: Moments, rtol: float, confidence: float, max_work: float) -> int:
+def _needed(
+    sampler: Sampler, pilot: Moments, rtol: float, confidence: float, max_work: float
+) -> int:
     """Samples for the second stage: enough for the tolerance, as many as the work allows."""
     most = min(max_work * pilot.samples / max(pilot.work, 1), MOST_SAMPLES)
     value = sampler.failed + sampler.alive * pilot.mean
@@ -192,7 +213,9 @@ def _needed(sampler: Sampler, pilot: Moments, rtol: float, confidence: float, ma
         return max(int(most), 2)
     share = sampler.alive * math.sqrt(pilot.variance) / (rtol * value)
     level = -math.log2(1 - confidence) / 2.2  # close to the normal quantile, 1.96 at 0.95
-    wanted = max((level * share) ** 2, 3.2 * sampler.alive * pilot.mean / (rtol * value), sampler.least)
+    wanted = max(
+        (level * share) ** 2, 3.2 * sampler.alive * pilot.mean / (rtol * value), sampler.least
+    )
     return max(int(min(_SAFETY * wanted, most)), 2)
 
 

@@ -1,15 +1,16 @@
 """Karp and Luby's estimator on the likely cuts, with a bound on what the other cuts could add.
 
-Draw a listed cut A_i with probability P(A_i) / S1, S1 = sum P(A_j), fail its parts, draw all other parts
-from their own chances and count the listed cuts N >= 1 that are down. Then S1 / N has the mean
-sum_i P(A_i) E[1/N | A_i] = P(some listed cut is down): a state with N cuts down is drawn in N ways. Its
-values lie in (0, S1], and the rarer failures are, the closer N is to 1: the relative error does not grow as
-the unreliability falls to zero.
+Draw a listed cut A_i with probability P(A_i) / S1, S1 = sum P(A_j), fail its parts, draw all other
+parts from their own chances and count the listed cuts N >= 1 that are down. Then S1 / N has the
+mean sum_i P(A_i) E[1/N | A_i] = P(some listed cut is down): a state with N cuts down is drawn in N
+ways. Its values lie in (0, S1], and the rarer failures are, the closer N is to 1: the relative
+error does not grow as the unreliability falls to zero.
 
-Two errors remain. *Sampling*: the interval is the empirical Bernstein inequality of Maurer and Pontil for
-values in [0, 1], valid for any number of samples, so that samples that happen to be all equal do not pass
-for certainty; it is cut by Bonferroni's and Hunter's inequalities, which need no samples. *Bias*: cuts that
-are not listed add at most ``rest`` of `cuts`, which is added to the upper end.
+Two errors remain. *Sampling*: the interval is the empirical Bernstein inequality of Maurer and
+Pontil for values in [0, 1], valid for any number of samples, so that samples that happen to be all
+equal do not pass for certainty; it is cut by Bonferroni's and Hunter's inequalities, which need no
+samples. *Bias*: cuts that are not listed add at most ``rest`` of `cuts`, which is added to the
+upper end.
 
 References
 ----------
@@ -71,7 +72,12 @@ def karp_luby(
 
 
 def _block(
-    block: Problem, rng: np.random.Generator, rtol: float, risk: float, samples: int | None, max_steps: int
+    block: Problem,
+    rng: np.random.Generator,
+    rtol: float,
+    risk: float,
+    samples: int | None,
+    max_steps: int,
 ) -> UnreliabilityEstimate:
     """Estimate of one block, with an interval that errs with at most the given risk."""
     family = near_minimum_cuts(block, rtol / 5, max_steps)
@@ -96,11 +102,17 @@ def _block(
 
 
 def _shares(
-    block: Problem, family: CutFamily, rng: np.random.Generator, rtol: float, risk: float, samples: int | None
+    block: Problem,
+    family: CutFamily,
+    rng: np.random.Generator,
+    rtol: float,
+    risk: float,
+    samples: int | None,
 ) -> tuple[float, float, int]:
     """Mean of 1/N, the half width of its interval, and the number of samples.
 
-    A pilot says how many samples are needed; they are drawn afresh, so that the pilot cannot bias them.
+    A pilot says how many samples are needed; they are drawn afresh, so that the pilot cannot bias
+    them.
     """
     down = part_chances(block)
     owners, where = _owners(family, len(down))
@@ -109,7 +121,9 @@ def _shares(
         most = max(int(_WORK / _steps(family, down, where)), _FEW)
         mean, variance = _draw(*draws, min(_PILOT, most), rng)
         log = math.log(4 / risk)
-        samples = math.ceil(max(_PILOT, 7 * log / (rtol * mean), 4 * variance * log / (rtol * mean) ** 2))
+        samples = math.ceil(
+            max(_PILOT, 7 * log / (rtol * mean), 4 * variance * log / (rtol * mean) ** 2)
+        )
         samples = min(samples, most, _MOST)
     mean, variance = _draw(*draws, samples, rng)
     log = math.log(4 / risk)  # two sides: 2 / (risk / 2)
@@ -120,7 +134,11 @@ def _shares(
 def _steps(family: CutFamily, down: NDArray[np.float64], where: NDArray[np.int64]) -> float:
     """Elementary steps of a sample, about: parts, and the cuts that each failed part belongs to."""
     owners = np.diff(where)
-    forced = np.add.reduceat(owners[family.parts], family.starts[:-1]) @ family.chances / family.chances.sum()
+    forced = (
+        np.add.reduceat(owners[family.parts], family.starts[:-1])
+        @ family.chances
+        / family.chances.sum()
+    )
     return float(len(down) + down @ owners + forced)
 
 
@@ -139,12 +157,16 @@ def _draw(starts, parts, running, down, where, owners, samples, rng):  # type: i
     left, forced = missing.copy(), np.full(len(down), -1, np.int64)
     mean, square = 0.0, 0.0
     for sample in range(samples):
-        drawn = min(np.searchsorted(running, rng.random() * running[-1], side="right"), len(missing) - 1)
+        drawn = min(
+            np.searchsorted(running, rng.random() * running[-1], side="right"), len(missing) - 1
+        )
         for k in range(starts[drawn], starts[drawn + 1]):
             forced[parts[k]] = sample
         broken, seen = 0, 0
         for e in range(len(down)):
-            if forced[e] == sample or (down[e] > 0.0 and where[e + 1] > where[e] and rng.random() < down[e]):
+            if forced[e] == sample or (
+                down[e] > 0.0 and where[e + 1] > where[e] and rng.random() < down[e]
+            ):
                 for k in range(where[e], where[e + 1]):
                     cut = owners[k]
                     if left[cut] == missing[cut]:

@@ -70,14 +70,15 @@ def mean_interval(moments: Moments, confidence: float) -> tuple[float, float, fl
 
     Notes
     -----
-    Student's interval after Hall's transformation: with T = (mean - U) / s and the skewness g of the samples,
-    T + g T**2 / 3 + g**2 T**3 / 27 + g / (6 n) is symmetric but for terms of order 1 / n, and monotone in T.
-    A few large samples hold much of the mean of a rare event, which Student's interval alone misses upwards.
+    Student's interval after Hall's transformation: with T = (mean - U) / s and the skewness g of
+    the samples, T + g T**2 / 3 + g**2 T**3 / 27 + g / (6 n) is symmetric but for terms of order 1 /
+    n, and monotone in T. A few large samples hold much of the mean of a rare event, which Student's
+    interval alone misses upwards.
 
-    Values that together have a chance above -ln(1 - confidence) / n are drawn at least once with the stated
-    confidence. Rarer ones are taken to add at most that share of the mean. This matters where the samples are
-    nearly equal, and only there. Where all samples are 0, the upper end is that of Clopper and Pearson for
-    one side: no sample exceeds 1.
+    Values that together have a chance above -ln(1 - confidence) / n are drawn at least once with
+    the stated confidence. Rarer ones are taken to add at most that share of the mean. This matters
+    where the samples are nearly equal, and only there. Where all samples are 0, the upper end is
+    that of Clopper and Pearson for one side: no sample exceeds 1.
     """
     n, mean = moments.samples, moments.mean
     if mean == 0.0:
@@ -118,7 +119,8 @@ class UnreliabilityEstimate(Result):
     """An estimate of the unreliability with the interval that holds it with the confidence stated.
 
     ``bias_bound`` is what the interval was widened by for what samples cannot show: cuts left out
-    ("karp_luby"), or values too rare to be drawn; ``work`` counts elementary steps, pilot runs included.
+    ("karp_luby"), or values too rare to be drawn; ``work`` counts elementary steps, pilot runs
+    included.
     """
 
     value: float
@@ -138,5 +140,14 @@ class UnreliabilityEstimate(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row: the table that a notebook shows."""
-        names = ("method", "value", "lower", "upper", "relative_error", "bias_bound", "samples", "work")
+        names = (
+            "method",
+            "value",
+            "lower",
+            "upper",
+            "relative_error",
+            "bias_bound",
+            "samples",
+            "work",
+        )
         return pd.DataFrame({name: [getattr(self, name)] for name in names})

@@ -1,6 +1,7 @@
 """Crude Monte Carlo: sample states of the network, count those in which the terminals are cut off.
 
-Sixty-four samples share a machine word: bit b of a link's word says whether the link is up in sample b.
+Sixty-four samples share a machine word: bit b of a link's word says whether the link is up in
+sample b.
 """
 
 import numba
@@ -72,7 +73,9 @@ def _all_joined(indptr, indices, pair, order, transit, hosts, sources, nodes, pa
         for source in sources:
             if not good.any():
                 break
-            _flood(indptr, indices, pair, order, transit, source, nodes, pairs, first, width, reached)
+            _flood(
+                indptr, indices, pair, order, transit, source, nodes, pairs, first, width, reached
+            )
             for host in hosts:
                 for w in range(width):
                     good[w] &= reached[host, w]

@@ -1,21 +1,20 @@
 """Conditional permutation Monte Carlo with merging: the turnip of Elperin, Gertsbakh and Lomonosov.
 
-Let every part be down at time 0 and come up after an exponential time of rate -ln(q), so that at time 1 it is
-down with its own chance q. Only the order in which parts come up is drawn; given the order, the time at which
-the terminals become connected is a sum of exponential times, one per step, with the sum of the rates of the
-parts still waiting, and the chance that it exceeds 1 is computed. Its mean is the unreliability: the
-estimator is unbiased, and its variance is below that of drawing states (it is a conditional mean of the same
-indicator).
+Let every part be down at time 0 and come up after an exponential time of rate -ln(q), so that at
+time 1 it is down with its own chance q. Only the order in which parts come up is drawn; given the
+order, the time at which the terminals become connected is a sum of exponential times, one per step,
+with the sum of the rates of the parts still waiting, and the chance that it exceeds 1 is computed.
+Its mean is the unreliability: the estimator is unbiased, and its variance is below that of drawing
+states (it is a conditional mean of the same indicator).
 
-*Merging*: a link whose two ends are connected already is dropped, so that fewer steps are left and more is
-computed instead of drawn. As all q fall to zero together, the relative error stays bounded.
+*Merging*: a link whose two ends are connected already is dropped, so that fewer steps are left and
+more is computed instead of drawn. As all q fall to zero together, the relative error stays bounded.
 
 References
 ----------
-Elperin, Gertsbakh and Lomonosov, "Estimation of network reliability using graph evolution models", IEEE
-Transactions on Reliability 40, 1991.
-L'Ecuyer, Saggadi and Tuffin, "Graph reductions to speed up importance sampling-based static reliability
-estimation", Winter Simulation Conference 2011.
+Elperin, Gertsbakh and Lomonosov, "Estimation of network reliability using graph evolution models",
+IEEE Transactions on Reliability 40, 1991. L'Ecuyer, Saggadi and Tuffin, "Graph reductions to speed
+up importance sampling-based static reliability estimation", Winter Simulation Conference 2011.
 """
 
 import math
@@ -146,10 +145,11 @@ def hypoexponential_tail(rates, room):  # type: ignore[no-untyped-def]
 
     Notes
     -----
-    Uniformisation: with steps of a Poisson process of the largest rate L, of which one in L / rate is a jump,
-    the chance is sum_k Poisson(k; L) P(fewer than b jumps in k steps). All terms are positive, so that a tail
-    of 1e-30 keeps its digits; the usual sum over partial fractions alternates and loses them. Steps:
-    about L + 8 sqrt(L), each as long as the states that still hold mass.
+    Uniformisation: with steps of a Poisson process of the largest rate L, of which one in L / rate
+    is a jump, the chance is sum_k Poisson(k; L) P(fewer than b jumps in k steps). All terms are
+    positive, so that a tail of 1e-30 keeps its digits; the usual sum over partial fractions
+    alternates and loses them. Steps: about L + 8 sqrt(L), each as long as the states that still
+    hold mass.
     """
     b, largest = len(rates), rates[0]
     if b == 1:
@@ -194,7 +194,9 @@ class Sampler:
     spent: int = 0
 
 
-def make_sampler(problem: Problem, method: Estimator, rng: np.random.Generator, max_work: float) -> Sampler:
+def make_sampler(
+    problem: Problem, method: Estimator, rng: np.random.Generator, max_work: float
+) -> Sampler:
     """Prepare an estimator."""
     if method == "crude":
         return Sampler(method=method, kernel=_crude, arguments=(problem,))
@@ -203,19 +205,34 @@ def make_sampler(problem: Problem, method: Estimator, rng: np.random.Generator, 
         return Sampler(method=method, kernel=_crude, arguments=(), failed=failed, certain=True)
     kernel, extra, chunk, pilot, spent = _PREPARE[method](network, rng, max_work)
     return Sampler(
-        method=method, kernel=kernel, arguments=(network, *extra), alive=alive, failed=failed,
-        chunk=chunk, pilot=pilot, spent=spent, least=_LEAST[method],
-    )  # fmt: skip
+        method=method,
+        kernel=kernel,
+        arguments=(network, *extra),
+        alive=alive,
+        failed=failed,
+        chunk=chunk,
+        pilot=pilot,
+        spent=spent,
+        least=_LEAST[method],
+    )
 
 
-def _crude(problem: Problem, samples: int, rng: np.random.Generator) -> tuple[float, float, float, int]:
+def _crude(
+    problem: Problem, samples: int, rng: np.random.Generator
+) -> tuple[float, float, float, int]:
     """States of the network: the share that fails."""
     share = count_failures(problem, (samples, rng)) / samples
     square = samples * share * (1 - share)
-    return share, square, square * (1 - 2 * share), samples * (len(problem.link) + len(problem.node))
+    return (
+        share,
+        square,
+        square * (1 - 2 * share),
+        samples * (len(problem.link) + len(problem.node)),
+    )
 
 
-_Prepared = tuple[Callable[..., Any], tuple[Any, ...], int, int, int]  # kernel, extra, chunk, pilot, work
+# kernel, extra, chunk, pilot, work
+_Prepared = tuple[Callable[..., Any], tuple[Any, ...], int, int, int]
 
 
 def _permutation(network: Network, _: np.random.Generator, max_work: float) -> _Prepared:
@@ -224,7 +241,8 @@ def _permutation(network: Network, _: np.random.Generator, max_work: float) -> _
 
 
 def _splitting(network: Network, rng: np.random.Generator, max_work: float) -> _Prepared:
-    one = _LEVELS * float(len(network.down)) * len(network.around)  # a sweep may relabel for every part
+    # a sweep may relabel for every part
+    one = _LEVELS * float(len(network.down)) * len(network.around)
     states = int(min(max(PILOT_SHARE * max_work / 20 / one, 64), _STATES))
     _require_work("splitting", 64 * one, max_work)
     levels = pilot_levels(network, network.rate, states, rng)
@@ -234,7 +252,9 @@ def _splitting(network: Network, rng: np.random.Generator, max_work: float) -> _
 def _recursive(network: Network, _: np.random.Generator, max_work: float) -> _Prepared:
     flow = flow_graph(network)
     size, work = _first_cut(flow)
-    _require_work("recursive", _FEW * float(work) * (size + 1) * int(network.terminal.sum()), max_work)
+    _require_work(
+        "recursive", _FEW * float(work) * (size + 1) * int(network.terminal.sum()), max_work
+    )
     return sample_recursive, (flow,), 2**6, _FEW, work
 
 
@@ -256,7 +276,8 @@ def _require_work(method: str, work: float, max_work: float) -> None:
     least = work / PILOT_SHARE
     if least > max_work:
         raise ValueError(
-            f"max_work must be {least:.1e} or more for method={method!r} on this network, got {max_work:.1e}"
+            f"max_work must be {least:.1e} or more for method={method!r} on this network, got "
+            f"{max_work:.1e}"
         )
 
 

@@ -1,8 +1,9 @@
 """A reliability question made ready to be sampled: what must be up set apart, what cannot matter removed.
 
-All estimators but the crude one draw on the same small network. Terminals never fail there (their own chances
-are set apart), leaves are gone, perfect links between perfect nodes are contracted and parallel links are
-one. What was set apart enters the answer exactly: U = failed + alive * U(network).
+All estimators but the crude one draw on the same small network. Terminals never fail there (their
+own chances are set apart), leaves are gone, perfect links between perfect nodes are contracted and
+parallel links are one. What was set apart enters the answer exactly: U = failed + alive *
+U(network).
 """
 
 import math
@@ -92,7 +93,8 @@ def sampling_network(problem: Problem) -> Apart:
     for v in draft.links.keys() - found:
         draft.remove(v)
     size = math.inf
-    while len(draft.links) < size:  # a node that became a terminal no longer fails: its links may be perfect
+    # a node that became a terminal no longer fails: its links may be perfect
+    while len(draft.links) < size:
         size = len(draft.links)
         _contract(draft)
         _strip(draft)
@@ -148,10 +150,15 @@ def _arrays(draft: _Draft) -> Network:
     """The network with its nodes numbered from 0."""
     place = {v: i for i, v in enumerate(sorted(draft.links))}
     rows = sorted(
-        (place[u], place[v], link) for u, near in draft.links.items() for v, link in near.items() if u < v
+        (place[u], place[v], link)
+        for u, near in draft.links.items()
+        for v, link in near.items()
+        if u < v
     )
     ends = np.array([(u, v) for u, v, _ in rows], dtype=np.int64)
-    chances = np.array([link for _, _, link in rows] + [draft.nodes[v] for v in place], dtype=np.float64)
+    chances = np.array(
+        [link for _, _, link in rows] + [draft.nodes[v] for v in place], dtype=np.float64
+    )
     n, up, down = len(place), np.minimum(chances[:, 0], 1.0), chances[:, 1].copy()
     first = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(ends.ravel(), minlength=n), out=first[1:])

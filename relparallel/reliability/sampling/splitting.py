@@ -1,21 +1,22 @@
 """Generalised splitting of Botev, L'Ecuyer, Rubino, Simard and Tuffin.
 
-Every part is down at time 0 and comes up after an exponential time of rate -ln(q); the terminals are
-connected from a time S on, and the unreliability is P(S > 1). Levels 0 < g_1 < ... < g_t = 1 are climbed one
-at a time: a draw with S > g_1 is a first state; a state at level g_k makes two steps of a Markov chain that
-leaves the distribution given S > g_k as it is, and those with S > g_{k+1} are states at the next level. With
-N states at the last level, N / 2^(t-1) has the mean P(S > 1): every state at one level has two offspring,
-each distributed as given S > g_k if the state was. Replications are independent, so that their variance is
-estimated without bias.
+Every part is down at time 0 and comes up after an exponential time of rate -ln(q); the terminals
+are connected from a time S on, and the unreliability is P(S > 1). Levels 0 < g_1 < ... < g_t = 1
+are climbed one at a time: a draw with S > g_1 is a first state; a state at level g_k makes two
+steps of a Markov chain that leaves the distribution given S > g_k as it is, and those with S >
+g_{k+1} are states at the next level. With N states at the last level, N / 2^(t-1) has the mean P(S
+> 1): every state at one level has two offspring, each distributed as given S > g_k if the state
+was. Replications are independent, so that their variance is estimated without bias.
 
-A step is a sweep of Gibbs sampling: the time of each part is drawn anew given all others. It has to exceed
-g_k if the part would join all terminals at time g_k, else it is free. The levels come from a pilot run that
-keeps about half of its states per level; they are fixed before the replications begin.
+A step is a sweep of Gibbs sampling: the time of each part is drawn anew given all others. It has to
+exceed g_k if the part would join all terminals at time g_k, else it is free. The levels come from a
+pilot run that keeps about half of its states per level; they are fixed before the replications
+begin.
 
 References
 ----------
-Botev, L'Ecuyer, Rubino, Simard and Tuffin, "Static network reliability estimation via generalized splitting",
-INFORMS Journal on Computing 25, 2013.
+Botev, L'Ecuyer, Rubino, Simard and Tuffin, "Static network reliability estimation via generalized
+splitting", INFORMS Journal on Computing 25, 2013.
 """
 
 from typing import Final
@@ -137,7 +138,9 @@ def _would_join(network, times, level, root, held, part):  # type: ignore[no-unt
         fresh = label >= 0
         for j in range(first, k):
             other = network.around[j]
-            fresh &= times[other] > level or root[ends[other, 0] + ends[other, 1] - (part - m)] != label
+            fresh &= (
+                times[other] > level or root[ends[other, 0] + ends[other, 1] - (part - m)] != label
+            )
         if fresh:
             joined += held[label]
     return joined

@@ -1,8 +1,8 @@
 """Importance where parts are interchangeable: all parts of a class matter alike.
 
-With n parts of up-probability p in a class, dR/dp is n times Birnbaum's measure of each. R is the sum that
-answers the question, made in integers: it is made once more with p moved by a step far below its last digit,
-and the difference of integers loses nothing.
+With n parts of up-probability p in a class, dR/dp is n times Birnbaum's measure of each. R is the
+sum that answers the question, made in integers: it is made once more with p moved by a step far
+below its last digit, and the difference of integers loses nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,8 +41,8 @@ Ups = Sequence[Fraction]
 class Classes(NamedTuple):
     """Classes of interchangeable parts, and what must work in any case.
 
-    ``value``: probability that the terminals are joined, by the up-probabilities of the classes, to a few
-    bits of a number that may be tiny. ``floor``: what R and 1 - R are at least, about.
+    ``value``: probability that the terminals are joined, by the up-probabilities of the classes, to
+    a few bits of a number that may be tiny. ``floor``: what R and 1 - R are at least, about.
     """
 
     rows: list[IntArray]
@@ -51,18 +51,22 @@ class Classes(NamedTuple):
     value: Callable[[Ups, Fraction], Fraction]
 
 
-def class_importance(topology: Topology, problem: Problem, perfect: bool = False) -> tuple[float, FloatArray]:
+def class_importance(
+    topology: Topology, problem: Problem, perfect: bool = False
+) -> tuple[float, FloatArray]:
     """Unreliability, and by how much it grows when a link or a node is down, one after the other.
 
     Notes
     -----
-    One sum for each class of parts that can fail, or with ``perfect`` of all parts. Six digits of what is
-    above 1e-30 of R and of 1 - R; what does not show is 0.
+    One sum for each class of parts that can fail, or with ``perfect`` of all parts. Six digits of
+    what is above 1e-30 of R and of 1 - R; what does not show is 0.
     """
     chances = np.concatenate([problem.link, problem.node])
     model = _classes(topology, problem, perfect)
     ups = [exact_up(tuple(chances[rows[0]].tolist())) for rows in model.rows]
-    smallest = model.floor * _DIGITS * min([Fraction(1), *(min(up, 1 - up) for up in ups if 0 < up < 1)])
+    smallest = (
+        model.floor * _DIGITS * min([Fraction(1), *(min(up, 1 - up) for up in ups if 0 < up < 1)])
+    )
     joined = model.value(ups, smallest)
     slopes = np.zeros(len(chances))
     inner = float(joined), float(1 - joined)
@@ -72,7 +76,9 @@ def class_importance(topology: Topology, problem: Problem, perfect: bool = False
             continue
         step = _STEP * (min(up, 1 - up) or 1) * (-1 if 2 * up > 1 else 1)
         change = model.value([*ups[:k], up + step, *ups[k + 1 :]], smallest) - joined
-        slopes[rows] = outside[0] * float(change / step) / len(rows) if abs(change) > smallest else 0.0
+        slopes[rows] = (
+            outside[0] * float(change / step) / len(rows) if abs(change) > smallest else 0.0
+        )
     own = chances[model.needed, 0]
     before, after = (np.concatenate([[1.0], np.cumprod(some)])[:-1] for some in (own, own[::-1]))
     slopes[model.needed] = inner[0] * before * after[::-1]
@@ -82,7 +88,9 @@ def class_importance(topology: Topology, problem: Problem, perfect: bool = False
 def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
     """Those of the first kind of network that fits."""
     if len(problem.terminals) == 1:
-        return Classes([], len(problem.edges) + problem.terminals, Fraction(1), lambda *_: Fraction(1))
+        return Classes(
+            [], len(problem.edges) + problem.terminals, Fraction(1), lambda *_: Fraction(1)
+        )
     reasons = []
     for find in (_of_lumped, _of_nodes) if perfect else (_of_form, _of_lumped, _of_nodes):
         try:
@@ -109,9 +117,15 @@ def _of_form(topology: Topology, problem: Problem) -> Classes | None:
         return None
     path = over_any_path(match)
     if path.decides == "partitions" and path.far.copies:
-        raise NotExactError("all pods must hold terminals for importance where cables to cores fail")
+        raise NotExactError(
+            "all pods must hold terminals for importance where cables to cores fail"
+        )
     kinds = [
-        [own for own, pods in zip(match.pods, match.fabric.pods, strict=True) if bool(pods.terminals) is near]
+        [
+            own
+            for own, pods in zip(match.pods, match.fabric.pods, strict=True)
+            if bool(pods.terminals) is near
+        ]
         for near in (True, False)
     ]
     rows = [
@@ -161,7 +175,9 @@ def _of_lumped(topology: Topology, problem: Problem) -> Classes | None:
     tree, cut = floors(fabric)
     floor = _least(tree, cut)
     terms = [*large_terms(fabric, float(floor) * _BLUR)]
-    named = [(t, name) for t, own in enumerate(match.pods) for name, rows in own.items() if len(rows)]
+    named = [
+        (t, name) for t, own in enumerate(match.pods) for name, rows in own.items() if len(rows)
+    ]
 
     def value(ups: Ups, smallest: Fraction) -> Fraction:
         chances = [(up, 1 - up) for up in ups]

@@ -74,8 +74,8 @@ def importance(
 def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[float, FloatArray]:
     """The same where parts also fail in groups of shared risk, over all states of the groups.
 
-    A part does not matter where one of its groups is down; states in which the same parts are down are asked
-    for once.
+    A part does not matter where one of its groups is down; states in which the same parts are down
+    are asked for once.
     """
     from relparallel.reliability.extensions.srlg import absorbed
 
@@ -103,7 +103,8 @@ def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[f
         total += mass * known[links, nodes][1]
     for group in problem.groups:
         alone = len(group.nodes) + len(group.links) == 1
-        if alone and not group.nodes & set(problem.terminals.tolist()):  # taken into the part's probability
+        # taken into the part's probability
+        if alone and not group.nodes & set(problem.terminals.tolist()):
             total[[*group.links, *(m + v for v in group.nodes)]] *= group.chance[0]
     return float(always[1] + always[0] * failed), float(always[0]) * total
 

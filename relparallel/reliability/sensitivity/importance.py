@@ -8,18 +8,17 @@ risk reduction     U / U(part up): how many times rarer failure becomes with a p
 structural         Birnbaum's measure when every part that can fail is up half of the time
 =================  ==========================================================================================
 
-Fussell and Vesely's measure is used in two forms. Risk analysts compute (U - U(part up)) / U, which is the
-criticality: `Importance.fussell_vesely` is that. The original asks how probable it is, given failure, that
-all of some minimal cut with the part in it has failed. It is never smaller than the criticality, equals it
-to first order in small chances, and does not follow from Birnbaum's measure.
+Fussell and Vesely's measure is used in two forms. Risk analysts compute (U - U(part up)) / U, which
+is the criticality: `Importance.fussell_vesely` is that. The original asks how probable it is, given
+failure, that all of some minimal cut with the part in it has failed. It is never smaller than the
+criticality, equals it to first order in small chances, and does not follow from Birnbaum's measure.
 
 References
 ----------
-Birnbaum, "On the importance of different components in a multicomponent system", Multivariate Analysis II,
-1969.
-Kuo and Zhu, "Importance Measures in Reliability, Risk, and Optimization", Wiley 2012.
-van der Borst and Schoonakker, "An overview of PSA importance measures", Reliability Engineering and System
-Safety 72, 2001.
+Birnbaum, "On the importance of different components in a multicomponent system", Multivariate
+Analysis II, 1969. Kuo and Zhu, "Importance Measures in Reliability, Risk, and Optimization", Wiley
+2012. van der Borst and Schoonakker, "An overview of PSA importance measures", Reliability
+Engineering and System Safety 72, 2001.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
-Gradient = Callable[[Problem], tuple[float, FloatArray]]  # U, and U(down) - U(up) of links, then nodes
+# U, and U(down) - U(up) of links, then nodes
+Gradient = Callable[[Problem], tuple[float, FloatArray]]
 Measure = Literal["birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural"]
 _MEASURES = ("birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural")
 _TIE = 1e-12  # relative difference that is rounding
@@ -53,9 +53,10 @@ _CLOSE = 0.999  # criticality from which U - q B loses digits
 class Importance(Result):
     """Importance of parts; arrays have one entry per part, links first.
 
-    ``part`` are their rows: links 0..m-1 of the problem, then its nodes, which ``labels`` name. ``birnbaum``
-    is U(part down) - U(part up), with digits of its own where it is small beside U, and 0 where it has none;
-    ``gradient`` gives U and Birnbaum's measure of all parts with other probabilities.
+    ``part`` are their rows: links 0..m-1 of the problem, then its nodes, which ``labels`` name.
+    ``birnbaum`` is U(part down) - U(part up), with digits of its own where it is small beside U,
+    and 0 where it has none; ``gradient`` gives U and Birnbaum's measure of all parts with other
+    probabilities.
     """
 
     problem: Problem
@@ -92,7 +93,11 @@ class Importance(Result):
     @property
     def criticality(self) -> FloatArray:
         """Chance that the part is down and decides, given that the system has failed; 0 if it never fails."""
-        return self.down * self.birnbaum / self.unreliability if self.unreliability > 0 else 0 * self.birnbaum
+        return (
+            self.down * self.birnbaum / self.unreliability
+            if self.unreliability > 0
+            else 0 * self.birnbaum
+        )
 
     @property
     def fussell_vesely(self) -> FloatArray:
@@ -129,7 +134,9 @@ class Importance(Result):
     @property
     def structural(self) -> FloatArray:
         """Share of the states of the other parts that can fail in which this one decides (Banzhaf)."""
-        link, node = (np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node))
+        link, node = (
+            np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node)
+        )
         return self.gradient(replace(self.problem, link=link, node=node))[1][self.part]
 
     def _said(self) -> str:
@@ -141,8 +148,8 @@ class Importance(Result):
         Parameters
         ----------
         by : str, optional
-            Column to sort by. Parts that differ in it by rounding alone stand in their own order: links
-            first, then nodes.
+            Column to sort by. Parts that differ in it by rounding alone stand in their own order:
+            links first, then nodes.
         """
         require_choice(_MEASURES, by=by)
         table = {"part": self.names, "kind": self.kinds, "up": self.up, "down": self.down}

@@ -1,17 +1,18 @@
 """How the unreliability answers to every part at once: one sweep forth, one sweep back.
 
-The sweep forth is the frontier DP, which also writes down where every state goes (`compiled_sweep.forth`).
-The sweep back gives every state g, the probability of the less likely outcome. A link in which two states
-d (down) and u (up) differ has the derivative sum of f (g(d) - g(u)), f the probability to get there.
-From there the chain rule leads back through the product of required slots and through the tape of reductions.
+The sweep forth is the frontier DP, which also writes down where every state goes
+(`compiled_sweep.forth`). The sweep back gives every state g, the probability of the less likely
+outcome. A link in which two states d (down) and u (up) differ has the derivative sum of f (g(d) -
+g(u)), f the probability to get there. From there the chain rule leads back through the product of
+required slots and through the tape of reductions.
 
-The difference is where digits are lost: a derivative has six digits where a part changes the less likely
-outcome by more than a billionth, and is 0 where rounding may be all of it.
+The difference is where digits are lost: a derivative has six digits where a part changes the less
+likely outcome by more than a billionth, and is 0 where rounding may be all of it.
 
 References
 ----------
-Birnbaum, "On the importance of different components in a multicomponent system", Multivariate Analysis II,
-1969.
+Birnbaum, "On the importance of different components in a multicomponent system", Multivariate
+Analysis II, 1969.
 """
 
 import numba
@@ -40,7 +41,11 @@ BoolArray = NDArray[np.bool_]
 
 
 def gradient(
-    structure: Compiled, link: FloatArray, node: FloatArray, wanted: BoolArray, max_states: int = 2**24
+    structure: Compiled,
+    link: FloatArray,
+    node: FloatArray,
+    wanted: BoolArray,
+    max_states: int = 2**24,
 ) -> tuple[float, FloatArray]:
     """Unreliability, and U(part down) - U(part up) of every link and node that is wanted, else 0."""
     slope = np.zeros(structure.links + structure.nodes)
@@ -49,9 +54,16 @@ def gradient(
     require_fit(structure.width)
     most = fitting(max_states)
     failed, slope, peak = _gradient(
-        structure.tape, structure.required, structure.steps, structure.parts, structure.starts,
-        structure.slots, np.concatenate([link, node]), wanted, most,
-    )  # fmt: skip
+        structure.tape,
+        structure.required,
+        structure.steps,
+        structure.parts,
+        structure.starts,
+        structure.slots,
+        np.concatenate([link, node]),
+        wanted,
+        most,
+    )
     require_fit(structure.width, peak, most)
     return failed, np.where(wanted, slope[: len(wanted)], 0.0)
 
@@ -112,7 +124,9 @@ def _wanted(tape, given, chances):  # type: ignore[no-untyped-def]
 def there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignore[no-untyped-def]
     """Success and failure mass, the largest layer; fills in the derivative by the three parts of each row."""
     traced = free.ndim == 2  # a literal would compile the sweep once more
-    sums, peak, _, targets, masses = forth(steps, chances, free, lean, traced, max_states, np.int64(ANY))
+    sums, peak, _, targets, masses = forth(
+        steps, chances, free, lean, traced, max_states, np.int64(ANY)
+    )
     success, failure = sums[0] + sums[1], sums[2] + sums[3]
     if peak > max_states:
         return 0.0, 1.0, peak
@@ -124,7 +138,9 @@ def there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignor
             chances[row], free[row], masses[row + 1], targets[row + 1], value, gain[row], level[row]
         )
         for i in range(3):
-            gain[row, i] = sign * gain[row, i] if abs(gain[row, i]) > _ROUNDING * level[row, i] else 0.0
+            gain[row, i] = (
+                sign * gain[row, i] if abs(gain[row, i]) > _ROUNDING * level[row, i] else 0.0
+            )
     return success, failure, peak
 
 

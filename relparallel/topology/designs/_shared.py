@@ -10,7 +10,8 @@ from relparallel.topology._arrays import IntArray, joined
 from relparallel.topology.description import Description
 from relparallel.topology.fabric import Topology
 
-Cables = tuple[str, IntArray, str, IntArray]  # kind and number of the nodes at one end, and at the other
+# kind and number of the nodes at one end, and at the other
+Cables = tuple[str, IntArray, str, IntArray]
 
 
 def wired(
@@ -23,7 +24,8 @@ def wired(
 ) -> Topology:
     """Topology whose nodes are numbered within their kind; cables of kinds that it does not have fall away.
 
-    Kinds without a pod or rail have none. Plain hosts are servers; other kinds than the first are switches.
+    Kinds without a pod or rail have none. Plain hosts are servers; other kinds than the first are
+    switches.
     """
     counts = form.nodes
     first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
@@ -34,7 +36,9 @@ def wired(
         return np.concatenate([part.ravel() for part in parts])
 
     return Topology.of(
-        edges=joined(*((first[a] + u, first[b] + v) for a, u, b, v in cables if {a, b} <= counts.keys())),
+        edges=joined(
+            *((first[a] + u, first[b] + v) for a, u, b, v in cables if {a, b} <= counts.keys())
+        ),
         node_kind=counts,
         transit=np.arange(sum(counts.values())) >= (0 if hosts_forward else counts[hosts]),
         tier=None if tier is None else column(tier),
@@ -71,8 +75,9 @@ def describe_switched(
 ) -> Description:
     """Closed forms from those of the graph of switches.
 
-    ``ports`` are the numbers of cables of a switch to others that occur; ``distance`` is the sum of the
-    distances of a switch to all others, in the mean; ``connectivity`` the disjoint paths of two switches.
+    ``ports`` are the numbers of cables of a switch to others that occur; ``distance`` is the sum of
+    the distances of a switch to all others, in the mean; ``connectivity`` the disjoint paths of two
+    switches.
     """
     hosts = max(p, 1) * switches
     own = {"server": hosts} if p else {}
@@ -84,7 +89,9 @@ def describe_switched(
         links=p * switches + cables,
         diameter=None if diameter is None else (diameter + extra) * several,
         diameter_bound=None if bound is None else bound + extra,
-        mean_hops=extra + max(p, 1) * distance / (hosts - 1) if several and distance is not None else None,
+        mean_hops=extra + max(p, 1) * distance / (hosts - 1)
+        if several and distance is not None
+        else None,
         host_connectivity=int(several) if p else connectivity,
     )
 
@@ -103,7 +110,9 @@ def flat(parts: Iterable[IntArray]) -> IntArray:
 
 def rolled(parts: Sequence[IntArray], axes: Sequence[int | None]) -> IntArray:
     """Every node goes to the next one along an axis of its block, round the edge; None leaves a block."""
-    return flat(b if axis is None else np.roll(b, -1, axis) for b, axis in zip(parts, axes, strict=True))
+    return flat(
+        b if axis is None else np.roll(b, -1, axis) for b, axis in zip(parts, axes, strict=True)
+    )
 
 
 def rolls(parts: Sequence[IntArray], moves: Iterable[Sequence[int | None]]) -> list[IntArray]:
@@ -119,7 +128,9 @@ def nested(layout: str, **sizes: int) -> list[IntArray]:
     tiers = [tier.split() for tier in layout.split(",")]
     parts = blocks(*(tuple(sizes[axis] for axis in tier) for tier in tiers))
     axes = dict.fromkeys(axis for tier in tiers for axis in tier)
-    return rolls(parts, ([tier.index(axis) if axis in tier else None for tier in tiers] for axis in axes))
+    return rolls(
+        parts, ([tier.index(axis) if axis in tier else None for tier in tiers] for axis in axes)
+    )
 
 
 def exchange(size: int) -> IntArray:

@@ -1,7 +1,7 @@
 """Direct networks: the nodes themselves are the switches, or most of them.
 
-``dims`` are the lengths k_1..k_d of the dimensions; ``a``, ``b`` the columns and rows of a board of a
-HammingMesh, ``x``, ``y`` those of boards.
+``dims`` are the lengths k_1..k_d of the dimensions; ``a``, ``b`` the columns and rows of a board of
+a HammingMesh, ``x``, ``y`` those of boards.
 """
 
 import math
@@ -28,7 +28,8 @@ def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Descripti
     most = sum(min(k - 1, 2) for k in lengths)
     least = most - sum(k > 2 and not ring for k, ring in shape)
     total = sum((3 * (k**2 // 4) if ring else k**2 - 1) * (nodes // k) for k, ring in shape)
-    # Cables across the middle of each dimension: the fewest are the bisection if its length is even.
+    # Cables across the middle of each dimension: the fewest are the bisection if its length is
+    # even.
     fewest, odd = min((nodes * (2 if ring and k > 2 else 1) / k, k % 2) for k, ring in shape)
     return Description(
         parameters={"dims": lengths} if all(around) else {"dims": lengths, "wrap": around},
@@ -78,26 +79,26 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     Parameters
     ----------
     dims : sequence of int
-        Length of every dimension, at least 1. A dimension of length 2 has one cable per pair, not two; a
-        dimension of length 1 has none.
+        Length of every dimension, at least 1. A dimension of length 2 has one cable per pair, not
+        two; a dimension of length 1 has none.
     wrap : bool or sequence of bool, optional
         Whether cables run round the edge, in all dimensions or in each; without any it is a mesh.
 
     Returns
     -------
     Topology
-        prod(dims) nodes in row-major order, all endpoints, all forwarding; d cables per node where every
-        dimension is at least 3, fewer at an edge that is not wrapped. ``pod`` is the coordinate in the first
-        dimension.
+        prod(dims) nodes in row-major order, all endpoints, all forwarding; d cables per node where
+        every dimension is at least 3, fewer at an edge that is not wrapped. ``pod`` is the
+        coordinate in the first dimension.
 
     Notes
     -----
-    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two. A
-    dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
-    middle of an even dimension, twice as many of a wrapped one of 4 or more. The least of these is the
-    bisection: routes one dimension after the other pass at most N k_i/4 pairs over any cable of it (N k_i/8
-    over one of a ring), and N^2/4 pairs have to cross. Source: Adiga et al., IBM Journal of Research and
-    Development 49, 2005.
+    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join
+    any two. A dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i
+    cables cross the middle of an even dimension, twice as many of a wrapped one of 4 or more. The
+    least of these is the bisection: routes one dimension after the other pass at most N k_i/4 pairs
+    over any cable of it (N k_i/8 over one of a ring), and N^2/4 pairs have to cross. Source: Adiga
+    et al., IBM Journal of Research and Development 49, 2005.
 
     Examples
     --------
@@ -106,9 +107,15 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     >>> torus(dims=(4, 4, 4), wrap=False).num_links
     144
     """
-    form, lengths, around = planned("torus", dims, wrap), require_dims(dims=dims), _around(dims, wrap)
+    form, lengths, around = (
+        planned("torus", dims, wrap),
+        require_dims(dims=dims),
+        _around(dims, wrap),
+    )
     grid = np.arange(form.hosts).reshape(lengths)
-    lines = [_line_of(grid, axis, around[axis]) for axis, length in enumerate(lengths) if length > 1]
+    lines = [
+        _line_of(grid, axis, around[axis]) for axis, length in enumerate(lengths) if length > 1
+    ]
     return wired(
         form,
         *(("node", u, "node", v) for u, v in lines),
@@ -133,28 +140,30 @@ def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Descript
 def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
 
-    Inside a cube cables are electrical. Opposite faces of all 64 cubes of a pod end in the same switch, chip
-    by chip: it joins each cube to the next of the slice, the last to the first, wherever they stand.
+    Inside a cube cables are electrical. Opposite faces of all 64 cubes of a pod end in the same
+    switch, chip by chip: it joins each cube to the next of the slice, the last to the first,
+    wherever they stand.
 
     Parameters
     ----------
     dims : sequence of int
         Chips along three dimensions: multiples of 4, at most 64 cubes in all.
     cubes : sequence of int, optional
-        Which cube of the pod, 0 to 63, each cube of the slice is, in row-major order; the first ones if not
-        given. To replace a failed cube, name another: the switches are set anew, no cable moves.
+        Which cube of the pod, 0 to 63, each cube of the slice is, in row-major order; the first
+        ones if not given. To replace a failed cube, name another: the switches are set anew, no
+        cable moves.
 
     Returns
     -------
     Topology
-        prod(dims) chips in row-major order, all endpoints, all forwarding, 6 cables each. ``pod`` is the cube
-        of the pod, ``edge_attributes["optical"]`` tells which cables run through a switch, and the cables of
-        one switch share its risk: 16 for each dimension, 48.
+        prod(dims) chips in row-major order, all endpoints, all forwarding, 6 cables each. ``pod``
+        is the cube of the pod, ``edge_attributes["optical"]`` tells which cables run through a
+        switch, and the cables of one switch share its risk: 16 for each dimension, 48.
 
     Notes
     -----
-    A circuit switch forwards light, not packets: it is no node, and distances are those of the torus. Each
-    cube has 96 optical cable ends. Source: Jouppi et al., ISCA 2023, section 2.
+    A circuit switch forwards light, not packets: it is no node, and distances are those of the
+    torus. Each cube has 96 optical cable ends. Source: Jouppi et al., ISCA 2023, section 2.
 
     Examples
     --------
@@ -173,7 +182,8 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     optical = step.max(axis=0) == CUBE - 1
     others = np.array([[1, 2], [0, 2], [0, 1]])[axis]
     face = (
-        within[others[:, 0], np.arange(axis.size), 0] * CUBE + within[others[:, 1], np.arange(axis.size), 0]
+        within[others[:, 0], np.arange(axis.size), 0] * CUBE
+        + within[others[:, 1], np.arange(axis.size), 0]
     )
     switch = np.where(optical, axis * CUBE**2 + face, -1)
     return on_switches(replace(t, pod=np.array(chosen)[cube], meta=form.meta), switch)
@@ -198,7 +208,9 @@ def _hammingmesh(a: int, b: int, x: int, y: int) -> Description:
         degrees={"accelerator": 4, "row": 2 * x, "column": 2 * y},
         links=x * y * (2 * a * b + a + b),
         diameter=wide + high,
-        mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1)) if nodes > 1 else None,
+        mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1))
+        if nodes > 1
+        else None,
         host_connectivity=2 * (rows > 1) + 2 * (columns > 1),
     )
 
@@ -212,7 +224,10 @@ def _hammingmesh_moves(a: int, b: int, x: int, y: int) -> list[IntArray]:
         flat([grid[exchange(y)], row[exchange(y)], column]),
         flat([grid[:, :, exchange(x)], row, column[exchange(x)]]),
     ]
-    mirrors = [flat([grid[:, ::-1], row[:, ::-1], column]), flat([grid[..., ::-1], row, column[:, ::-1]])]
+    mirrors = [
+        flat([grid[:, ::-1], row[:, ::-1], column]),
+        flat([grid[..., ::-1], row, column[:, ::-1]]),
+    ]
     return [*moves, *swaps, *mirrors]
 
 
@@ -249,15 +264,15 @@ def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     Returns
     -------
     Topology
-        a b x y accelerators in row-major order of the whole grid, all forwarding, then the switches of the b
-        y rows and of the a x columns. Each accelerator has 4 cables. ``pod`` is the board.
+        a b x y accelerators in row-major order of the whole grid, all forwarding, then the switches
+        of the b y rows and of the a x columns. Each accelerator has 4 cables. ``pod`` is the board.
 
     Notes
     -----
-    A row switch meets the first and the last accelerator of its row on every board: both ends of a board of
-    one column are two cables of one accelerator. Rows wider than the ports of a switch (2x of them) would be
-    trees; here each is one switch. Distances are sums of those along a row and along a column. Source:
-    Hoefler et al., SC 2022, section 3.
+    A row switch meets the first and the last accelerator of its row on every board: both ends of a
+    board of one column are two cables of one accelerator. Rows wider than the ports of a switch (2x
+    of them) would be trees; here each is one switch. Distances are sums of those along a row and
+    along a column. Source: Hoefler et al., SC 2022, section 3.
 
     Examples
     --------
@@ -275,7 +290,11 @@ def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
         ("accelerator", grid[down], "accelerator", grid[down + 1]),
         *(("accelerator", grid[:, edge], "row", row[:, None]) for edge in (first, first + a - 1)),
         *(("accelerator", grid[edge], "column", column) for edge in (top, top + b - 1)),
-        tier={"accelerator": np.zeros_like(grid), "row": np.ones_like(row), "column": np.ones_like(column)},
+        tier={
+            "accelerator": np.zeros_like(grid),
+            "row": np.ones_like(row),
+            "column": np.ones_like(column),
+        },
         pod={"accelerator": row[:, None] // b * x + column // a},
         hosts_forward=True,
     )
@@ -307,12 +326,16 @@ def _line_of(grid: IntArray, axis: int, around: bool) -> tuple[IntArray, IntArra
     return here, following
 
 
-def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _slice(
+    dims: Sequence[int], cubes: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Lengths of a slice in chips, and the cubes of the pod it is made of."""
     lengths = require_dims(dims=dims)
     count = math.prod(length // CUBE for length in lengths)
     if len(lengths) != 3 or any(length % CUBE for length in lengths) or count > _POD_CUBES:
-        raise ValueError(f"dims must be three multiples of {CUBE}, at most {_POD_CUBES} cubes, got {lengths}")
+        raise ValueError(
+            f"dims must be three multiples of {CUBE}, at most {_POD_CUBES} cubes, got {lengths}"
+        )
     require_instance((Sequence, np.ndarray, type(None)), cubes=cubes)
     named = range(count) if cubes is None else cubes
     chosen = tuple(require_int(cubes=cube, at_least=0, at_most=_POD_CUBES - 1) for cube in named)
@@ -323,6 +346,7 @@ def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int,
 
 def _line(length: int, boards: int) -> tuple[int, int]:
     """Sum and largest of the distances along a row of boards; a board's row and the switch are a ring."""
-    out, far = (length + 1) ** 2 // 4, (length + 1) // 2  # all distances to the switch, and the largest
+    # all distances to the switch, and the largest
+    out, far = (length + 1) ** 2 // 4, (length + 1) // 2
     largest = 2 * far if boards > 1 else far * (length > 1)
     return boards * out * (length - 1 + 2 * (boards - 1) * length), largest

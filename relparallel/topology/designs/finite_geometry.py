@@ -28,8 +28,9 @@ _LARGEST = 2**13  # two q x q grids of switches pass the limit of what is built 
 class FiniteField:
     """GF(q) for a prime power q of at most 8192, vectorised.
 
-    An element is a number 0..q-1 whose base-p digits are the coefficients of a polynomial over the integers
-    modulo p, where q = p^m; 0 and 1 are themselves. Products go through powers of a primitive element.
+    An element is a number 0..q-1 whose base-p digits are the coefficients of a polynomial over the
+    integers modulo p, where q = p^m; 0 and 1 are themselves. Products go through powers of a
+    primitive element.
     """
 
     def __init__(self, q: int) -> None:
@@ -37,7 +38,9 @@ class FiniteField:
         self.p = next(p for p in range(2, q + 1) if q % p == 0)
         self.m = next(m for m in range(1, 14) if self.p**m >= q)
         if self.p**self.m != q:
-            raise ValueError(f"q must be a prime power, for there is no field of other size, got {q}")
+            raise ValueError(
+                f"q must be a prime power, for there is no field of other size, got {q}"
+            )
 
     def add(self, a: IntArray, b: IntArray) -> IntArray:
         """Sum: digit by digit modulo p."""
@@ -106,9 +109,9 @@ def _slim_fly(q: int, p: int) -> Description:
 def _slim_fly_moves(q: int, p: int) -> list[IntArray]:
     """Next server; moves and stretches of the plane; where q = 4w + 1 both grids exchanged.
 
-    With points (x, y) and lines y = m x + c: y and c grow alike; x and -c/m or m and y/x do; x and 1/m are
-    stretched, or m, y and c, by what keeps the differences that are joined; x -> m, m -> -g x for a primitive
-    element g, with y and c times g, exchanges points and lines.
+    With points (x, y) and lines y = m x + c: y and c grow alike; x and -c/m or m and y/x do; x and
+    1/m are stretched, or m, y and c, by what keeps the differences that are joined; x -> m, m -> -g
+    x for a primitive element g, with y and c times g, exchanges points and lines.
     """
     field = FiniteField(q)
     own, other = np.divmod(np.arange(q**2), q)  # x and y of points, m and c of lines
@@ -146,9 +149,9 @@ def _slim_fly_moves(q: int, p: int) -> list[IntArray]:
 def slim_fly(q: int, p: int) -> Topology:
     """Slim Fly: the graph of McKay, Miller and Siran on two q x q grids of switches.
 
-    Switches (0, x, y) and (0, x, y') meet when y - y' is in X, (1, m, c) and (1, m, c') when c - c' is in X',
-    (0, x, y) and (1, m, c) when y = m x + c. X holds the even powers of a primitive element, X' the odd ones
-    (for delta = -1 half of each, so that X = -X).
+    Switches (0, x, y) and (0, x, y') meet when y - y' is in X, (1, m, c) and (1, m, c') when c - c'
+    is in X', (0, x, y) and (1, m, c) when y = m x + c. X holds the even powers of a primitive
+    element, X' the odd ones (for delta = -1 half of each, so that X = -X).
 
     Parameters
     ----------
@@ -160,13 +163,13 @@ def slim_fly(q: int, p: int) -> Topology:
     Returns
     -------
     Topology
-        2 q^2 p servers, then 2 q^2 switches, of which each meets (3q - delta)/2 others. ``pod`` is the column
-        of q switches: q of each grid.
+        2 q^2 p servers, then 2 q^2 switches, of which each meets (3q - delta)/2 others. ``pod`` is
+        the column of q switches: q of each grid.
 
     Notes
     -----
-    Two switches are at most 2 apart. q = 5 is the graph of Hoffman and Singleton: the most switches, 50, that
-    degree 7 and diameter 2 allow. Source: Besta, Hoefler, SC 2014, section 2.
+    Two switches are at most 2 apart. q = 5 is the graph of Hoffman and Singleton: the most
+    switches, 50, that degree 7 and diameter 2 allow. Source: Besta, Hoefler, SC 2014, section 2.
 
     Examples
     --------
@@ -176,8 +179,10 @@ def slim_fly(q: int, p: int) -> Topology:
     form, w = planned("slim_fly", q, p), (q + 1) // 4
     field, element = FiniteField(q), np.arange(q)
     column, y = q * element[:, None, None], element[None, :, None]
-    grids = [column + i * q**2 + np.stack(np.broadcast_arrays(y, field.add(y, s)))
-             for i, s in enumerate(_steps(field, w))]  # fmt: skip
+    grids = [
+        column + i * q**2 + np.stack(np.broadcast_arrays(y, field.add(y, s)))
+        for i, s in enumerate(_steps(field, w))
+    ]
     x, m, c = np.ix_(element, element, element)
     across = (q * x + field.add(field.multiply(m, x), c), q**2 + q * m + c)
     within = [joined((grid[0], grid[1])) for grid in grids]
@@ -204,7 +209,8 @@ def _polarfly(q: int, p: int | None = None) -> Description:
 def _polarfly_moves(q: int, p: int) -> list[IntArray]:
     """Next server; linear maps that keep products of points.
 
-    v -> v + s (v.a) a does where s (2 + s a.a) = 0: a reflection for odd q; for even q any s and a.a = 0.
+    v -> v + s (v.a) a does where s (2 + s a.a) = 0: a reflection for odd q; for even q any s and
+    a.a = 0.
     """
     field = FiniteField(q)
     points = _points(field)
@@ -223,10 +229,14 @@ def _polarfly_moves(q: int, p: int) -> list[IntArray]:
 def clusters(t: Topology) -> IntArray:
     """Cluster of every node of a PolarFly: 0 the quadrics, then one for each neighbour of the first of them.
 
-    A cluster holds the neighbour first and what is joined to it; what is left over is with the quadrics.
+    A cluster holds the neighbour first and what is joined to it; what is left over is with the
+    quadrics.
     """
     switches = t.switches if t.num_switches else np.arange(t.num_nodes)
-    of, quadrics = np.zeros(t.num_nodes, dtype=np.int64), switches[-int(t.meta.parameters["q"]) - 1 :]
+    of, quadrics = (
+        np.zeros(t.num_nodes, dtype=np.int64),
+        switches[-int(t.meta.parameters["q"]) - 1 :],
+    )
     free = np.isin(np.arange(t.num_nodes), switches) & ~np.isin(np.arange(t.num_nodes), quadrics)
     near = np.split(t.indices, t.indptr[1:-1])
     hubs = [node for node in near[quadrics[0]] if free[node]]
@@ -262,14 +272,15 @@ def polarfly(q: int, p: int | None = None) -> Topology:
     Returns
     -------
     Topology
-        p (q^2 + q + 1) servers, then as many switches as points. The last q + 1 switches are the quadrics,
-        points orthogonal to themselves: they have q cables to switches, the others q + 1.
+        p (q^2 + q + 1) servers, then as many switches as points. The last q + 1 switches are the
+        quadrics, points orthogonal to themselves: they have q cables to switches, the others q + 1.
 
     Notes
     -----
-    Two points are orthogonal to exactly one, so two switches are at most 2 apart and one path of two links at
-    most joins them. No graph of diameter 2 has more than (q + 1)^2 + 1 switches of degree q + 1. Source:
-    Lakhotia et al., SC 2022, section 5; Brown, on graphs without a Thomsen graph, 1966.
+    Two points are orthogonal to exactly one, so two switches are at most 2 apart and one path of
+    two links at most joins them. No graph of diameter 2 has more than (q + 1)^2 + 1 switches of
+    degree q + 1. Source: Lakhotia et al., SC 2022, section 5; Brown, on graphs without a Thomsen
+    graph, 1966.
 
     Examples
     --------
@@ -300,8 +311,10 @@ def _orthogonal(field: FiniteField) -> IntArray:
     a = np.r_[np.ones(q**2, dtype=np.int64), np.zeros(q + 1, dtype=np.int64)][:, None]
     b = np.r_[y, np.ones(q, dtype=np.int64), 0][:, None]
     c = np.r_[z, t, 1][:, None]
-    over_b, over_c = field.negate(field.invert(b)), field.negate(field.invert(c))  # used where not 0
-    sloped = t * q + field.multiply(field.add(a, field.multiply(b, t)), over_c)  # (1, t, -(a + b t)/c)
+    # used where not 0
+    over_b, over_c = field.negate(field.invert(b)), field.negate(field.invert(c))
+    # (1, t, -(a + b t)/c)
+    sloped = t * q + field.multiply(field.add(a, field.multiply(b, t)), over_c)
     upright = field.multiply(a, over_b) * q + t  # (1, -a/b, t) where c is 0
     many = np.where(c > 0, sloped, np.where(b > 0, upright, q**2 + t))
     last = np.where(c > 0, q**2 + field.multiply(b, over_c), q**2 + q)

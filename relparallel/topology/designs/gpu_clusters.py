@@ -1,8 +1,9 @@
 """Clusters whose NVLink domains are joined by rails: switches that all GPUs of one position share.
 
-Every GPU has NVLink to its domain and, unless the domain is alone, one network card to a leaf of its rail.
-GPUs forward: a message may change rails inside a domain. A network cable has 400 Gbit/s, an NVLink of the
-fifth generation 50 GB/s in each direction and no latency is modelled (``dataclasses.replace`` sets others).
+Every GPU has NVLink to its domain and, unless the domain is alone, one network card to a leaf of
+its rail. GPUs forward: a message may change rails inside a domain. A network cable has 400 Gbit/s,
+an NVLink of the fifth generation 50 GB/s in each direction and no latency is modelled
+(``dataclasses.replace`` sets others).
 
 Letters: m rails, u GPUs of a domain on each rail, d domains, P ports per switch.
 """
@@ -44,7 +45,10 @@ class NVLink(NamedTuple):
 
     def cables(self, domains: int) -> Cables:
         """GPUs and chips that the links join, domain by domain."""
-        gpu, chip = np.arange(domains * self.gpus)[:, None], np.repeat(np.arange(self.chips), self.links)
+        gpu, chip = (
+            np.arange(domains * self.gpus)[:, None],
+            np.repeat(np.arange(self.chips), self.links),
+        )
         return "gpu", gpu, "nvswitch", gpu // self.gpus * self.chips + chip
 
 
@@ -70,7 +74,9 @@ class _Rails(NamedTuple):
 
 def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Description:
     rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
-    return _described(rails, NVLink(gpus_per_domain), 2 if domains > 1 and gpus_per_domain > 1 else 1)
+    return _described(
+        rails, NVLink(gpus_per_domain), 2 if domains > 1 and gpus_per_domain > 1 else 1
+    )
 
 
 def _by_rail(t: Topology) -> IntArray:
@@ -101,8 +107,8 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
     Parameters
     ----------
     domains : int
-        NVLink domains (servers, or racks), at least 1. A rail of more than ``switch_ports`` of them has two
-        tiers: ``domains`` is then L P/2 for an even number L of leaves that divides P.
+        NVLink domains (servers, or racks), at least 1. A rail of more than ``switch_ports`` of them
+        has two tiers: ``domains`` is then L P/2 for an even number L of leaves that divides P.
     gpus_per_domain : int, optional
         GPUs of each, at least 1: as many as there are rails. K in the paper.
     switch_ports : int, optional
@@ -111,13 +117,14 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
     Returns
     -------
     Topology
-        GPUs domain by domain, one NVSwitch node per domain, leaves rail by rail, and spines if a rail has
-        two tiers. ``rail`` is that of GPUs and switches, ``pod`` the domain of GPUs and NVSwitches.
+        GPUs domain by domain, one NVSwitch node per domain, leaves rail by rail, and spines if a
+        rail has two tiers. ``rail`` is that of GPUs and switches, ``pod`` the domain of GPUs and
+        NVSwitches.
 
     Notes
     -----
-    A GPU reaches another rail over NVLink alone: 4 links where a rail is one switch, 6 where it has two
-    tiers. The rails need no core. Source: Wang et al., HotI 2024 (arXiv 2307.12169), section 3.
+    A GPU reaches another rail over NVLink alone: 4 links where a rail is one switch, 6 where it has
+    two tiers. The rails need no core. Source: Wang et al., HotI 2024 (arXiv 2307.12169), section 3.
 
     Examples
     --------
@@ -125,7 +132,9 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
     <Topology rail_only(domains=32, gpus_per_domain=8, switch_ports=64): 256 hosts, 40 switches, 512 links>
     """
     form = planned("rail_only", domains, gpus_per_domain, switch_ports)
-    return _built(form, _rail_only_rule(domains, gpus_per_domain, switch_ports), NVLink(gpus_per_domain))
+    return _built(
+        form, _rail_only_rule(domains, gpus_per_domain, switch_ports), NVLink(gpus_per_domain)
+    )
 
 
 def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
@@ -146,27 +155,30 @@ def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
 def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     """NVL72 racks: 72 GPUs in one NVLink domain, and four rails between racks.
 
-    The four GPUs of a compute tray are on rails 0 to 3; a rail is non-blocking, of 144-port switches.
+    The four GPUs of a compute tray are on rails 0 to 3; a rail is non-blocking, of 144-port
+    switches.
 
     Parameters
     ----------
     racks : int, optional
-        At least 1. One rack has no network; more than 8 must be 4 L for an even number L of leaves that
-        divides 144.
+        At least 1. One rack has no network; more than 8 must be 4 L for an even number L of leaves
+        that divides 144.
     nvswitch_detail : bool, optional
-        False: one node per rack, with one bundle of 900 GB/s to each GPU. True: the 18 chips of the rack,
-        each with one link of 50 GB/s to each GPU; the two chips of a switch tray share its risk.
+        False: one node per rack, with one bundle of 900 GB/s to each GPU. True: the 18 chips of the
+        rack, each with one link of 50 GB/s to each GPU; the two chips of a switch tray share its
+        risk.
 
     Returns
     -------
     Topology
-        GPUs rack by rack, NVSwitch nodes, leaves and spines of the rails. ``rail`` is that of GPUs and
-        switches, ``pod`` the rack of GPUs and NVSwitches.
+        GPUs rack by rack, NVSwitch nodes, leaves and spines of the rails. ``rail`` is that of GPUs
+        and switches, ``pod`` the rack of GPUs and NVSwitches.
 
     Notes
     -----
-    72 GPUs x 18 links are 18 chips x 72 ports: 1,296 links of a rack carry 129.6 TB/s in both directions.
-    Source: NVIDIA, DGX GB200 SuperPOD reference architecture, 2025 (racks, 8 to a unit).
+    72 GPUs x 18 links are 18 chips x 72 ports: 1,296 links of a rack carry 129.6 TB/s in both
+    directions. Source: NVIDIA, DGX GB200 SuperPOD reference architecture, 2025 (racks, 8 to a
+    unit).
 
     Examples
     --------
@@ -212,7 +224,8 @@ def _rails(name: str, domains: int, rails: int, each: int, ports: int) -> _Rails
     leaves, rest = divmod(domains * each, ports // 2)
     if rest or leaves % 2 or ports % leaves:
         raise ValueError(
-            f"{name} must fill an even number of leaves that divides {ports}, {ports // 2} GPUs to a leaf, "
+            f"{name} must fill an even number of leaves that divides {ports}, {ports // 2} GPUs to "
+            "a leaf, "
             f"got {domains}, {domains * each / (ports // 2):g} leaves to a rail"
         )
     return _Rails(domains, rails, each, leaves, leaves // 2, ports // leaves)
@@ -227,7 +240,11 @@ def _built(form: Description, r: _Rails, nvlink: NVLink) -> Topology:
     """Domains, their NVLink, and the switches of all rails."""
     gpu, chip = np.arange(r.gpus), np.arange(form.nodes["nvswitch"])
     leaf, spine = np.arange(r.rails * r.leaves), np.arange(r.rails * r.spines)
-    rail = {"gpu": gpu % r.rails, "leaf": leaf // max(r.leaves, 1), "spine": spine // max(r.spines, 1)}
+    rail = {
+        "gpu": gpu % r.rails,
+        "leaf": leaf // max(r.leaves, 1),
+        "spine": spine // max(r.spines, 1),
+    }
     own = rail["gpu"] * r.leaves + (gpu // nvlink.gpus // r.near if r.leaves else 0)
     above = rail["leaf"][:, None] * r.spines + np.repeat(np.arange(r.spines), r.parallel)
     t = wired(
@@ -244,7 +261,12 @@ def _built(form: Description, r: _Rails, nvlink: NVLink) -> Topology:
 
 def _described(r: _Rails, nvlink: NVLink, paths: int) -> Description:
     leaves, up = r.rails * r.leaves, r.spines * r.parallel
-    nodes = {"gpu": r.gpus, "nvswitch": r.domains * nvlink.chips, "leaf": leaves, "spine": r.rails * r.spines}
+    nodes = {
+        "gpu": r.gpus,
+        "nvswitch": r.domains * nvlink.chips,
+        "leaf": leaves,
+        "spine": r.rails * r.spines,
+    }
     several, far = r.gpus > 1, r.domains - (r.near if r.leaves else 1)
     near = r.domains - far
     other = r.rails - 1  # rails that are reached over NVLink
@@ -272,7 +294,9 @@ def _rail_moves(nodes: Mapping[str, int], domains: int, rails: int) -> list[IntA
     leaves, spines = (nodes.get(kind, 0) // rails for kind in ("leaf", "spine"))
     groups = max(leaves, 1)
     return nested(
-        "leaf near each rail, leaf near chip" + ", rail leaf" * (leaves > 0) + ", rail spine" * (spines > 0),
+        "leaf near each rail, leaf near chip"
+        + ", rail leaf" * (leaves > 0)
+        + ", rail spine" * (spines > 0),
         leaf=groups,
         near=domains // groups,
         each=nodes["gpu"] // (domains * rails),

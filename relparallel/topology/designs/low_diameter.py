@@ -1,8 +1,8 @@
 """Networks of switches with many ports that keep every two switches two or three cables apart.
 
-Letters of the papers: ``p`` servers per switch, ``a`` switches of a Dragonfly's group and ``h`` cables of
-each to other groups; ``l`` leaves and ``s`` spines of a group of Dragonfly+; ``dims`` and ``k`` lengths and
-cables per pair of a HyperX, ``t`` its servers per switch.
+Letters of the papers: ``p`` servers per switch, ``a`` switches of a Dragonfly's group and ``h``
+cables of each to other groups; ``l`` leaves and ``s`` spines of a group of Dragonfly+; ``dims`` and
+``k`` lengths and cables per pair of a HyperX, ``t`` its servers per switch.
 """
 
 import math
@@ -52,8 +52,8 @@ def _dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Desc
 def _dragonfly_moves(p: int, a: int, h: int, arrangement: str = "consecutive") -> list[IntArray]:
     """Next server; count groups and switches backwards; like groups, or, as a palmtree, the next group.
 
-    Groups c h + 1 .. c h + h - 1 of the consecutive arrangement use the same switch towards any other, and
-    any other uses one switch towards all of them.
+    Groups c h + 1 .. c h + h - 1 of the consecutive arrangement use the same switch towards any
+    other, and any other uses one switch towards all of them.
     """
     switch = np.arange(a * (a * h + 1)).reshape(-1, a)
     palm = arrangement == "palmtree"
@@ -78,8 +78,8 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
     p, a, h : int
         Servers per switch, switches per group, cables of a switch to other groups; all at least 1.
     arrangement : {"consecutive", "palmtree"}
-        Which of its ports 0..ah-1 a group uses towards another, h ports to a switch. Consecutive: group x
-        meets group y on port y if y < x, else y - 1. Palmtree: on port (x - y - 1) mod g.
+        Which of its ports 0..ah-1 a group uses towards another, h ports to a switch. Consecutive:
+        group x meets group y on port y if y < x, else y - 1. Palmtree: on port (x - y - 1) mod g.
 
     Returns
     -------
@@ -88,10 +88,10 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
 
     Notes
     -----
-    Switches are at most 3 apart: to the switch with the cable to the group, over it, to the other switch.
-    Balanced for a = 2p = 2h. The mean distance depends on the arrangement: two cables between groups may meet
-    in one switch of a third. Source: Kim et al., ISCA 2008, section 3; Camarero et al., ACM TACO 11, 2014
-    (arrangements).
+    Switches are at most 3 apart: to the switch with the cable to the group, over it, to the other
+    switch. Balanced for a = 2p = 2h. The mean distance depends on the arrangement: two cables
+    between groups may meet in one switch of a third. Source: Kim et al., ISCA 2008, section 3;
+    Camarero et al., ACM TACO 11, 2014 (arrangements).
 
     Examples
     --------
@@ -103,7 +103,9 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
     near, far = np.triu_indices(a, k=1)
     x, y = np.triu_indices(groups, k=1)
     ports = (y - 1, x) if arrangement == "consecutive" else ((x - y - 1) % groups, y - x - 1)
-    cables = joined((group * a + near, group * a + far), (x * a + ports[0] // h, y * a + ports[1] // h))
+    cables = joined(
+        (group * a + near, group * a + far), (x * a + ports[0] // h, y * a + ports[1] // h)
+    )
     return switched(form, cables, np.repeat(np.arange(groups), a))
 
 
@@ -153,13 +155,13 @@ def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - 
     Returns
     -------
     Topology
-        p l g servers, l g leaves, s g spines, group by group, g = s h + 1 groups. Only switches forward.
-        ``pod`` is the group.
+        p l g servers, l g leaves, s g spines, group by group, g = s h + 1 groups. Only switches
+        forward. ``pod`` is the group.
 
     Notes
     -----
-    Servers of two groups are always 5 links apart: leaf, the spine with the cable, its other spine, leaf.
-    Source: Shpiner et al., HiPINEB 2017.
+    Servers of two groups are always 5 links apart: leaf, the spine with the cable, its other spine,
+    leaf. Source: Shpiner et al., HiPINEB 2017.
 
     Examples
     --------
@@ -199,7 +201,9 @@ def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
 def _hyperx_moves(dims: Sequence[int], t: int, k: int = 1) -> list[IntArray]:
     """Next server; next point along every dimension, its first two; dimensions of equal length exchanged."""
     parts = blocks((*dims, t), tuple(dims))
-    orders = [(a, order) for a, n in enumerate(dims) for order in (np.roll(np.arange(n), -1), exchange(n))]
+    orders = [
+        (a, order) for a, n in enumerate(dims) for order in (np.roll(np.arange(n), -1), exchange(n))
+    ]
     points = [flat(np.take(part, order, axis=axis) for part in parts) for axis, order in orders]
     swaps = [flat(np.swapaxes(part, a, b) for part in parts) for a, b in alike(dims)]
     return [*points, *swaps, *([rolled(parts, (len(dims), None))] if t else [])]
@@ -227,7 +231,8 @@ def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     Parameters
     ----------
     dims : sequence of int
-        Length of every dimension, at least 1; S in the paper. All 2: a hypercube; one dimension: a full mesh.
+        Length of every dimension, at least 1; S in the paper. All 2: a hypercube; one dimension: a
+        full mesh.
     t : int
         Servers per switch, at least 0; T in the paper. With 0 the switches are the hosts.
     k : int, optional
@@ -236,12 +241,13 @@ def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     Returns
     -------
     Topology
-        t prod(dims) servers, then prod(dims) switches in row-major order. ``pod`` is the coordinate in the
-        first dimension.
+        t prod(dims) servers, then prod(dims) switches in row-major order. ``pod`` is the coordinate
+        in the first dimension.
 
     Notes
     -----
-    Switches are as far apart as they have different coordinates. Source: Ahn et al., SC 2009, section 2.
+    Switches are as far apart as they have different coordinates. Source: Ahn et al., SC 2009,
+    section 2.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Containers joined directly: MDCube.
 
-Letters of the paper: ``n`` ports per switch, ``k`` the highest level of a container's BCube, ``m_d``
-containers along dimension d. Every cable has 400 Gbit/s (a server's a tenth) and no modelled latency.
+Letters of the paper: ``n`` ports per switch, ``k`` the highest level of a container's BCube,
+``m_d`` containers along dimension d. Every cable has 400 Gbit/s (a server's a tenth) and no
+modelled latency.
 """
 
 import math
@@ -25,7 +26,8 @@ def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:
     containers, used = math.prod(lengths), sum(length - 1 for length in lengths)
     if used > cube.switches:
         raise ValueError(
-            f"dims must have sum(m - 1) <= (k+1) n^k = {cube.switches} uplinks of a container, got {dims!r}"
+            f"dims must have sum(m - 1) <= (k+1) n^k = {cube.switches} uplinks of a container, got "
+            f"{dims!r}"
         )
     crossed = sum(length > 1 for length in lengths)
     ports = {n + (used > 0), n + (used == cube.switches)}
@@ -33,10 +35,15 @@ def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:
         cube,
         parameters={"n": n, "k": k, "dims": lengths},
         nodes={kind: containers * count for kind, count in cube.nodes.items()},
-        degrees={"server": k + 1, "switch": tuple(sorted(ports)) if len(ports) > 1 else ports.pop()},
+        degrees={
+            "server": k + 1,
+            "switch": tuple(sorted(ports)) if len(ports) > 1 else ports.pop(),
+        },
         links=containers * cube.links + containers * used // 2,
         diameter=None if crossed else cube.diameter,
-        diameter_bound=2 * (2 * k + 1) + crossed + (crossed - 1) * 2 * (k + 1) if crossed else 2 * (k + 1),
+        diameter_bound=2 * (2 * k + 1) + crossed + (crossed - 1) * 2 * (k + 1)
+        if crossed
+        else 2 * (k + 1),
         mean_hops=None if crossed else cube.mean_hops,
         bisection=None if crossed else cube.bisection,
         host_connectivity=min(k + 1, used) if crossed else k + 1,
@@ -46,10 +53,10 @@ def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:
 def _mdcube_moves(n: int, k: int, dims: Sequence[int]) -> list[IntArray]:
     """Exchange containers along a dimension, and unused rows and columns of all of them.
 
-    A BCube_1 is a grid of servers whose rows and columns hang on one switch each, so that any order of rows
-    and any order of columns is a symmetry. Containers may be exchanged where rows remain rows. With one
-    level all servers of a switch are alike; with three or more those of a switch of level 0, where no switch
-    above has an uplink.
+    A BCube_1 is a grid of servers whose rows and columns hang on one switch each, so that any order
+    of rows and any order of columns is a symmetry. Containers may be exchanged where rows remain
+    rows. With one level all servers of a switch are alike; with three or more those of a switch of
+    level 0, where no switch above has an uplink.
     """
     used, count = sum(length - 1 for length in dims), math.prod(dims)
     if k == 0:
@@ -84,9 +91,9 @@ def _mdcube_sizes(hosts: int) -> list[dict[str, Any]]:
 def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
     """MDCube: containers, each a BCube_k of n-port switches, joined directly along every dimension of a grid.
 
-    Every switch has one fast uplink. Along a dimension of m containers, uplink j-1 of container i meets
-    uplink i of container j, for i < j; the first dimension takes the first m-1 switches of each container,
-    the next dimension the following ones.
+    Every switch has one fast uplink. Along a dimension of m containers, uplink j-1 of container i
+    meets uplink i of container j, for i < j; the first dimension takes the first m-1 switches of
+    each container, the next dimension the following ones.
 
     Parameters
     ----------
@@ -98,14 +105,14 @@ def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
     Returns
     -------
     Topology
-        The servers of all containers, container by container, then their switches; every node forwards.
-        ``pod`` is the container, in row-major order. A server's cable has a tenth of the capacity of an
-        uplink, as in the paper.
+        The servers of all containers, container by container, then their switches; every node
+        forwards. ``pod`` is the container, in row-major order. A server's cable has a tenth of the
+        capacity of an uplink, as in the paper.
 
     Notes
     -----
-    Containers at m_1 x m_2 x .. hold prod(m_d) n^(k+1) servers; two containers that differ in one dimension
-    share a cable. Source: Wu et al., CoNEXT 2009, section 3.
+    Containers at m_1 x m_2 x .. hold prod(m_d) n^(k+1) servers; two containers that differ in one
+    dimension share a cable. Source: Wu et al., CoNEXT 2009, section 3.
 
     Examples
     --------
@@ -146,7 +153,10 @@ def _uplinks(lengths: Sequence[int], switches: int) -> Iterator[tuple[IntArray, 
 def _everywhere(count: int, hosts: int, inner: IntArray) -> IntArray:
     """The same permutation of hosts and switches in every container."""
     container, switches = np.arange(count)[:, None], inner.size - hosts
-    moved = (container * hosts + inner[:hosts], count * hosts + container * switches + inner[hosts:] - hosts)
+    moved = (
+        container * hosts + inner[:hosts],
+        count * hosts + container * switches + inner[hosts:] - hosts,
+    )
     return flat(moved)
 
 
@@ -170,7 +180,11 @@ def _orders_within(level: IntArray) -> Iterator[IntArray]:
     """Orders of containers that leave the level of every uplink as it is: of runs of like neighbours."""
     own = np.arange(len(level))
     swaps = [np.concatenate([own[:a], [a + 1, a], own[a + 2 :]]) for a in own[:-1]]
-    apart = [a + 1 for a, swap in enumerate(swaps) if not np.array_equal(level[np.ix_(swap, swap)], level)]
+    apart = [
+        a + 1
+        for a, swap in enumerate(swaps)
+        if not np.array_equal(level[np.ix_(swap, swap)], level)
+    ]
     for run in np.split(own, apart):
         for order in orders(run.size) if run.size > 1 else ():
             moved = own.copy()

@@ -1,9 +1,9 @@
 """Multi-rooted trees of switches besides the fat-tree: three-tier networks, VL2 and Aspen trees.
 
-Letters of the papers: ``d_a`` and ``d_i`` ports of VL2's aggregation and intermediate switches; of an Aspen
-tree, ``k`` ports per switch, ``f_i`` failures tolerated between levels i and i-1, ``c_i = f_i + 1`` links of
-a level-i switch into each pod below, ``r_i`` pods below, ``m_i`` switches in a pod of level i and ``S``
-switches of each level but the last.
+Letters of the papers: ``d_a`` and ``d_i`` ports of VL2's aggregation and intermediate switches; of
+an Aspen tree, ``k`` ports per switch, ``f_i`` failures tolerated between levels i and i-1, ``c_i =
+f_i + 1`` links of a level-i switch into each pod below, ``r_i`` pods below, ``m_i`` switches in a
+pod of level i and ``S`` switches of each level but the last.
 """
 
 import math
@@ -44,16 +44,25 @@ def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: in
     )
 
 
-def _three_tier_moves(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> list[IntArray]:
+def _three_tier_moves(
+    cores: int, pods: int, access_per_pod: int, hosts_per_access: int
+) -> list[IntArray]:
     layout = "pod access host, pod access, pod pair, core"
-    return nested(layout, pod=pods, access=access_per_pod, host=hosts_per_access, pair=2, core=cores)
+    return nested(
+        layout, pod=pods, access=access_per_pod, host=hosts_per_access, pair=2, core=cores
+    )
 
 
 def _three_tier_sizes(hosts: int) -> list[dict[str, int]]:
     rack = min(48, hosts // 4)
     racks = round(hosts / rack)
     return [
-        {"cores": 8, "pods": max(round(racks / a), 2), "access_per_pod": a, "hosts_per_access": rack}
+        {
+            "cores": 8,
+            "pods": max(round(racks / a), 2),
+            "access_per_pod": a,
+            "hosts_per_access": rack,
+        }
         for a in (8, 32)
     ]
 
@@ -79,14 +88,14 @@ def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int
     Returns
     -------
     Topology
-        Hosts, then access, aggregation and core switches, pod by pod. Only switches forward. ``pod`` is -1
-        for the core.
+        Hosts, then access, aggregation and core switches, pod by pod. Only switches forward.
+        ``pod`` is -1 for the core.
 
     Notes
     -----
     Where all cables are equal, oversubscription is hosts_per_access/2 at the access switches times
-    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches. Source:
-    Cisco, data center infrastructure 2.5 design guide, 2007, multi-tier model.
+    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches.
+    Source: Cisco, data center infrastructure 2.5 design guide, 2007, multi-tier model.
 
     Examples
     --------
@@ -135,15 +144,16 @@ def vl2(d_a: int, d_i: int) -> Topology:
     Returns
     -------
     Topology
-        5 d_a d_i servers, d_a d_i/4 top-of-rack switches (``tor``), d_i aggregation and d_a/2 intermediate
-        switches. Racks of one pair of aggregation switches follow each other and are a ``pod``; -1 for the
-        intermediate switches. A server's cable has a tenth of the capacity of the others, as in the paper.
+        5 d_a d_i servers, d_a d_i/4 top-of-rack switches (``tor``), d_i aggregation and d_a/2
+        intermediate switches. Racks of one pair of aggregation switches follow each other and are a
+        ``pod``; -1 for the intermediate switches. A server's cable has a tenth of the capacity of
+        the others, as in the paper.
 
     Notes
     -----
-    2 d_a shortest paths join racks of two pods; two cables separate any two racks; d_a d_i/4 cables cross any
-    halving into whole racks, as fast together as the servers of a half. Source: Greenberg et al., SIGCOMM
-    2009, section 4.1.
+    2 d_a shortest paths join racks of two pods; two cables separate any two racks; d_a d_i/4 cables
+    cross any halving into whole racks, as fast together as the servers of a half. Source: Greenberg
+    et al., SIGCOMM 2009, section 4.1.
 
     Examples
     --------
@@ -169,7 +179,11 @@ def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
     diameter, mean = tree_hops(k // 2, *_pods_below(k, links))
     kinds = [f"level {level}" for level in range(1, levels + 1)]
     return Description(
-        parameters={"levels": levels, "k": k, "fault_tolerance": tuple(c - 1 for c in reversed(links))},
+        parameters={
+            "levels": levels,
+            "k": k,
+            "fault_tolerance": tuple(c - 1 for c in reversed(links)),
+        },
         nodes={"host": hosts} | dict.fromkeys(kinds, switches) | {kinds[-1]: top},
         degrees={"host": 1} | dict.fromkeys(kinds, k),
         links=levels * hosts,
@@ -183,20 +197,27 @@ def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
 def _aspen_moves(levels: int, k: int, fault_tolerance: Sequence[int]) -> list[IntArray]:
     """Next pod of each level below its parent, host of an edge switch, switch of the top with the same pods.
 
-    Pods of one level below the same pod are wired alike. At the top the k/2 ports of a switch end in runs of
-    consecutive switches that all begin at multiples of a common divisor.
+    Pods of one level below the same pod are wired alike. At the top the k/2 ports of a switch end
+    in runs of consecutive switches that all begin at multiples of a common divisor.
     """
     links, half = [1 + f for f in fault_tolerance], k // 2  # from the top down
     below = [k // links[0], *(half // c for c in links[1:])]  # pods below a pod of levels n .. 2
-    sizes = [math.prod(half // c for c in links[levels - i :]) for i in range(1, levels)]  # m_1 .. m_n-1
+    # m_1 .. m_n-1
+    sizes = [math.prod(half // c for c in links[levels - i :]) for i in range(1, levels)]
     top = sizes[-1] * k // (2 * links[0])
     run = math.gcd(half, top)
-    tiers = [(*below, half), *((*below[: levels - i], size) for i, size in enumerate(sizes, start=1))]
+    tiers = [
+        (*below, half),
+        *((*below[: levels - i], size) for i, size in enumerate(sizes, start=1)),
+    ]
     parts = blocks(*tiers, (top // run, run))
     depth = [len(tier) - 1 for tier in tiers]
     pods = [[axis if axis < d else None for d in depth] for axis in range(levels - 1)]
     hosts = [levels - 1, *[None] * (levels - 1)]
-    return [*rolls(parts, [[*axes, None] for axes in (*pods, hosts)]), rolled(parts, [*[None] * levels, 1])]
+    return [
+        *rolls(parts, [[*axes, None] for axes in (*pods, hosts)]),
+        rolled(parts, [*[None] * levels, 1]),
+    ]
 
 
 def _doubled(t: Topology) -> IntArray:
@@ -209,7 +230,9 @@ def _doubled(t: Topology) -> IntArray:
     closed_form=_aspen,
     symmetries=_aspen_moves,
     stripes=_doubled,
-    sizes=lambda hosts: [{"levels": 4, "k": k, "fault_tolerance": (0, 1, 0)} for k in range(2, 200, 2)],
+    sizes=lambda hosts: [
+        {"levels": 4, "k": k, "fault_tolerance": (0, 1, 0)} for k in range(2, 200, 2)
+    ],
     paper="walraed2013aspen",
 )
 def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
@@ -222,20 +245,21 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     k : int
         Ports per switch: even, at least 2.
     fault_tolerance : sequence of int
-        The paper's fault tolerance vector <f_n, .., f_2>, from the top down: failures of links between levels
-        i and i-1 that leave every switch of level i its way down. Zeros give the fat-tree.
+        The paper's fault tolerance vector <f_n, .., f_2>, from the top down: failures of links
+        between levels i and i-1 that leave every switch of level i its way down. Zeros give the
+        fat-tree.
 
     Returns
     -------
     Topology
-        S k/2 hosts, S switches of each level 1..n-1, S/2 of level n, with S = k^(n-1) / (2^(n-2) prod(f_i +
-        1)). ``pod`` is the pod of level n-1; -1 for the top.
+        S k/2 hosts, S switches of each level 1..n-1, S/2 of level n, with S = k^(n-1) / (2^(n-2)
+        prod(f_i + 1)). ``pod`` is the pod of level n-1; -1 for the top.
 
     Notes
     -----
-    A switch of level i has f_i + 1 cables into each pod below, to different switches where the pod has as
-    many. Hosts whose lowest common pod is of level i are 2i links apart. Source: Walraed-Sullivan, Vahdat,
-    Marzullo, CoNEXT 2013, section 3.
+    A switch of level i has f_i + 1 cables into each pod below, to different switches where the pod
+    has as many. Hosts whose lowest common pod is of level i are 2i links apart. Source:
+    Walraed-Sullivan, Vahdat, Marzullo, CoNEXT 2013, section 3.
 
     Examples
     --------
@@ -249,7 +273,8 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     parents = [np.arange(counts[0]) // (k // 2)]
     for count, r, small, large in zip(counts[1:], pods_below, sizes, sizes[1:], strict=False):
         switch = np.arange(count)[:, None]
-        port = switch % small * (k // 2) + np.arange(k // 2)  # port y of a pod meets switch y mod m_i above
+        # port y of a pod meets switch y mod m_i above
+        port = switch % small * (k // 2) + np.arange(k // 2)
         parents.append(switch // (small * r) * large + port % large)
     per_pod = [count * sizes[-2] // counts[1] for count in (counts[0], *counts[1:-1])]
     pods = [np.arange(count) // size for count, size in zip(counts[:-1], per_pod, strict=True)]
@@ -264,14 +289,16 @@ def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[li
         raise ValueError(f"k must be even, got {k}: half of an Aspen switch's ports go up")
     if len(fault_tolerance) != levels - 1 or isinstance(fault_tolerance, str):
         raise ValueError(
-            f"fault_tolerance must be {levels - 1} integers, from the top level down, got {fault_tolerance!r}"
+            f"fault_tolerance must be {levels - 1} integers, from the top level down, got "
+            f"{fault_tolerance!r}"
         )
     links = [1 + require_int(fault_tolerance=f, at_least=0) for f in reversed(fault_tolerance)]
     sizes = [1]
     for c, down in zip(links, [k // 2] * (levels - 2) + [k], strict=True):
         if down % c or sizes[-1] * k % (2 * c):
             raise ValueError(
-                f"fault_tolerance + 1 must divide the ports that go down ({down}) and give whole pods, "
+                f"fault_tolerance + 1 must divide the ports that go down ({down}) and give whole "
+                "pods, "
                 f"got {fault_tolerance!r} with k={k}"
             )
         sizes.append(sizes[-1] * k // (2 * c))

@@ -1,9 +1,9 @@
 """Networks whose optical circuits are wired anew: for the demand, for a failed part, for another shape.
 
-Helios joins pods and c-Through racks; both kinds of group are numbered from 0. The builders give the packet
-part, `reconfigure` the network with circuits. The cubes of a TPU v4 slice are joined by circuits alone.
-Letters of the papers: ``w`` wavelengths that share a fibre of Helios (a superlink). Every wavelength and
-every other cable has 400 Gbit/s and no modelled latency.
+Helios joins pods and c-Through racks; both kinds of group are numbered from 0. The builders give
+the packet part, `reconfigure` the network with circuits. The cubes of a TPU v4 slice are joined by
+circuits alone. Letters of the papers: ``w`` wavelengths that share a fibre of Helios (a superlink).
+Every wavelength and every other cable has 400 Gbit/s and no modelled latency.
 """
 
 import math
@@ -16,7 +16,11 @@ from relparallel._checks import require_instance, require_int, require_probabili
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import nested, tiered, tree_hops
-from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_form, leaf_spine_moves
+from relparallel.topology.designs.switch_centric import (
+    leaf_spine,
+    leaf_spine_form,
+    leaf_spine_moves,
+)
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import LINK_CAPACITY
 
@@ -37,7 +41,9 @@ def _helios(
 ) -> Description:
     core, _ = uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
     if core == 0:
-        raise ValueError(f"electrical must be above 0, for the packet core joins all pods, got {electrical}")
+        raise ValueError(
+            f"electrical must be above 0, for the packet core joins all pods, got {electrical}"
+        )
     form = leaf_spine_form(pods, core, hosts_per_pod)
     kinds = {"host": "host", "leaf": "pod switch", "spine": "core"}
     return replace(
@@ -77,23 +83,24 @@ def helios(
     pods, hosts_per_pod : int
         Pods, and hosts on each pod switch, at least 1.
     electrical : float
-        Share of a pod's bandwidth that goes to packet core switches, above 0: hosts_per_pod times that many
-        uplinks, rounded up to whole bundles of wavelengths; as many core switches.
+        Share of a pod's bandwidth that goes to packet core switches, above 0: hosts_per_pod times
+        that many uplinks, rounded up to whole bundles of wavelengths; as many core switches.
     optical : float
-        Share that goes to optical circuit switches, rounded down to whole bundles; each bundle is a fibre.
+        Share that goes to optical circuit switches, rounded down to whole bundles; each bundle is a
+        fibre.
     wavelengths : int, optional
         Of a fibre, w.
 
     Returns
     -------
     Topology
-        Hosts, pod switches, core switches; no circuits yet. Only switches forward. ``pod`` is -1 for the
-        core.
+        Hosts, pod switches, core switches; no circuits yet. Only switches forward. ``pod`` is -1
+        for the core.
 
     Notes
     -----
-    A pod has as many circuits as fibres: hosts_per_pod optical/w. Source: Farrington et al., SIGCOMM 2010,
-    section 3.
+    A pod has as many circuits as fibres: hosts_per_pod optical/w. Source: Farrington et al.,
+    SIGCOMM 2010, section 3.
 
     Examples
     --------
@@ -139,12 +146,15 @@ def _c_through_sizes(hosts: int) -> list[dict[str, int]]:
     closed_form=_c_through,
     symmetries=lambda aggregations, racks_per_aggregation, hosts_per_rack: nested(
         "pod rack host, pod rack, pod, core",
-        pod=aggregations, rack=racks_per_aggregation, host=hosts_per_rack, core=1,
+        pod=aggregations,
+        rack=racks_per_aggregation,
+        host=hosts_per_rack,
+        core=1,
     ),
     stripes=_circuits,
     sizes=_c_through_sizes,
     paper="wang2010cthrough",
-)  # fmt: skip
+)
 def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Topology:
     """Packet part of c-Through: a plain tree of one core, aggregation and top-of-rack switches.
 
@@ -158,14 +168,14 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     Returns
     -------
     Topology
-        Hosts, top-of-rack switches (``tor``), aggregation switches, the core switch; no circuits yet. Only
-        switches forward. ``pod`` is the aggregation switch; -1 for the core.
+        Hosts, top-of-rack switches (``tor``), aggregation switches, the core switch; no circuits
+        yet. Only switches forward. ``pod`` is the aggregation switch; -1 for the core.
 
     Notes
     -----
-    Every top-of-rack switch has one port on the circuit switch, so circuits are a matching of racks. The tree
-    is oversubscribed by hosts_per_rack at the racks and racks_per_aggregation above them. Source: Wang et
-    al., SIGCOMM 2010, section 3.
+    Every top-of-rack switch has one port on the circuit switch, so circuits are a matching of
+    racks. The tree is oversubscribed by hosts_per_rack at the racks and racks_per_aggregation above
+    them. Source: Wang et al., SIGCOMM 2010, section 3.
 
     Examples
     --------
@@ -176,7 +186,9 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     form = planned("c_through", aggregations, racks_per_aggregation, hosts_per_rack)
     host, tor, above, _ = (np.arange(count) for count in form.nodes.values())
     rack, group = host // hosts_per_rack, tor // racks_per_aggregation
-    return tiered(form, [rack // racks_per_aggregation, group, above], [rack, group, np.zeros_like(above)])
+    return tiered(
+        form, [rack // racks_per_aggregation, group, above], [rack, group, np.zeros_like(above)]
+    )
 
 
 def optics(topology: Topology) -> Optics:
@@ -202,6 +214,9 @@ def uplinks(
     require_probability(electrical=electrical, optical=optical)
     if electrical + optical > 1 + 1e-12:
         raise ValueError(f"electrical + optical must be at most 1, got {electrical} + {optical}")
-    bundles, exact = hosts_per_pod / wavelengths, 1e-9  # a whole number of bundles up to rounding is whole
+    # a whole number of bundles up to rounding is whole
+    bundles, exact = hosts_per_pod / wavelengths, 1e-9
     packet = min(math.ceil(electrical * bundles - exact) * wavelengths, hosts_per_pod)
-    return packet, min(math.floor(optical * bundles + exact), (hosts_per_pod - packet) // wavelengths)
+    return packet, min(
+        math.floor(optical * bundles + exact), (hosts_per_pod - packet) // wavelengths
+    )

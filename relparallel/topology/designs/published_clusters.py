@@ -1,7 +1,8 @@
 """Training clusters as their owners and makers published them.
 
-Eight GPUs of a server share an NVSwitch; each has network cards of its own and forwards, so that a message
-may take the card of another GPU of the server. No latency is modelled (``dataclasses.replace`` sets others).
+Eight GPUs of a server share an NVSwitch; each has network cards of its own and forwards, so that a
+message may take the card of another GPU of the server. No latency is modelled
+(``dataclasses.replace`` sets others).
 
 Letters: SU scalable units of a SuperPOD, s segments of HPN.
 """
@@ -42,10 +43,13 @@ def _dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Descrip
     servers = _SU_SERVERS * scalable_units
     gpus, links = _GPUS * servers, nvlink.chips * nvlink.links
     pod = _SU_SERVERS * _GPUS * (_POD_UNITS if cores else scalable_units)
-    total = 2 * (_GPUS - 1 + _SU_SERVERS - 1) + 4 * (pod - _GPUS - _SU_SERVERS + 1) + 6 * (gpus - pod)
+    total = (
+        2 * (_GPUS - 1 + _SU_SERVERS - 1) + 4 * (pod - _GPUS - _SU_SERVERS + 1) + 6 * (gpus - pod)
+    )
     core = {"core": cores} if cores else {}
     return Description(
-        nodes={"gpu": gpus, "nvswitch": servers * nvlink.chips, "leaf": leaves, "spine": spines} | core,
+        nodes={"gpu": gpus, "nvswitch": servers * nvlink.chips, "leaf": leaves, "spine": spines}
+        | core,
         degrees={"gpu": links + 1, "nvswitch": _GPUS * nvlink.links, "leaf": 64, "spine": 64}
         | dict.fromkeys(core, 64),
         links=gpus * (links + 2 + bool(cores)),
@@ -59,7 +63,8 @@ def _dgx_superpod_moves(scalable_units: int, nvswitch_detail: bool = False) -> l
     _, spines, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
     pods = scalable_units // _POD_UNITS if cores else 1
     return nested(
-        "pod unit server gpu, pod unit server chip, pod unit gpu, pod spine" + ", spine core" * (cores > 0),
+        "pod unit server gpu, pod unit server chip, pod unit gpu, pod spine"
+        + ", spine core" * (cores > 0),
         pod=pods,
         unit=scalable_units // pods,
         server=_SU_SERVERS,
@@ -81,30 +86,30 @@ def _dgx_superpod_moves(scalable_units: int, nvswitch_detail: bool = False) -> l
 def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology:
     """DGX SuperPOD B200: units of 32 servers with 8 rail leaves, in two tiers or three.
 
-    GPU r of every server of a unit meets leaf r of the unit. Up to 8 units: half as many spines as leaves,
-    each leaf with 8/SU cables to each. Above: pods of 4 units, each of their 32 leaves with one cable to each
-    of 32 spines, and half as many cores as leaves.
+    GPU r of every server of a unit meets leaf r of the unit. Up to 8 units: half as many spines as
+    leaves, each leaf with 8/SU cables to each. Above: pods of 4 units, each of their 32 leaves with
+    one cable to each of 32 spines, and half as many cores as leaves.
 
     Parameters
     ----------
     scalable_units : {1, 2, 4, 8, 16, 32, 64, 128}
         SU above; other numbers do not spread evenly over 64-port switches.
     nvswitch_detail : bool, optional
-        False: one node per server, with one bundle of 900 GB/s to each GPU. True: both chips, each with 9
-        links of 50 GB/s to each GPU.
+        False: one node per server, with one bundle of 900 GB/s to each GPU. True: both chips, each
+        with 9 links of 50 GB/s to each GPU.
 
     Returns
     -------
     Topology
-        256 SU GPUs server by server, NVSwitch nodes, 8 SU leaves, spines, cores. ``pod`` is the unit,
-        ``rail`` the leaf's position in it.
+        256 SU GPUs server by server, NVSwitch nodes, 8 SU leaves, spines, cores. ``pod`` is the
+        unit, ``rail`` the leaf's position in it.
 
     Notes
     -----
-    The published table counts switches and cables, all reproduced; how leaves of large systems are grouped
-    under spines it does not say: here by units, the fat-tree of 64-port switches. Every stage has as many
-    cables as there are GPUs. Source: NVIDIA, DGX B200 SuperPOD reference architecture, 2025, table of larger
-    SuperPODs.
+    The published table counts switches and cables, all reproduced; how leaves of large systems are
+    grouped under spines it does not say: here by units, the fat-tree of 64-port switches. Every
+    stage has as many cables as there are GPUs. Source: NVIDIA, DGX B200 SuperPOD reference
+    architecture, 2025, table of larger SuperPODs.
 
     Examples
     --------
@@ -119,7 +124,9 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
         above = leaf[:, None] // 32 * 32 + np.arange(32)
         # Spine j of every pod meets the j-th group of pods/2 cores, with 64/pods cables to each.
         pods = leaves // 32
-        cores_above = spine[:, None] % 32 * (pods // 2) + np.repeat(np.arange(pods // 2), 64 // pods)
+        cores_above = spine[:, None] % 32 * (pods // 2) + np.repeat(
+            np.arange(pods // 2), 64 // pods
+        )
     else:
         above = np.tile(np.repeat(spine, 8 // scalable_units), (leaves, 1))
         cores_above = spine[:, None]  # there are none
@@ -144,7 +151,12 @@ def _hpn7(segments: int = 15) -> Description:
     gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
     near = _GPUS - 1 + _HPN_HOSTS - 1
     return Description(
-        nodes={"gpu": gpus, "nvswitch": hosts, "leaf": leaves, "aggregation": _HPN_PLANES * _HPN_AGGREGATION},
+        nodes={
+            "gpu": gpus,
+            "nvswitch": hosts,
+            "leaf": leaves,
+            "aggregation": _HPN_PLANES * _HPN_AGGREGATION,
+        },
         degrees={
             "gpu": 1 + _HPN_PLANES,
             "nvswitch": _GPUS,
@@ -170,18 +182,22 @@ def _planes(t: Topology) -> IntArray:
     closed_form=_hpn7,
     symmetries=lambda segments: nested(
         "segment host rail, segment host, segment rail plane, plane switch",
-        segment=segments, host=_HPN_HOSTS, rail=_GPUS, plane=_HPN_PLANES, switch=_HPN_AGGREGATION,
+        segment=segments,
+        host=_HPN_HOSTS,
+        rail=_GPUS,
+        plane=_HPN_PLANES,
+        switch=_HPN_AGGREGATION,
     ),
     stripes=_planes,
     grid=lambda segments: (_GPUS,),
     sizes=lambda hosts: [{"segments": count} for count in range(1, _HPN_SEGMENTS + 1)],
     paper="qian2024hpn",
-)  # fmt: skip
+)
 def hpn7(segments: int = 15) -> Topology:
     """One pod of Alibaba's HPN 7.0: rails on two planes, and one tier of aggregation for all.
 
-    GPU r of the 128 hosts of a segment meets two leaves (ToRs), one of each plane; each leaf meets all 60
-    aggregation switches of its plane.
+    GPU r of the 128 hosts of a segment meets two leaves (ToRs), one of each plane; each leaf meets
+    all 60 aggregation switches of its plane.
 
     Parameters
     ----------
@@ -191,15 +207,15 @@ def hpn7(segments: int = 15) -> Topology:
     Returns
     -------
     Topology
-        1,024 s GPUs host by host, 128 s NVSwitch nodes, 16 s leaves (segment, rail, plane), 120 aggregation
-        switches plane by plane. ``pod`` is the segment, ``rail`` that of GPUs and leaves. Cards have two
-        ports of 200 Gbit/s, leaves 60 of 400 Gbit/s up.
+        1,024 s GPUs host by host, 128 s NVSwitch nodes, 16 s leaves (segment, rail, plane), 120
+        aggregation switches plane by plane. ``pod`` is the segment, ``rail`` that of GPUs and
+        leaves. Cards have two ports of 200 Gbit/s, leaves 60 of 400 Gbit/s up.
 
     Notes
     -----
-    The 15 x 1,024 GPUs of a pod are 2 links apart where they share a host or a leaf, else 4: mean 4 -
-    268/15359. A leaf may fail: every GPU has one on the other plane. Source: Qian et al., SIGCOMM 2024,
-    sections 4 to 6.
+    The 15 x 1,024 GPUs of a pod are 2 links apart where they share a host or a leaf, else 4: mean 4
+    - 268/15359. A leaf may fail: every GPU has one on the other plane. Source: Qian et al., SIGCOMM
+    2024, sections 4 to 6.
 
     Examples
     --------
@@ -229,7 +245,12 @@ def _meta_roce(pods: int = 8) -> Description:
     rack = _RACK_SERVERS * _GPUS
     gpus, pod = racks * rack, _RACKS * rack
     nodes = {"gpu": gpus, "nvswitch": gpus // _GPUS, "rack": racks, "cluster": pods * _SPINES}
-    degrees = {"gpu": 2, "nvswitch": _GPUS, "rack": rack + _SPINES, "cluster": _RACKS + bool(trunks)}
+    degrees = {
+        "gpu": 2,
+        "nvswitch": _GPUS,
+        "rack": rack + _SPINES,
+        "cluster": _RACKS + bool(trunks),
+    }
     return Description(
         nodes=nodes | ({"aggregation": trunks} if trunks else {}),
         degrees=degrees | ({"aggregation": pods} if trunks else {}),
@@ -254,8 +275,8 @@ def _meta_roce_moves(pods: int = 8) -> list[IntArray]:
 def meta_roce(pods: int = 8) -> Topology:
     """Meta's cluster of 24,576 H100s on RoCE: non-blocking pods of 192 racks, 7:1 between pods.
 
-    The 16 GPUs of a rack meet one rack switch (RTSW), which meets the 16 cluster switches (CTSW) of its pod.
-    Cluster switch i of every pod meets aggregation switch i (ATSW).
+    The 16 GPUs of a rack meet one rack switch (RTSW), which meets the 16 cluster switches (CTSW) of
+    its pod. Cluster switch i of every pod meets aggregation switch i (ATSW).
 
     Parameters
     ----------
@@ -265,15 +286,15 @@ def meta_roce(pods: int = 8) -> Topology:
     Returns
     -------
     Topology
-        3,072 GPUs per pod rack by rack, an NVSwitch node per 8 GPUs, 192 rack and 16 cluster switches per
-        pod, 16 aggregation switches. ``pod`` is the pod.
+        3,072 GPUs per pod rack by rack, an NVSwitch node per 8 GPUs, 192 rack and 16 cluster
+        switches per pod, 16 aggregation switches. ``pod`` is the pod.
 
     Notes
     -----
-    Published are pods, racks, GPUs and the ratio 7:1. How many cluster and aggregation switches there are is
-    not: 16 is the least that one 400 Gbit/s port of a rack switch per GPU allows, and the trunk of a cluster
-    switch to its aggregation switch is one link of 192/7 ports' capacity. Source: Llama Team, arXiv
-    2407.21783, section 3.3.1; Gangidi et al., SIGCOMM 2024.
+    Published are pods, racks, GPUs and the ratio 7:1. How many cluster and aggregation switches
+    there are is not: 16 is the least that one 400 Gbit/s port of a rack switch per GPU allows, and
+    the trunk of a cluster switch to its aggregation switch is one link of 192/7 ports' capacity.
+    Source: Llama Team, arXiv 2407.21783, section 3.3.1; Gangidi et al., SIGCOMM 2024.
 
     Examples
     --------
@@ -302,4 +323,8 @@ def _superpod(scalable_units: int, nvswitch_detail: bool) -> tuple[int, int, int
     require_choice(_UNITS, scalable_units=scalable_units)
     nvlink = NVLink.fifth(_GPUS, 2, detail=require_flag(nvswitch_detail=nvswitch_detail))
     leaves = _GPUS * scalable_units
-    return (leaves, leaves // 2, 0, nvlink) if scalable_units <= 8 else (leaves, leaves, leaves // 2, nvlink)
+    return (
+        (leaves, leaves // 2, 0, nvlink)
+        if scalable_units <= 8
+        else (leaves, leaves, leaves // 2, nvlink)
+    )

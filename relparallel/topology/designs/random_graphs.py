@@ -1,7 +1,7 @@
 """Networks of randomly joined switches: as short as any of their degree, and grown switch by switch.
 
-Letters of the papers: ``n`` switches of ``k`` ports, ``r`` of them to other switches (Jellyfish); ``d`` the
-degree and ``k`` the order of the lift (Xpander); ``p`` servers per switch.
+Letters of the papers: ``n`` switches of ``k`` ports, ``r`` of them to other switches (Jellyfish);
+``d`` the degree and ``k`` the order of the lift (Xpander); ``p`` servers per switch.
 """
 
 import numpy as np
@@ -16,7 +16,9 @@ from relparallel.topology.fabric import Topology
 def _jellyfish(n: int, k: int, r: int) -> Description:
     require_int(n=n, k=k, r=r, at_least=3)
     if not r < n or n * r % 2:
-        raise ValueError(f"n must be more than r, and n r even, for r ports each to join, got n={n}, r={r}")
+        raise ValueError(
+            f"n must be more than r, and n r even, for r ports each to join, got n={n}, r={r}"
+        )
     if k < r:
         raise ValueError(f"k must be at least r, the ports to other switches, got k={k}, r={r}")
     return describe_switched(
@@ -33,7 +35,9 @@ def _jellyfish_sizes(hosts: int) -> list[dict[str, int]]:
     return [{"n": round(hosts / (3 * unit)), "k": 8 * unit, "r": 5 * unit}]
 
 
-@design(closed_form=_jellyfish, layout="circles", sizes=_jellyfish_sizes, paper="singla2012jellyfish")
+@design(
+    closed_form=_jellyfish, layout="circles", sizes=_jellyfish_sizes, paper="singla2012jellyfish"
+)
 def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     """Jellyfish: a random connected graph of n switches with r cables each.
 
@@ -55,10 +59,11 @@ def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
 
     Notes
     -----
-    Ports are paired at random; pairs that repeat another or join a switch to itself are paired anew, with as
-    many good ones, until none is left. Of more than n/2 ports the cables that are absent are drawn. A graph
-    that falls apart is drawn again. Every such graph may be drawn; of large ones all about equally often.
-    About n r/2 steps. Source: Singla et al., NSDI 2012, section 3.
+    Ports are paired at random; pairs that repeat another or join a switch to itself are paired
+    anew, with as many good ones, until none is left. Of more than n/2 ports the cables that are
+    absent are drawn. A graph that falls apart is drawn again. Every such graph may be drawn; of
+    large ones all about equally often. About n r/2 steps. Source: Singla et al., NSDI 2012, section
+    3.
 
     Examples
     --------
@@ -96,8 +101,8 @@ def _xpander_sizes(hosts: int) -> list[dict[str, int]]:
 def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     """Xpander: a random k-lift of the complete graph of d + 1 nodes, a near-optimal expander.
 
-    Every node becomes k switches, every cable of the complete graph a random matching of the k switches of
-    its ends.
+    Every node becomes k switches, every cable of the complete graph a random matching of the k
+    switches of its ends.
 
     Parameters
     ----------
@@ -113,13 +118,14 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     Returns
     -------
     Topology
-        p (d + 1) k servers, then (d + 1) k switches. ``pod`` is the node of the complete graph: switches of
-        one pod are not joined.
+        p (d + 1) k servers, then (d + 1) k switches. ``pod`` is the node of the complete graph:
+        switches of one pod are not joined.
 
     Notes
     -----
-    All but the eigenvalues of the complete graph are about 2 sqrt(d - 1) at most (Friedman 2008, Bordenave
-    2020). A lift that falls apart is drawn again. Source: Valadarsky et al., CoNEXT 2016, section 3.
+    All but the eigenvalues of the complete graph are about 2 sqrt(d - 1) at most (Friedman 2008,
+    Bordenave 2020). A lift that falls apart is drawn again. Source: Valadarsky et al., CoNEXT 2016,
+    section 3.
 
     Examples
     --------
@@ -149,7 +155,9 @@ def _paired(n: int, r: int, rng: np.random.Generator) -> IntArray:
     pairs = rng.permutation(np.repeat(np.arange(n), r)).reshape(-1, 2)
     while (bad := _repeated(pairs, n)).any():
         wrong, good = np.flatnonzero(bad), np.flatnonzero(~bad)
-        drawn = np.concatenate([wrong, rng.choice(good, size=min(wrong.size, good.size), replace=False)])
+        drawn = np.concatenate(
+            [wrong, rng.choice(good, size=min(wrong.size, good.size), replace=False)]
+        )
         pairs[drawn] = rng.permutation(pairs[drawn].ravel()).reshape(-1, 2)
     return pairs
 

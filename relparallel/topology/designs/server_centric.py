@@ -1,8 +1,9 @@
 """Server-centric networks: servers forward, switches are plain crossbars.
 
-Letters of the papers: ``n`` ports per switch, ``k`` the highest level (levels count from 0), ``t`` servers of
-a DCell, ``N_k`` servers of a FiConn, ``m_d`` containers of an MDCube along dimension d. Every cable has 400
-Gbit/s (a server's in MDCube a tenth) and no modelled latency (``dataclasses.replace`` sets others).
+Letters of the papers: ``n`` ports per switch, ``k`` the highest level (levels count from 0), ``t``
+servers of a DCell, ``N_k`` servers of a FiConn, ``m_d`` containers of an MDCube along dimension d.
+Every cable has 400 Gbit/s (a server's in MDCube a tenth) and no modelled latency
+(``dataclasses.replace`` sets others).
 """
 
 from collections.abc import Callable, Iterable
@@ -75,15 +76,15 @@ def bcube(n: int, k: int) -> Topology:
     Returns
     -------
     Topology
-        n^(k+1) servers, then n^k switches of each level 0..k; (k+1) n^(k+1) cables; every node forwards.
-        ``tier`` is 0 for servers and l+1 for switches of level l; ``pod`` is the highest digit, -1 for the
-        top level.
+        n^(k+1) servers, then n^k switches of each level 0..k; (k+1) n^(k+1) cables; every node
+        forwards. ``tier`` is 0 for servers and l+1 for switches of level l; ``pod`` is the highest
+        digit, -1 for the top level.
 
     Notes
     -----
-    Servers are at most 2(k+1) links apart, and k+1 disjoint paths join any two of them. At most n^(k+1)/2
-    cables cross the best halving of the servers for even n, and fewer as soon as n and k grow: 16 of 18 for n
-    = 6, k = 1. Source: Guo et al., SIGCOMM 2009, section 3.
+    Servers are at most 2(k+1) links apart, and k+1 disjoint paths join any two of them. At most
+    n^(k+1)/2 cables cross the best halving of the servers for even n, and fewer as soon as n and k
+    grow: 16 of 18 for n = 6, k = 1. Source: Guo et al., SIGCOMM 2009, section 3.
 
     Examples
     --------
@@ -145,8 +146,8 @@ def _levels(t: Topology, servers: Callable[..., list[int]]) -> IntArray:
 def dcell(n: int, k: int) -> Topology:
     """DCell_k of n-port switches: t+1 copies of a DCell_(k-1) of t servers, each two joined by a cable.
 
-    A DCell_0 is n servers on one switch. In a DCell_l, server j-1 of copy i meets server i of copy j, for i <
-    j.
+    A DCell_0 is n servers on one switch. In a DCell_l, server j-1 of copy i meets server i of copy
+    j, for i < j.
 
     Parameters
     ----------
@@ -158,14 +159,14 @@ def dcell(n: int, k: int) -> Topology:
     Returns
     -------
     Topology
-        t_k servers, numbered copy by copy, then t_k/n switches; t_k (1 + k/2) cables; every node forwards.
-        ``pod`` is the copy of the highest level.
+        t_k servers, numbered copy by copy, then t_k/n switches; t_k (1 + k/2) cables; every node
+        forwards. ``pod`` is the copy of the highest level.
 
     Notes
     -----
-    t_0 = n, t_k = t_(k-1) (t_(k-1) + 1). A server has one cable per level; two are at most 2^(k+1) - 1 server
-    hops or 3 2^k - 1 links apart; k+1 disjoint paths join any two. Source: Guo et al., SIGCOMM 2008, section
-    3.
+    t_0 = n, t_k = t_(k-1) (t_(k-1) + 1). A server has one cable per level; two are at most 2^(k+1)
+    - 1 server hops or 3 2^k - 1 links apart; k+1 disjoint paths join any two. Source: Guo et al.,
+    SIGCOMM 2008, section 3.
 
     Examples
     --------
@@ -180,7 +181,9 @@ def dcell(n: int, k: int) -> Topology:
 def _ficonn(n: int, k: int) -> Description:
     require_levels(n=n, k=k, at_most=9)
     if n % 2:
-        raise ValueError(f"n must be even, got {n}: FiConn's first level takes half of a switch's servers")
+        raise ValueError(
+            f"n must be even, got {n}: FiConn's first level takes half of a switch's servers"
+        )
     hosts = ficonn_servers(n, k)[k]
     return Description(
         nodes={"server": hosts, "switch": hosts // n},
@@ -213,8 +216,8 @@ def _ficonn_moves(n: int, k: int) -> list[IntArray]:
 def ficonn(n: int, k: int) -> Topology:
     """FiConn_k of n-port switches: servers have two ports, and a level takes half of those still idle.
 
-    A FiConn_0 is n servers on one switch. In a FiConn_l, the idle server (j-1) 2^l + 2^(l-1) - 1 of copy i
-    meets the idle server i 2^l + 2^(l-1) - 1 of copy j, for i < j.
+    A FiConn_0 is n servers on one switch. In a FiConn_l, the idle server (j-1) 2^l + 2^(l-1) - 1 of
+    copy i meets the idle server i 2^l + 2^(l-1) - 1 of copy j, for i < j.
 
     Parameters
     ----------
@@ -226,14 +229,14 @@ def ficonn(n: int, k: int) -> Topology:
     Returns
     -------
     Topology
-        N_k servers, numbered copy by copy, then N_k/n switches; every node forwards. ``pod`` is the copy of
-        the highest level.
+        N_k servers, numbered copy by copy, then N_k/n switches; every node forwards. ``pod`` is the
+        copy of the highest level.
 
     Notes
     -----
-    N_0 = n, N_k = N_(k-1) (N_(k-1)/2^k + 1). For k > 0, N_k/2^k servers keep an idle port, the others have
-    two cables. Servers are at most 2^(k+1) - 1 server hops or 3 2^k - 1 links apart. Source: Li et al.,
-    INFOCOM 2009, section III.
+    N_0 = n, N_k = N_(k-1) (N_(k-1)/2^k + 1). For k > 0, N_k/2^k servers keep an idle port, the
+    others have two cables. Servers are at most 2^(k+1) - 1 server hops or 3 2^k - 1 links apart.
+    Source: Li et al., INFOCOM 2009, section III.
 
     Examples
     --------
@@ -268,7 +271,9 @@ def require_levels(*, n: int, k: int, at_most: int = 63) -> None:
     require_int(k=k, at_least=0, at_most=at_most)
 
 
-def _copies(form: Description, pod: IntArray, levels: Iterable[tuple[IntArray, IntArray]]) -> Topology:
+def _copies(
+    form: Description, pod: IntArray, levels: Iterable[tuple[IntArray, IntArray]]
+) -> Topology:
     """Servers on their switches, joined by the cables of every level."""
     server, n = np.arange(form.hosts), form.parameters["n"]
     return wired(

@@ -56,14 +56,14 @@ def fat_tree(k: int) -> Topology:
     Returns
     -------
     Topology
-        k^3/4 hosts, k^2/2 edge, k^2/2 aggregation and k^2/4 core switches in this order, pod by pod; 3k^3/4
-        cables. Only switches forward. ``pod`` is -1 for the core.
+        k^3/4 hosts, k^2/2 edge, k^2/2 aggregation and k^2/4 core switches in this order, pod by
+        pod; 3k^3/4 cables. Only switches forward. ``pod`` is -1 for the core.
 
     Notes
     -----
-    Hosts are at most 6 links apart, (k/2)^2 shortest paths join hosts of two pods, k/2 disjoint paths join
-    edge switches of two pods, and k^3/8 cables cross any halving of the hosts: as many as a half has hosts.
-    Source: Al-Fares, Loukissas, Vahdat, SIGCOMM 2008, section 3.
+    Hosts are at most 6 links apart, (k/2)^2 shortest paths join hosts of two pods, k/2 disjoint
+    paths join edge switches of two pods, and k^3/8 cables cross any halving of the hosts: as many
+    as a half has hosts. Source: Al-Fares, Loukissas, Vahdat, SIGCOMM 2008, section 3.
 
     Examples
     --------
@@ -92,12 +92,14 @@ def _ab(t: Topology) -> IntArray:
     return np.where(core, 1 + t.pod[t.edges[:, 0]] % 2, 0)
 
 
-@design(closed_form=_fat_tree, symmetries=_f10_moves, stripes=_ab, sizes=_tree_sizes, paper="liu2013f10")
+@design(
+    closed_form=_fat_tree, symmetries=_f10_moves, stripes=_ab, sizes=_tree_sizes, paper="liu2013f10"
+)
 def f10(k: int) -> Topology:
     """AB fat-tree of F10: a fat-tree whose odd pods meet the core switches in a second order.
 
-    Aggregation switch j meets cores j k/2 .. j k/2 + k/2 - 1 in even pods (type A) and cores j, j + k/2, ..
-    in odd pods (type B).
+    Aggregation switch j meets cores j k/2 .. j k/2 + k/2 - 1 in even pods (type A) and cores j, j +
+    k/2, .. in odd pods (type B).
 
     Parameters
     ----------
@@ -111,9 +113,10 @@ def f10(k: int) -> Topology:
 
     Notes
     -----
-    All counts and distances of hosts are those of the fat-tree. What differs is the way round a failure: a
-    core switch that lost its aggregation switch in a pod of type A reaches every edge switch of the pod over
-    a pod of type B in 4 links, where the fat-tree needs 6. Source: Liu et al., NSDI 2013, section 3.
+    All counts and distances of hosts are those of the fat-tree. What differs is the way round a
+    failure: a core switch that lost its aggregation switch in a pod of type A reaches every edge
+    switch of the pod over a pod of type B in 4 links, where the fat-tree needs 6. Source: Liu et
+    al., NSDI 2013, section 3.
 
     Examples
     --------
@@ -137,7 +140,9 @@ def _pods_under_cores(form: Description, group: IntArray) -> Topology:
 
 def leaf_spine_form(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> Description:
     """Closed forms of leaves and spines."""
-    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, cables=cables, at_least=1)
+    require_int(
+        leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, cables=cables, at_least=1
+    )
     h, hosts, up = hosts_per_leaf, leaves * hosts_per_leaf, spines * cables
     return Description(
         nodes={"host": hosts, "leaf": leaves, "spine": spines},
@@ -157,7 +162,9 @@ def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) 
     return replace(form, parameters=given | ({"cables": cables} if cables > 1 else {}))
 
 
-def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> list[IntArray]:
+def leaf_spine_moves(
+    leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1
+) -> list[IntArray]:
     """Next leaf, host of the leaf, spine."""
     return nested("leaf host, leaf, spine", leaf=leaves, host=hosts_per_leaf, spine=spines)
 
@@ -188,14 +195,14 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -
     Returns
     -------
     Topology
-        Hosts leaf by leaf, then leaves, then spines; leaves x (hosts_per_leaf + spines x cables) cables.
-        Only switches forward. ``pod`` is the leaf of a host, -1 for the spines.
+        Hosts leaf by leaf, then leaves, then spines; leaves x (hosts_per_leaf + spines x cables)
+        cables. Only switches forward. ``pod`` is the leaf of a host, -1 for the spines.
 
     Notes
     -----
     Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; of equal cables, the
-    oversubscription is hosts_per_leaf/(spines x cables). Source: Cisco, white paper on spine-and-leaf
-    architecture.
+    oversubscription is hosts_per_leaf/(spines x cables). Source: Cisco, white paper on
+    spine-and-leaf architecture.
 
     Examples
     --------
@@ -210,9 +217,9 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -
 def _halves_of_leaves(leaves: int, spines: int, h: int) -> int:
     """Cables cut between two halves of the hosts.
 
-    A leaf with a of its h hosts in the first half cuts min(h - a + other spines, a + spines there). This is
-    concave in a and in the spines there: the cheapest halving takes whole leaves, and part of one at most,
-    and all spines or none.
+    A leaf with a of its h hosts in the first half cuts min(h - a + other spines, a + spines there).
+    This is concave in a and in the spines there: the cheapest halving takes whole leaves, and part
+    of one at most, and all spines or none.
     """
     whole, part = divmod(leaves * h // 2, h)
     near = min(h, spines)
@@ -224,5 +231,7 @@ def _halves_of_leaves(leaves: int, spines: int, h: int) -> int:
 def require_even(*, k: int) -> int:
     """Return k if it is an even integer of at least 2."""
     if require_int(k=k, at_least=2) % 2:
-        raise ValueError(f"k must be even, got {k}: a pod has k/2 edge and k/2 aggregation switches")
+        raise ValueError(
+            f"k must be even, got {k}: a pod has k/2 edge and k/2 aggregation switches"
+        )
     return int(k)

@@ -1,7 +1,8 @@
 """Files of other tools: graphs, networks of schedulers and simulators; `FORMATS` is where a format is added.
 
-Each module states the grammar of its formats. Every file is written beside its place and moved there when it
-is complete; every refusal of a file names the file and the line, what is wrong and what to do.
+Each module states the grammar of its formats. Every file is written beside its place and moved
+there when it is complete; every refusal of a file names the file and the line, what is wrong and
+what to do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.graphs import read_gml, read_json, read_sndlib
-from relparallel.topology.formats.schedulers import UNMEASURED as UNMEASURED, read_slurm, read_topograph
+from relparallel.topology.formats.schedulers import (
+    UNMEASURED as UNMEASURED,
+    read_slurm,
+    read_topograph,
+)
 from relparallel.topology.formats.simai import read_ns3, read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
 
@@ -38,7 +43,9 @@ FORMATS: Final[Mapping[str, Format]] = {  # recognised in this order
     "json": Format(read_json, None, r"\A\s*\{(?=[^\0]*\"nodes\")[^\0]*\"(links|edges)\""),
     "topograph": Format(read_topograph, None, r"\A\s*[\[{]|(?m:^kind: *(Node|List)\b)"),
     "slurm": Format(
-        read_slurm, None, r"(?im:^\s*(switchname|block(name|sizes))\s*=)|(?m:^-? *(topology|tree|block):)"
+        read_slurm,
+        None,
+        r"(?im:^\s*(switchname|block(name|sizes))\s*=)|(?m:^-? *(topology|tree|block):)",
     ),
     "gml": Format(read_gml, None, r"(?m:^\s*graph\s*\[)"),
     "ns3": Format(read_ns3, write_ns3, r"\A\s*(\d+[ \t]+){2}\d+\s*\n"),
@@ -58,23 +65,24 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
     path : str or path-like
         The file.
     format : str, optional
-        "graphml", "gml", "json" (node-link, of networkx), "sndlib" (XML), "slurm" (``topology.conf`` or
-        ``topology.yaml``), "topograph" (labels of Kubernetes nodes), "ns3" (ASTRA-sim, HPCC) or "simai". Told
-        by what stands in the file where omitted.
+        "graphml", "gml", "json" (node-link, of networkx), "sndlib" (XML), "slurm"
+        (``topology.conf`` or ``topology.yaml``), "topograph" (labels of Kubernetes nodes), "ns3"
+        (ASTRA-sim, HPCC) or "simai". Told by what stands in the file where omitted.
     **options
-        Of graphs and simulators: ``strict=False`` also reads a network in several parts, a graph with cables
-        from a node to itself (they are left out), or a file with faults that its simulator passes over.
-        SimAI: ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
+        Of graphs and simulators: ``strict=False`` also reads a network in several parts, a graph
+        with cables from a node to itself (they are left out), or a file with faults that its
+        simulator passes over. SimAI: ``gpus_forward=True`` where GPUs pass traffic on between
+        NVLink and network.
 
     Returns
     -------
     Topology
-        From GraphML with every attribute, equal to what was written; labels are the ids of a file of another
-        tool. Directed graphs of another tool: arcs in opposite directions are one cable, arcs in the same
-        direction parallel ones. From SimAI GPUs, NVSwitches and switches under the ids of the file; ``pod``
-        of a GPU is its server, ``tier`` of a switch its distance from the GPUs. From schedulers the nodes are
-        hosts, and switches that no other joins stay apart. ``graph_attributes["notes"]`` says what was left
-        out or assumed.
+        From GraphML with every attribute, equal to what was written; labels are the ids of a file
+        of another tool. Directed graphs of another tool: arcs in opposite directions are one cable,
+        arcs in the same direction parallel ones. From SimAI GPUs, NVSwitches and switches under the
+        ids of the file; ``pod`` of a GPU is its server, ``tier`` of a switch its distance from the
+        GPUs. From schedulers the nodes are hosts, and switches that no other joins stay apart.
+        ``graph_attributes["notes"]`` says what was left out or assumed.
 
     References
     ----------
@@ -108,22 +116,25 @@ def write(
     Parameters
     ----------
     topology : Topology or networkx.Graph
-        The network. GraphML keeps every attribute. In the other formats hosts come first; they say nothing of
-        kinds and rails. htsim: two or three tiers that it wires in the same way, cables of whole nanoseconds
-        and Gbit/s, alike in each tier. BookSim: connected, one capacity, no parallel cables.
+        The network. GraphML keeps every attribute. In the other formats hosts come first; they say
+        nothing of kinds and rails. htsim: two or three tiers that it wires in the same way, cables
+        of whole nanoseconds and Gbit/s, alike in each tier. BookSim: connected, one capacity, no
+        parallel cables.
     path : str or path-like
         File to write; it is replaced only when the new one is complete.
     format : {"graphml", "simai", "ns3", "htsim", "booksim"}, optional
-        ns-3 is the file of ASTRA-sim and HPCC, htsim a ``.topo`` file, BookSim a ``network_file`` of anynet.
+        ns-3 is the file of ASTRA-sim and HPCC, htsim a ``.topo`` file, BookSim a ``network_file``
+        of anynet.
     **options
-        SimAI: ``gpus_per_server`` (8), a divisor of the hosts, and ``gpu_type`` ("H100"), one word. htsim:
-        ``switch_latency`` (0) [s]. BookSim: ``cycle`` (1e-9) [s], to which latencies are rounded.
+        SimAI: ``gpus_per_server`` (8), a divisor of the hosts, and ``gpu_type`` ("H100"), one word.
+        htsim: ``switch_latency`` (0) [s]. BookSim: ``cycle`` (1e-9) [s], to which latencies are
+        rounded.
 
     References
     ----------
-    ASTRA-sim network back-end ns-3, reader of ``TOPOLOGY_FILE`` in ``scratch/common.h``; Broadcom csg-htsim,
-    ``sim/datacenter/fat_tree_topology.cpp``; BookSim 2, ``src/networks/anynet.cpp`` (Jiang et al., ISPASS
-    2013).
+    ASTRA-sim network back-end ns-3, reader of ``TOPOLOGY_FILE`` in ``scratch/common.h``; Broadcom
+    csg-htsim, ``sim/datacenter/fat_tree_topology.cpp``; BookSim 2, ``src/networks/anynet.cpp``
+    (Jiang et al., ISPASS 2013).
 
     Examples
     --------

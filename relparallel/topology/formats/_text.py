@@ -11,7 +11,8 @@ import yaml
 
 from relparallel._checks import require_instance
 
-_RATES: Final[Mapping[str, int]] = {"bps": 0, "kbps": 3, "mbps": 6, "gbps": 9, "tbps": 12}  # powers of ten
+# powers of ten
+_RATES: Final[Mapping[str, int]] = {"bps": 0, "kbps": 3, "mbps": 6, "gbps": 9, "tbps": 12}
 _DELAYS: Final[Mapping[str, int]] = {"s": 0, "ms": -3, "us": -6, "ns": -9, "ps": -12}
 
 
@@ -27,7 +28,9 @@ def require_target(*, path: str | os.PathLike[str], endings: tuple[str, ...] = (
     """Return the path of a file that can be written: with one of the endings, in a folder that exists."""
     target = require_path(path=path)
     if endings and target.suffix not in endings:
-        raise ValueError(f"path must end in {', '.join(endings[:-1])} or {endings[-1]}, got {target}")
+        raise ValueError(
+            f"path must end in {', '.join(endings[:-1])} or {endings[-1]}, got {target}"
+        )
     if not target.parent.is_dir():
         raise ValueError(f"path must lie in a folder that exists, got {target}")
     return target
@@ -72,7 +75,9 @@ class _Once(yaml.SafeLoader):  # type: ignore[misc]
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if len(set(map(repr, keys))) < len(keys):
             twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-            raise yaml.constructor.ConstructorError(None, None, f"{twice!r} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{twice!r} stands twice", node.start_mark
+            )
         return super().construct_mapping(node, deep)
 
 
@@ -84,14 +89,18 @@ def loaded(path: Path) -> Any:
             return json.loads(text, object_pairs_hook=once, parse_constant=_refused)
         return yaml.load(text, Loader=_Once)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ValueError(f"{path}: no JSON or YAML that can be read ({error}); correct it") from None
+        raise ValueError(
+            f"{path}: no JSON or YAML that can be read ({error}); correct it"
+        ) from None
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Object of JSON whose keys stand there once."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise ValueError(f"{next(name for i, name in enumerate(names) if name in names[:i])!r} stands twice")
+        raise ValueError(
+            f"{next(name for i, name in enumerate(names) if name in names[:i])!r} stands twice"
+        )
     return dict(pairs)
 
 

@@ -1,12 +1,12 @@
 """Topologies as GraphML, the XML format of graphs that most tools read, without loss.
 
-Grammar: ``<graphml>`` holds ``<key>`` elements (name and type of an attribute) and one undirected ``<graph>``
-of ``<node id>`` and ``<edge source target>``, each with ``<data>`` elements. Nodes and edges have the
-attributes of `Topology.to_networkx`. A number, a truth value or a plain text is written as it is; any other
-value is the text ``python:`` and its literal, such as ``python:('rack', 3)``. The ``relparallel`` attribute
-of the graph is a literal of the design, of the order of kinds and device classes, of the type of the
-labels, and of the graph's own attributes. A file without it comes from another tool: ids are labels,
-missing attributes have defaults.
+Grammar: ``<graphml>`` holds ``<key>`` elements (name and type of an attribute) and one undirected
+``<graph>`` of ``<node id>`` and ``<edge source target>``, each with ``<data>`` elements. Nodes and
+edges have the attributes of `Topology.to_networkx`. A number, a truth value or a plain text is
+written as it is; any other value is the text ``python:`` and its literal, such as ``python:('rack',
+3)``. The ``relparallel`` attribute of the graph is a literal of the design, of the order of kinds
+and device classes, of the type of the labels, and of the graph's own attributes. A file without it
+comes from another tool: ids are labels, missing attributes have defaults.
 """
 
 from __future__ import annotations
@@ -62,9 +62,20 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
     try:
         graph = nx.read_graphml(file, node_type=str)
     except ParseError as error:
-        raise _text.malformed(file, error.position[0], f"no XML ({error})", "write the file again") from None
-    except (nx.NetworkXError, AttributeError, KeyError, StopIteration, TypeError, ValueError) as error:
-        raise ValueError(f"{file}: no GraphML that can be read ({error}); write the file again") from None
+        raise _text.malformed(
+            file, error.position[0], f"no XML ({error})", "write the file again"
+        ) from None
+    except (
+        nx.NetworkXError,
+        AttributeError,
+        KeyError,
+        StopIteration,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise ValueError(
+            f"{file}: no GraphML that can be read ({error}); write the file again"
+        ) from None
     for default in ("node_default", "edge_default"):
         graph.graph.pop(default, None)
     try:
@@ -99,8 +110,8 @@ def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
 def foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
     """Cables of another tool's graph: arcs in opposite directions are one, in the same direction parallel.
 
-    An attribute in which parallel cables differ becomes the tuple of its values. Where not ``strict``, cables
-    from a node to itself are left out.
+    An attribute in which parallel cables differ becomes the tuple of its values. Where not
+    ``strict``, cables from a node to itself are left out.
     """
     made: Any = (nx.MultiDiGraph if graph.is_directed() else nx.MultiGraph)(**graph.graph)
     made.add_nodes_from(graph.nodes(data=True))
@@ -122,7 +133,9 @@ def _ids(labels: list[Hashable]) -> tuple[str, list[str]]:
     texts = [label for label in labels if isinstance(label, str) and _is_plain(label)]
     if len(texts) == len(labels):
         return "str", texts
-    return "literal", [_literal(label, f"label {label!r}").removeprefix(_LITERAL) for label in labels]
+    return "literal", [
+        _literal(label, f"label {label!r}").removeprefix(_LITERAL) for label in labels
+    ]
 
 
 def _scalar(value: Any, owner: str) -> bool | int | float | str:

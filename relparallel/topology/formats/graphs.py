@@ -1,8 +1,9 @@
 """Graphs of other tools: GML and node-link JSON as networkx writes them, networks of SNDlib in XML.
 
-What is said of nodes and links is kept by name; ``capacity`` [bytes/s], ``latency`` [s] and ``multiplicity``
-are those of the topology. Parallel links become one of that multiplicity. SNDlib does not say the unit of its
-capacities, so they are kept as ``installed``; demands, costs and modules are left out.
+What is said of nodes and links is kept by name; ``capacity`` [bytes/s], ``latency`` [s] and
+``multiplicity`` are those of the topology. Parallel links become one of that multiplicity. SNDlib
+does not say the unit of its capacities, so they are kept as ``installed``; demands, costs and
+modules are left out.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def read_json(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
     if len(keys) > 1:
         raise ValueError(f"{file}: expected edges or links, got both; leave one of them out")
     try:
-        graph = nx.node_link_graph({"edges": []} | data | {"multigraph": True}, edges=(*keys, "edges")[0])
+        graph = nx.node_link_graph(
+            {"edges": []} | data | {"multigraph": True}, edges=(*keys, "edges")[0]
+        )
         known = {node["id"] for node in data["nodes"]}
     except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
         wrong = f"expected nodes with ids, and edges or links with source and target ({error!r})"
@@ -66,7 +69,9 @@ def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topolog
     try:
         root = ElementTree.fromstring(_text.decoded(file))
     except ElementTree.ParseError as error:
-        raise _text.malformed(file, error.position[0], f"no XML ({error})", "write the file again") from None
+        raise _text.malformed(
+            file, error.position[0], f"no XML ({error})", "write the file again"
+        ) from None
     graph: Any = nx.MultiGraph()
     try:
         for node in root.iterfind(".//{*}nodes/{*}node"):
@@ -98,7 +103,9 @@ def _topology(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topolog
     if not nx.get_edge_attributes(cables, "capacity"):
         notes.append("no capacity is given: every cable is taken to carry 400 Gbit/s")
     cables.graph = (
-        {"notes": tuple(notes), "file": dict(graph.graph)} if graph.graph else {"notes": tuple(notes)}
+        {"notes": tuple(notes), "file": dict(graph.graph)}
+        if graph.graph
+        else {"notes": tuple(notes)}
     )
     try:
         found = as_topology(cables, name=str(file))

@@ -6,11 +6,11 @@ Grammar, words separated by blanks::
     id ...                                  the NVSwitches, then the switches, bottom tier first
     source target rate delay error_rate     one line for every cable
 
-Ids run from 0 to nodes - 1; those not listed are GPUs, and GPU i is in server i // gpus_per_server. Rates are
-written as ``400Gbps``, delays as ``0.0005ms``. The simulator reads as many cables as the first line says and
-ignores the rest without a word, and it says nothing of a switch that no GPU hangs at; a strict reading
-refuses both (aliyun/SimAI #51, #57 and #81). The first line of ns-3 (ASTRA-sim, HPCC) is ``nodes switches
-links``, and all ids that are not listed are hosts.
+Ids run from 0 to nodes - 1; those not listed are GPUs, and GPU i is in server i // gpus_per_server.
+Rates are written as ``400Gbps``, delays as ``0.0005ms``. The simulator reads as many cables as the
+first line says and ignores the rest without a word, and it says nothing of a switch that no GPU
+hangs at; a strict reading refuses both (aliyun/SimAI #51, #57 and #81). The first line of ns-3
+(ASTRA-sim, HPCC) is ``nodes switches links``, and all ids that are not listed are hosts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class _File:
         return self.gpus.size + self.nvswitches.size + self.switches.size
 
 
-def read_simai(path: str | os.PathLike[str], *, strict: bool = True, gpus_forward: bool = False) -> Topology:
+def read_simai(
+    path: str | os.PathLike[str], *, strict: bool = True, gpus_forward: bool = False
+) -> Topology:
     """Topology of a SimAI file."""
     require_flag(strict=strict, gpus_forward=gpus_forward)
     file = _parsed(_text.require_path(path=path))
@@ -81,7 +83,9 @@ def _require_no_fault(file: _File, strict: bool) -> None:
     """Refuse a file with faults where that is wanted."""
     faults = [f"line {line}: {wrong}; {remedy}" for line, wrong, remedy in sorted(_faults(file))]
     if strict and faults:
-        raise ValueError(f"{file.path}, " + ", or read with strict=False\n".join([*faults, ""]).rstrip())
+        raise ValueError(
+            f"{file.path}, " + ", or read with strict=False\n".join([*faults, ""]).rstrip()
+        )
 
 
 def write_simai(
@@ -95,7 +99,9 @@ def write_simai(
     t = as_topology(topology, name="topology")
     require_int(gpus_per_server=gpus_per_server, at_least=1)
     if t.num_hosts % gpus_per_server:
-        raise ValueError(f"gpus_per_server must divide the {t.num_hosts} hosts, got {gpus_per_server}")
+        raise ValueError(
+            f"gpus_per_server must divide the {t.num_hosts} hosts, got {gpus_per_server}"
+        )
     if len(require_instance(str, gpu_type=gpu_type).split()) != 1:
         raise ValueError(f"gpu_type must be one word, got {gpu_type!r}")
     nvswitch = (np.array(t.device_classes)[t.device_class] == "nvswitch") & ~t.endpoint
@@ -103,7 +109,10 @@ def write_simai(
     number = hosts_first(t, nvswitch, *by_tier)
     inside = int(nvswitch.sum())
     counts = (t.num_nodes, gpus_per_server, inside, t.num_switches - inside, t.num_links)
-    head = [f"{' '.join(map(str, counts))} {gpu_type}", " ".join(map(str, sorted(number[t.switches])))]
+    head = [
+        f"{' '.join(map(str, counts))} {gpu_type}",
+        " ".join(map(str, sorted(number[t.switches]))),
+    ]
     _text.write(path, "\n".join([*head, *cable_lines(t, number)]) + "\n")
 
 
@@ -123,9 +132,12 @@ def _parsed(path: Path, wanted: str = _SIMAI) -> _File:
         listed += [_count(path, line, word, 0, nodes - 1) for word in words]
     if len(listed) != inside + outside or len(set(listed)) < len(listed) or nodes <= len(listed):
         wrong = (
-            f"expected the {inside} + {outside} different ids of switches out of {nodes} nodes, got {listed}"
+            f"expected the {inside} + {outside} different ids of switches out of {nodes} "
+            f"nodes, got {listed}"
         )
-        raise _text.malformed(path, first + 1, wrong, "list every NVSwitch and then every switch once")
+        raise _text.malformed(
+            path, first + 1, wrong, "list every NVSwitch and then every switch once"
+        )
     cables = [_cable(path, line, words, nodes) for line, words in rest]
     table = list(zip(*cables, strict=True)) or [()] * 6
     return _File(
@@ -147,27 +159,37 @@ def _parsed(path: Path, wanted: str = _SIMAI) -> _File:
 def _count(path: Path, line: int, word: str, at_least: int, at_most: int | None = None) -> int:
     """Whole number of that range."""
     if not (word.isascii() and word.isdigit()) or int(word) < at_least:
-        raise _text.malformed(path, line, f"expected a whole number >= {at_least}, got {word!r}", _CORRECT)
+        raise _text.malformed(
+            path, line, f"expected a whole number >= {at_least}, got {word!r}", _CORRECT
+        )
     if at_most is not None and int(word) > at_most:
-        raise _text.malformed(path, line, f"expected a node between 0 and {at_most}, got {word}", _CORRECT)
+        raise _text.malformed(
+            path, line, f"expected a node between 0 and {at_most}, got {word}", _CORRECT
+        )
     return int(word)
 
 
-def _cable(path: Path, line: int, words: list[str], nodes: int) -> tuple[int, int, float, float, float, int]:
+def _cable(
+    path: Path, line: int, words: list[str], nodes: int
+) -> tuple[int, int, float, float, float, int]:
     """One cable: lower end, upper end, capacity, latency, error rate, line."""
     if len(words) != 5:
         wrong = f"expected source target rate delay error_rate, got {' '.join(words)!r}"
         raise _text.malformed(path, line, wrong, _CORRECT)
     u, v = sorted(_count(path, line, word, 0, nodes - 1) for word in words[:2])
     if u == v:
-        raise _text.malformed(path, line, f"node {u} is joined to itself", "join two different nodes")
+        raise _text.malformed(
+            path, line, f"node {u} is joined to itself", "join two different nodes"
+        )
     rate, delay, error = words[2:]
     try:
         capacity, latency, error_rate = _text.read_rate(rate), _text.read_delay(delay), float(error)
     except ValueError as refused:
         raise _text.malformed(path, line, str(refused), _CORRECT) from None
     if not 0 <= error_rate <= 1:
-        raise _text.malformed(path, line, f"expected an error rate in [0, 1], got {words[4]}", _CORRECT)
+        raise _text.malformed(
+            path, line, f"expected an error rate in [0, 1], got {words[4]}", _CORRECT
+        )
     return u, v, capacity, latency, error_rate, line
 
 
@@ -244,7 +266,9 @@ def _topology(file: _File, gpus_forward: bool) -> Topology:
         transit=np.arange(file.nodes) >= (0 if gpus_forward else gpus),
         tier=_tiers(ends, gpus, inside, file.nodes),
         pod=np.where(np.arange(file.nodes) < gpus, np.arange(file.nodes) // file.per_server, -1),
-        meta=Design(name="simai", parameters={"gpus_per_server": file.per_server, "gpu_type": file.gpu_type}),
+        meta=Design(
+            name="simai", parameters={"gpus_per_server": file.per_server, "gpu_type": file.gpu_type}
+        ),
     )
     first = np.unique(ends[:, 0] * file.nodes + ends[:, 1], return_index=True)[1]
     errors = {"error_rate": file.error_rate[first]} if file.error_rate.any() else {}

@@ -1,18 +1,19 @@
 """Topologies for network simulators: ns-3 as ASTRA-sim uses it, htsim, BookSim.
 
-ns-3 (ASTRA-sim, HPCC): a line ``nodes switches links``; a line with the ids of all switches; for every cable
-a line ``source target rate delay error``, with rates as ``400Gbps`` and delays as ``0.0005ms``. The other ids
-are hosts.
+ns-3 (ASTRA-sim, HPCC): a line ``nodes switches links``; a line with the ids of all switches; for
+every cable a line ``source target rate delay error``, with rates as ``400Gbps`` and delays as
+``0.0005ms``. The other ids are hosts.
 
-htsim ``.topo``: ``Nodes``, ``Tiers`` (2 or 3) and ``Podsize``, then for each tier from the bottom ``Tier i``
-with ``Downlink_speed_Gbps``, ``Radix_Down``, ``Radix_Up`` (not at the top), ``Downlink_Latency_ns``,
-``Switch_Latency_ns``, ``Oversubscribed`` and ``Bundle`` (parallel cables downwards), all whole numbers. Host
-i hangs at switch i // Radix_Down; the simulator wires the rest by itself, so only networks that it wires so
-are written.
+htsim ``.topo``: ``Nodes``, ``Tiers`` (2 or 3) and ``Podsize``, then for each tier from the bottom
+``Tier i`` with ``Downlink_speed_Gbps``, ``Radix_Down``, ``Radix_Up`` (not at the top),
+``Downlink_Latency_ns``, ``Switch_Latency_ns``, ``Oversubscribed`` and ``Bundle`` (parallel cables
+downwards), all whole numbers. Host i hangs at switch i // Radix_Down; the simulator wires the rest
+by itself, so only networks that it wires so are written.
 
 BookSim ``anynet``: for every router a line ``router i`` with ``node j cycles`` for its hosts and
-``router j cycles`` for its neighbours. The cycles of a channel between routers hold for one direction, so
-every channel is named in the lines of both; numbers run from 0 without gaps, and a node has one router.
+``router j cycles`` for its neighbours. The cycles of a channel between routers hold for one
+direction, so every channel is named in the lines of both; numbers run from 0 without gaps, and a
+node has one router.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def write_ns3(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) 
     """Write the topology file of ns-3 as ASTRA-sim and HPCC read it."""
     t = as_topology(topology, name="topology")
     number = hosts_first(t)
-    head = [f"{t.num_nodes} {t.num_switches} {t.num_links}", " ".join(map(str, sorted(number[t.switches])))]
+    head = [
+        f"{t.num_nodes} {t.num_switches} {t.num_links}",
+        " ".join(map(str, sorted(number[t.switches]))),
+    ]
     _text.write(path, "\n".join([*head, *cable_lines(t, number)]) + "\n")
 
 
@@ -58,13 +62,17 @@ def cable_lines(t: Topology, number: IntArray) -> Iterator[str]:
     """One line for every cable: both ends, rate, delay, error rate."""
     ends = np.sort(number[t.edges], axis=1).tolist()
     errors = t.edge_attributes.get("error_rate", np.zeros(len(ends)))
-    table = zip(ends, t.multiplicity.tolist(), t.capacity.tolist(), t.latency.tolist(), errors, strict=True)
+    table = zip(
+        ends, t.multiplicity.tolist(), t.capacity.tolist(), t.latency.tolist(), errors, strict=True
+    )
     for (u, v), cables, capacity, latency, error in table:
         line = f"{u} {v} {_text.rate(capacity)} {_text.delay(latency)} {float(error or 0):.17g}"
         yield from [line] * cables
 
 
-def write_htsim(topology: Topology, path: str | os.PathLike[str], *, switch_latency: float = 0.0) -> None:
+def write_htsim(
+    topology: Topology, path: str | os.PathLike[str], *, switch_latency: float = 0.0
+) -> None:
     """Write the ``.topo`` file of htsim of a two- or three-tier Clos network."""
     t = as_topology(topology, name="topology")
     own_delay = _whole(require_real(switch_latency=switch_latency, at_least=0), "switch_latency", 0)
@@ -72,7 +80,12 @@ def write_htsim(topology: Topology, path: str | os.PathLike[str], *, switch_late
     lines = [f"Nodes {t.num_hosts}", f"Tiers {len(tiers)}", f"Podsize {pod}"]
     for rank, tier in enumerate(tiers):
         above = tiers[rank + 1] if rank + 1 < len(tiers) else None
-        lines += ["", f"Tier {rank}", f"Downlink_speed_Gbps {tier.speed}", f"Radix_Down {tier.down}"]
+        lines += [
+            "",
+            f"Tier {rank}",
+            f"Downlink_speed_Gbps {tier.speed}",
+            f"Radix_Down {tier.down}",
+        ]
         lines += [f"Radix_Up {tier.up}"] if above else []
         lines += [f"Downlink_Latency_ns {tier.latency}", f"Switch_Latency_ns {own_delay}"]
         lines += [f"Oversubscribed {_oversubscription(tier, above)}"] if above else []
@@ -115,7 +128,9 @@ def _tiers(t: Topology) -> tuple[list[_Tier], int]:
             down=_alike(ports[0][rank == level], "ports downwards", level),
             up=_alike(ports[1][rank == level], "ports upwards", level),
             bundle=_alike(t.multiplicity[upper == level], "parallel cables", level),
-            speed=_whole(_alike(t.capacity[upper == level], "capacity", level) / GBIT, "capacity", 1, 1.0),
+            speed=_whole(
+                _alike(t.capacity[upper == level], "capacity", level) / GBIT, "capacity", 1, 1.0
+            ),
             latency=_whole(_alike(t.latency[upper == level], "latency", level), "latency", 1),
         )
         for level in range(1, levels.size + 1)
@@ -138,7 +153,8 @@ def _whole(value: float, name: str, at_least: int, unit: float = _NANOSECOND) ->
         told = "Gbit/s" if unit == 1.0 else "ns"
         shown = f"{value / unit:.6g} {told}"
         raise ValueError(
-            f"{name} must be a whole number of {told}, at least {at_least}, for htsim, got {shown}; "
+            f"{name} must be a whole number of {told}, at least {at_least}, for htsim, got "
+            f"{shown}; "
             f"set it, for cables by dataclasses.replace(topology, {name}=...)"
         )
     return count
@@ -158,7 +174,9 @@ def _pod(t: Topology, order: IntArray, rank: IntArray) -> int:
     lower, upper = order.T
     top = int(rank.max())
     inner = rank[upper] == 2
-    count, member = _components(t, lower[inner], upper[inner], np.flatnonzero((rank == 1) | (rank == 2)))
+    count, member = _components(
+        t, lower[inner], upper[inner], np.flatnonzero((rank == 1) | (rank == 2))
+    )
     size = {r: np.bincount(member[rank == r], minlength=count) for r in (1, 2)}
     if np.any(size[1] != size[1][0]) or np.any(size[2] != size[2][0]):
         raise _refuse("every pod must have as many switches as the others")
@@ -170,7 +188,9 @@ def _pod(t: Topology, order: IntArray, rank: IntArray) -> int:
     switch = leaf[1][np.argsort(leaf[0])]
     for name, groups in (("rack", switch), ("pod", member[switch])):
         if np.count_nonzero(np.diff(groups)) != np.unique(groups).size - 1:
-            raise _refuse(f"hosts must be numbered {name} by {name}", f"number the hosts {name} by {name}")
+            raise _refuse(
+                f"hosts must be numbered {name} by {name}", f"number the hosts {name} by {name}"
+            )
     return t.num_hosts // count
 
 
@@ -221,10 +241,13 @@ def _own_router(t: Topology) -> BoolArray:
     """Hosts that need a router of their own, after proof that BookSim can say the network."""
     if np.any(t.multiplicity > 1):
         u, v = t.edges[np.argmax(t.multiplicity > 1)].tolist()
-        raise _unsaid(f"nodes {u} and {v} have parallel cables", "merge them into one of their capacity")
+        raise _unsaid(
+            f"nodes {u} and {v} have parallel cables", "merge them into one of their capacity"
+        )
     if np.unique(t.capacity).size > 1:
         raise _unsaid(
-            "capacities differ", "give all cables one, by dataclasses.replace(topology, capacity=...)"
+            "capacities differ",
+            "give all cables one, by dataclasses.replace(topology, capacity=...)",
         )
     if _components(t, t.edges[:, 0], t.edges[:, 1], np.arange(t.num_nodes))[0] > 1:
         raise _unsaid("it is not connected", "write its parts one by one")
@@ -233,11 +256,14 @@ def _own_router(t: Topology) -> BoolArray:
     stuck = np.flatnonzero(own & ~t.transit & (t.degrees > 1))
     if stuck.size:
         raise _unsaid(
-            f"host {stuck[0]} has {t.degrees[stuck[0]]} cables and forwards nothing, a BookSim node has one",
+            f"host {stuck[0]} has {t.degrees[stuck[0]]} cables and forwards nothing, a BookSim "
+            "node has one",
             "join each host to one switch",
         )
     return np.asarray(own)
 
 
 def _unsaid(wrong: str, remedy: str) -> ValueError:
-    return ValueError(f"topology must be a network that BookSim's anynet can say: {wrong}; {remedy}")
+    return ValueError(
+        f"topology must be a network that BookSim's anynet can say: {wrong}; {remedy}"
+    )

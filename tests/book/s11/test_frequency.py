@@ -22,9 +22,14 @@ def by_markov_chain(graph, terminals, times):
             other = (*state[:i], 1 - state[i], *state[i + 1 :])
             rates[index[state], index[other]] = 1 / life if state[i] else 1 / repair
     generator = rates - np.diag(rates.sum(axis=1))
-    share = np.linalg.solve(np.vstack([generator.T[:-1], np.ones(len(states))]), np.eye(len(states))[-1])
+    share = np.linalg.solve(
+        np.vstack([generator.T[:-1], np.ones(len(states))]), np.eye(len(states))[-1]
+    )
     works = np.array(
-        [_connected(graph, terminals, [e for e, up in zip(links, s, strict=True) if up]) for s in states]
+        [
+            _connected(graph, terminals, [e for e, up in zip(links, s, strict=True) if up])
+            for s in states
+        ]
     )
     return share[~works].sum(), share[works] @ rates[works][:, ~works].sum(axis=1)
 
@@ -44,11 +49,17 @@ GRAPHS = {
 
 def _times(graph, seed=1):
     rng = np.random.default_rng(seed)
-    return list(zip(rng.uniform(5, 50, len(graph.edges)), rng.uniform(0.5, 5, len(graph.edges)), strict=True))
+    return list(
+        zip(
+            rng.uniform(5, 50, len(graph.edges)), rng.uniform(0.5, 5, len(graph.edges)), strict=True
+        )
+    )
 
 
 def _found(graph, terminals, times):
-    return failure_frequency(graph, terminals, [life for life, _ in times], [repair for _, repair in times])
+    return failure_frequency(
+        graph, terminals, [life for life, _ in times], [repair for _, repair in times]
+    )
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -143,7 +154,9 @@ def test_a_fabric_too_wide_for_the_sweep_fails_as_its_single_parts_do():
     found = failure_frequency(fabric, "all", **times)
     up = mtbf / (mtbf + mttr)
     assert found.frequency == pytest.approx(180 / (mtbf + mttr) * up**179, rel=1e-9)
-    assert found.down_time == pytest.approx((1 - up**180) / (180 / (mtbf + mttr) * up**179), rel=1e-9)
+    assert found.down_time == pytest.approx(
+        (1 - up**180) / (180 / (mtbf + mttr) * up**179), rel=1e-9
+    )
 
 
 def test_what_never_fails_has_no_outage():
@@ -153,7 +166,9 @@ def test_what_never_fails_has_no_outage():
 
 
 def test_the_table_begins_with_the_best_repair():
-    table = failure_frequency(nx.Graph(["sa", "sb", "ab", "at", "bt"]), ("s", "t"), 100.0, 1.0).to_frame()
+    table = failure_frequency(
+        nx.Graph(["sa", "sb", "ab", "at", "bt"]), ("s", "t"), 100.0, 1.0
+    ).to_frame()
     assert table["by_mttr_hour"].is_monotonic_decreasing
     assert table["part"].iloc[-1] == ("a", "b")
     assert table["share_of_failures"].sum() == pytest.approx(1.0)
@@ -186,7 +201,10 @@ def test_times_that_do_not_fit_are_refused(argument, value):
             {"link_mtbf": [100.0, np.inf], "link_mttr": {(1, 2): 1.0}},
             "link_mttr must .*, got no time for 0, 1",
         ),
-        ({"node_mtbf": {1: 9.0, 2: 8.0}, "node_mttr": {1: 0.0}}, "node_mttr must .*, got no time for 2"),
+        (
+            {"node_mtbf": {1: 9.0, 2: 8.0}, "node_mttr": {1: 0.0}},
+            "node_mttr must .*, got no time for 2",
+        ),
     ],
 )
 def test_what_fails_needs_a_time_to_repair(times, told):

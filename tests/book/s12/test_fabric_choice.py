@@ -16,7 +16,8 @@ from relparallel.topology import Topology, as_topology
 FABRICS = {f"{s} spines": rp.topology.leaf_spine(4, s, 4) for s in (1, 2, 4)} | {
     "bcube": rp.topology.bcube(4, 1)
 }
-BAD = {"switch": 3e6, "cable": 2e6, "server": 1e6}  # parts that fail often, so that every digit shows
+# parts that fail often, so that every digit shows
+BAD = {"switch": 3e6, "cable": 2e6, "server": 1e6}
 
 
 def dual_homed(leaves: int, spines: int, hosts: int, planes: int = 1) -> Topology:
@@ -41,7 +42,9 @@ def chances(t: Topology, ends) -> dict:
 @pytest.mark.parametrize("requirement", ["pair", "job", "all", "share"])
 def test_the_bracket_holds_the_exact_value(name, requirement):
     t = equipped(FABRICS[name], mtbf=BAD)
-    sets = {"job": [range(6)], "all": [range(16)]}.get(requirement, [(0, other) for other in range(1, 16)])
+    sets = {"job": [range(6)], "all": [range(16)]}.get(
+        requirement, [(0, other) for other in range(1, 16)]
+    )
     values = [
         rp.reliability.evaluate(t, tuple(ends), **chances(t, ends), method="exact").unreliability
         for ends in sets
@@ -83,7 +86,8 @@ def test_hosts_with_two_cables_do_not_forward(planes):
     reach = np.zeros((len(states), t.num_nodes), dtype=np.int64)
     reach[:, list(ends)] = 1 << np.arange(3)
     switches = [v for v in range(t.num_nodes) if t.transit[v]]
-    for _ in range(2 * len(switches)):  # which terminals every switch is joined to, over switches alone
+    # which terminals every switch is joined to, over switches alone
+    for _ in range(2 * len(switches)):
         for i, (u, v) in enumerate(edges.tolist()):
             both = reach[:, u] | reach[:, v]
             for w in (u, v):
@@ -111,13 +115,19 @@ def test_two_planes_are_the_product_of_both():
 
 
 def test_the_classes_count_every_pair_once():
-    for t in (*FABRICS.values(), rp.topology.fat_tree(8), rp.topology.dcell(4, 1), dual_homed(8, 2, 4)):
+    for t in (
+        *FABRICS.values(),
+        rp.topology.fat_tree(8),
+        rp.topology.dcell(4, 1),
+        dual_homed(8, 2, 4),
+    ):
         counts, pairs = pair_classes(t)
         assert counts.sum() == t.num_hosts * (t.num_hosts - 1) // 2
         assert (pairs[:, 0] != pairs[:, 1]).all()
         assert np.isin(pairs, t.hosts).all()
     assert len(pair_classes(dual_homed(8, 2, 4))[0]) == 2
-    assert len(pair_classes(as_topology(nx.gnp_random_graph(9, 0.5, seed=2)))[0]) == 36  # no symmetry
+    # no symmetry
+    assert len(pair_classes(as_topology(nx.gnp_random_graph(9, 0.5, seed=2)))[0]) == 36
 
 
 @pytest.mark.parametrize("admitted", [1e-3, 2e-5, 1e-8, 1e-15])
@@ -131,7 +141,9 @@ def test_the_choice_is_the_cheapest_that_is_good_enough(admitted):
 
 def test_what_is_asked_decides():
     catalogue = {"leaf-spine": rp.topology.leaf_spine(4, 2, 16), "dual": dual_homed(8, 4, 8, 2)}
-    chosen = {q: cheapest_fabric(catalogue, 64, 1e-4, q).name for q in ("pair", "job", "all", "share")}
+    chosen = {
+        q: cheapest_fabric(catalogue, 64, 1e-4, q).name for q in ("pair", "job", "all", "share")
+    }
     assert chosen == {"pair": "leaf-spine", "job": "dual", "all": "dual", "share": "leaf-spine"}
     assert "first 64 hosts" in cheapest_fabric(catalogue, 64, 1e-4, "job").formulation
 

@@ -56,12 +56,17 @@ def least_risk(graph: nx.Graph, groups: dict, risks: dict, link_risk: float) -> 
     """Least shared risk, and then least length, over all pairs of simple paths."""
     paths = [list(pairwise(p)) for p in nx.all_simple_paths(graph, 0, 5)]
     links = [{frozenset(e) for e in path} for path in paths]
-    hit = [{g for g, pairs in groups.items() if any(frozenset(e) in path for e in pairs)} for path in links]
+    hit = [
+        {g for g, pairs in groups.items() if any(frozenset(e) in path for e in pairs)}
+        for path in links
+    ]
     return min(
-        (round(sum(risks[g] for g in hit[i] & hit[j]) + link_risk * len(links[i] & links[j]), 9),
-         len(paths[i]) + len(paths[j]))
+        (
+            round(sum(risks[g] for g in hit[i] & hit[j]) + link_risk * len(links[i] & links[j]), 9),
+            len(paths[i]) + len(paths[j]),
+        )
         for i, j in product(range(len(paths)), repeat=2)
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -93,11 +98,15 @@ def test_routes_do_not_depend_on_the_unit_of_risks(seed, scale):
     risks = {name: float(rng.integers(1, 5)) for name in groups}
     scaled = {name: scale * risk for name, risk in risks.items()}
     found = disjoint_routes(graph, 0, 5, groups, risk=scaled, link_risk=2 * scale)
-    assert (round(found.risk / scale, 9), round(found.cost)) == least_risk(graph, groups, risks, 2.0)
+    assert (round(found.risk / scale, 9), round(found.cost)) == least_risk(
+        graph, groups, risks, 2.0
+    )
 
 
 @pytest.mark.parametrize("order", list(permutations((1.0, 1.5, 3.0))))
-@pytest.mark.parametrize(("unit", "link_risk"), [(1e-13, 1.0), (1e-7, 1.0), (1e-9, 1e-8), (1.0, 1e9)])
+@pytest.mark.parametrize(
+    ("unit", "link_risk"), [(1e-13, 1.0), (1e-7, 1.0), (1e-9, 1e-8), (1.0, 1e9)]
+)
 def test_risks_far_below_others_decide_among_themselves(order, unit, link_risk):
     """Three routes of two links, any two of which share one risk: the two that share the least."""
     graph = nx.Graph([(end, via) for via in "abc" for end in ("s", "t")])

@@ -36,7 +36,10 @@ def enumerated(table: pd.DataFrame, limits: dict, needed: int | list[int], most:
         sets = [list(s) for size in sizes for s in combinations_with_replacement(rows.index, size)]
         choices.append(
             [
-                (works(table.loc[s, "reliability"], needed), table.loc[s, list(limits)].sum().to_numpy())
+                (
+                    works(table.loc[s, "reliability"], needed),
+                    table.loc[s, list(limits)].sum().to_numpy(),
+                )
                 for s in sets
             ]
         )

@@ -64,7 +64,9 @@ def test_a_block_is_what_simulation_says():
 
 def test_by_age_is_never_dearer_than_by_block():
     for shape in (1.5, 2.5, 4.0):
-        age, block = (replacement_interval(shape, 1.0, 1.0, 8.0, policy) for policy in ("age", "block"))
+        age, block = (
+            replacement_interval(shape, 1.0, 1.0, 8.0, policy) for policy in ("age", "block")
+        )
         assert age.cost_rate <= block.cost_rate <= block.unplanned
 
 

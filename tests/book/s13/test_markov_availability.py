@@ -18,8 +18,12 @@ def birth_and_death(n, needed, crews, rate, repair, dormancy=0):
     def fails(k):
         return rate * (min(n - k, needed) + dormancy * max(n - k - needed, 0))
 
-    weight = [prod((Fraction(fails(j)) / (repair * min(j + 1, crews)) for j in range(k)), start=Fraction(1))
-              for k in range(n + 1)]  # fmt: skip
+    weight = [
+        prod(
+            (Fraction(fails(j)) / (repair * min(j + 1, crews)) for j in range(k)), start=Fraction(1)
+        )
+        for k in range(n + 1)
+    ]
     total, spare = sum(weight), n - needed
     return sum(weight[spare + 1 :]) / total, weight[spare] * fails(spare) / total
 

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from scipy.optimize import linprog
 
-from relparallel.book.s22.throughput import aggregate_bottleneck_throughput, throughput_under_failures
+from relparallel.book.s22.throughput import (
+    aggregate_bottleneck_throughput,
+    throughput_under_failures,
+)
 from relparallel.metrics import concurrent_flow
 from relparallel.metrics._demand import all_to_all, longest_matching, permutation
 from relparallel.metrics._linear import commodities, solve
@@ -74,7 +77,12 @@ def anonymous(t):
 
 
 @settings(max_examples=40)
-@given(small, st.lists(st.booleans(), min_size=5, max_size=5), st.integers(1, 3), st.sampled_from([1e9, 2e9]))
+@given(
+    small,
+    st.lists(st.booleans(), min_size=5, max_size=5),
+    st.integers(1, 3),
+    st.sampled_from([1e9, 2e9]),
+)
 def test_all_to_all_is_the_linear_program_over_all_paths(graph, transit, cables, fast):
     nx.set_node_attributes(graph, dict(enumerate(transit)), "transit")
     nx.set_edge_attributes(graph, 1e9, "capacity")
@@ -83,12 +91,16 @@ def test_all_to_all_is_the_linear_program_over_all_paths(graph, transit, cables,
     t = as_topology(graph)
     n = t.num_nodes
     pairs = list(itertools.permutations(range(n), 2))
-    leaf = [not transit[v] and graph.degree(v) == 1 and transit[next(iter(graph[v]))] for v in graph]
+    leaf = [
+        not transit[v] and graph.degree(v) == 1 and transit[next(iter(graph[v]))] for v in graph
+    ]
     assume(not any(leaf))  # such a host has no limit of its own
     found = concurrent_flow(t)
     assert found.exact
     if all(any(paths(t, s, d)) for s, d in pairs):
-        assert float(found) == pytest.approx(by_paths(t, dict.fromkeys(pairs, 1 / (n - 1))), rel=1e-6)
+        assert float(found) == pytest.approx(
+            by_paths(t, dict.fromkeys(pairs, 1 / (n - 1))), rel=1e-6
+        )
     else:
         assert float(found) == 0.0
 
@@ -165,7 +177,9 @@ def test_prices_of_the_program_prove_its_value(t, named):
     # the same bound by other means: all pairs, on the cheapest paths of networkx
     net = problem.net
     graph = nx.DiGraph()
-    graph.add_weighted_edges_from(zip(net.tail.tolist(), net.head.tolist(), price.tolist(), strict=True))
+    graph.add_weighted_edges_from(
+        zip(net.tail.tolist(), net.head.tolist(), price.tolist(), strict=True)
+    )
     cheapest = dict(nx.all_pairs_dijkstra_path_length(graph))
     demand = np.outer(net.weight, net.weight) / (t.num_hosts - 1)
     cost = sum(demand[s, d] * c for s, row in cheapest.items() for d, c in row.items() if s != d)
@@ -198,11 +212,15 @@ def test_the_bracket_holds_the_exact_value_whatever_the_cables_carry(seed, kind)
     graph = nx.gnp_random_graph(11, 0.4, seed=seed)
     assume(nx.is_connected(graph))
     for ends in graph.edges:
-        graph.edges[ends].update(multiplicity=int(draw.integers(1, 4)), capacity=float(draw.integers(1, 4)))
+        graph.edges[ends].update(
+            multiplicity=int(draw.integers(1, 4)), capacity=float(draw.integers(1, 4))
+        )
     t = as_topology(graph)
-    problem = {"all": lambda: all_to_all(t, switch_level(t)),
-               "matching": lambda: longest_matching(t, switch_level(t)),
-               "permutation": lambda: permutation(switch_level(t), t.hosts, draw)}[kind]()  # fmt: skip
+    problem = {
+        "all": lambda: all_to_all(t, switch_level(t)),
+        "matching": lambda: longest_matching(t, switch_level(t)),
+        "permutation": lambda: permutation(switch_level(t), t.hosts, draw),
+    }[kind]()
     value = solve(problem, commodities(problem, 10**6))[0]
     for lower, upper in (bracket(problem, 0.01), bracket(problem, 0.3)):
         assert lower <= value * (1 + 1e-6)
@@ -227,11 +245,15 @@ def test_beyond_the_program_the_bounds_are_a_percent_apart(traffic):
 def test_the_longest_matching_is_the_longest():
     t = as_topology(nx.barbell_graph(3, 1))
     net = switch_level(t)
-    hops = distances(net.indptr, net.head, net.transit, np.ones(net.head.size), np.arange(t.num_nodes))
+    hops = distances(
+        net.indptr, net.head, net.transit, np.ones(net.head.size), np.arange(t.num_nodes)
+    )
     assert np.array_equal(hops, np.array(nx.floyd_warshall_numpy(t.to_networkx())))
     problem = longest_matching(t, net)
     travelled = (problem.demand * hops[problem.roots]).sum()
-    best = max(sum(hops[i, j] for i, j in enumerate(order)) for order in itertools.permutations(range(7)))
+    best = max(
+        sum(hops[i, j] for i, j in enumerate(order)) for order in itertools.permutations(range(7))
+    )
     assert travelled == best
     assert problem.demand.sum(axis=1).max() == problem.demand.sum(axis=0).max() == 1
 
@@ -250,7 +272,8 @@ def test_a_share_of_the_hosts_has_the_network_for_itself():
     every = [float(concurrent_flow(t, s, rng=np.random.default_rng(2))) for s in PATTERNS]
     assert all(f > e for f, e in zip(few, every, strict=True))
     two = concurrent_flow(fat_tree(4), share=0.01, rng=np.random.default_rng(0))
-    assert float(two) == pytest.approx(2.0)  # two hosts of different edge switches, two uplinks each
+    # two hosts of different edge switches, two uplinks each
+    assert float(two) == pytest.approx(2.0)
 
 
 @settings(max_examples=15)
@@ -285,7 +308,11 @@ def test_shares_of_failures_are_counted_in_whole_parts():
     assert every.throughput.tolist() == [0.0, 0.0]
     assert every.unreachable.tolist() == [1.0, 1.0]
     none = throughput_under_failures(t, 2, np.random.default_rng(3), servers=1.0)
-    assert (none.hosts, none.throughput.tolist(), none.unreachable.tolist()) == (0, [0.0] * 2, [0.0] * 2)
+    assert (none.hosts, none.throughput.tolist(), none.unreachable.tolist()) == (
+        0,
+        [0.0] * 2,
+        [0.0] * 2,
+    )
 
 
 def test_each_scenario_is_the_throughput_of_the_masked_network():
@@ -306,7 +333,10 @@ def test_parallel_cables_fail_singly():
 def test_the_interval_covers_the_mean_of_many():
     t = bcube(4, 1)
     many = throughput_under_failures(t, 400, np.random.default_rng(1), links=0.1).estimate
-    few = [throughput_under_failures(t, 20, np.random.default_rng(s), links=0.1).estimate for s in range(40)]
+    few = [
+        throughput_under_failures(t, 20, np.random.default_rng(s), links=0.1).estimate
+        for s in range(40)
+    ]
     covered = sum(e.lower <= many.value <= e.upper for e in few)
     assert covered >= 33
     assert many.upper - many.lower < min(e.upper - e.lower for e in few)
@@ -324,9 +354,14 @@ def test_the_interval_covers_the_mean_of_many():
         (lambda: concurrent_flow(nx.cycle_graph(4), rng=1), "rng must be"),
         (lambda: concurrent_flow(nx.cycle_graph(4097), "longest_matching"), "traffic must not be"),
         (lambda: concurrent_flow(nx.empty_graph(1)), "topology must have at least two hosts"),
-        (lambda: throughput_under_failures(nx.cycle_graph(4), 1, np.random.default_rng(0)), "samples must"),
         (
-            lambda: throughput_under_failures(nx.cycle_graph(4), 2, np.random.default_rng(0), links=2),
+            lambda: throughput_under_failures(nx.cycle_graph(4), 1, np.random.default_rng(0)),
+            "samples must",
+        ),
+        (
+            lambda: throughput_under_failures(
+                nx.cycle_graph(4), 2, np.random.default_rng(0), links=2
+            ),
             "links must",
         ),
     ],

@@ -53,13 +53,17 @@ def test_the_complex_step_is_the_slope_of_the_right_hand_side(name):
         past = [state[:, None]] * len(slopes.past)
         up, down = (model.derivative(p, (state + d)[:, None], *past)[:, 0] for d in (h, -h))
         wanted = (up - down) / 2e-5 / np.where(state == 0, 1.0, state)
-        assert slopes.now[:, :, j] == pytest.approx(wanted.T, rel=1e-4, abs=1e-4 * np.abs(slopes.now).max())
+        assert slopes.now[:, :, j] == pytest.approx(
+            wanted.T, rel=1e-4, abs=1e-4 * np.abs(slopes.now).max()
+        )
 
 
 @given(
-    flows=st.floats(1.5, 12), rate=st.sampled_from([40.0, 100.0, 400.0]), step=st.floats(10, 40),
+    flows=st.floats(1.5, 12),
+    rate=st.sampled_from([40.0, 100.0, 400.0]),
+    step=st.floats(10, 40),
     kmax=st.floats(200e3, 1000e3),
-)  # fmt: skip
+)
 @settings(max_examples=30, deadline=None)
 def test_a_pair_of_roots_crosses_the_axis_at_the_critical_delay(flows, rate, step, kmax):
     given = {"flows": flows, "rate": rate * GBIT, "increase": step * GBIT / 1000, "kmax": kmax}
@@ -89,9 +93,15 @@ def test_the_scan_finds_every_crossing_of_the_polynomial():
 def test_counting_crossings_says_what_the_rightmost_root_says():
     rng = np.random.default_rng(3)
     for model in (
-        dcqcn(flows=rng.uniform(1, 14, 200), rate=40 * GBIT, feedback_delay=rng.uniform(1e-6, 150e-6, 200)),
+        dcqcn(
+            flows=rng.uniform(1, 14, 200),
+            rate=40 * GBIT,
+            feedback_delay=rng.uniform(1e-6, 150e-6, 200),
+        ),
         patched_timely(
-            flows=rng.uniform(1, 50, 60), rate=10 * GBIT, feedback_delay=rng.uniform(1e-6, 500e-6, 60)
+            flows=rng.uniform(1, 50, 60),
+            rate=10 * GBIT,
+            feedback_delay=rng.uniform(1e-6, 500e-6, 60),
         ),
     ):
         roots = model.rightmost_root(nodes=20).real
@@ -189,7 +199,9 @@ def test_the_expansion_is_exact_where_counters_are_short_and_the_slips_are_not()
     off = {}
     for step in (5e4, 5e0):
         model = dcqcn(**given, increase=step)
-        off[step] = [model.critical_delay(name) / model.critical_delay() - 1 for name in model.models[1:]]
+        off[step] = [
+            model.critical_delay(name) / model.critical_delay() - 1 for name in model.models[1:]
+        ]
     assert np.abs(off[5e0][:2]).max() < 0.006 < np.abs(off[5e4][:2]).max()
     assert off[5e0][2] < -0.9
 
@@ -200,7 +212,9 @@ def test_what_the_expansion_leaves_out_is_of_the_second_order(steps):
     rate = p.rate / p.flows
     left = []
     for marking in (1e-7, 1e-8):
-        exact, expanded = (np.array(s23.ecn._terms(p, np.array([marking]), rate, e)) for e in (False, True))
+        exact, expanded = (
+            np.array(s23.ecn._terms(p, np.array([marking]), rate, e)) for e in (False, True)
+        )
         left.append(np.abs(exact - expanded)[:, 0])
     assert np.all(left[1] < left[0] / 80 + 1e-15)
 
@@ -233,18 +247,24 @@ def test_differences_between_dcqcn_flows_fade_at_delays_a_hundred_times_longer()
 def test_hpcc_loses_stability_at_the_delay_of_its_scalar_equation(flows, share):
     """T x' = -a x - b x(t - D) with b = eta/U and a = 1 - b: D = arccos(-a/b) T/sqrt(b^2 - a^2)."""
     whole = 100 * GBIT * 10e-6
-    model = hpcc(flows=flows, rate=100 * GBIT, feedback_delay=0.0, increase=share * 0.05 * whole / flows)
+    model = hpcc(
+        flows=flows, rate=100 * GBIT, feedback_delay=0.0, increase=share * 0.05 * whole / flows
+    )
     b = 0.95 / (0.95 + share * 0.05)
     a = 1 - b
-    assert model.critical_delay() == pytest.approx(np.arccos(-a / b) * 10e-6 / np.sqrt(b**2 - a**2), rel=1e-9)
+    assert model.critical_delay() == pytest.approx(
+        np.arccos(-a / b) * 10e-6 / np.sqrt(b**2 - a**2), rel=1e-9
+    )
 
 
 def test_hpcc_fills_the_link_and_queues_what_is_above():
-    run = hpcc(flows=4, rate=100 * GBIT, feedback_delay=10e-6, increase=[781.25, 1562.5, 3125.0]).simulate(
-        4e-3, 5e-6, rates=[1 * GBIT, 7 * GBIT]
-    )
+    run = hpcc(
+        flows=4, rate=100 * GBIT, feedback_delay=10e-6, increase=[781.25, 1562.5, 3125.0]
+    ).simulate(4e-3, 5e-6, rates=[1 * GBIT, 7 * GBIT])
     assert run.queue[-1] == pytest.approx([0, 0, 6250], abs=20)
-    assert 2 * run.rates[-1].sum(axis=0) == pytest.approx(np.array([0.975, 1, 1]) * 100 * GBIT, rel=0.02)
+    assert 2 * run.rates[-1].sum(axis=0) == pytest.approx(
+        np.array([0.975, 1, 1]) * 100 * GBIT, rel=0.02
+    )
 
 
 @given(flows=st.floats(1, 30), delay=st.floats(20e-6, 500e-6))
@@ -277,10 +297,13 @@ def test_only_packets_count(scale, flows):
         "byte_counter": 1e7,
     }
     models = [
-        dcqcn(flows=flows, feedback_delay=50e-6, **{k: v * s for k, v in sizes.items()}) for s in (1.0, scale)
+        dcqcn(flows=flows, feedback_delay=50e-6, **{k: v * s for k, v in sizes.items()})
+        for s in (1.0, scale)
     ]
     assert models[0].critical_delay() == pytest.approx(models[1].critical_delay(), rel=1e-9)
-    assert models[0].fixed_point().queue * scale == pytest.approx(models[1].fixed_point().queue, rel=1e-9)
+    assert models[0].fixed_point().queue * scale == pytest.approx(
+        models[1].fixed_point().queue, rel=1e-9
+    )
 
 
 def test_beyond_the_marking_ramp_there_is_no_number():
@@ -319,13 +342,20 @@ def test_the_probability_of_stability_is_the_sum_over_flows_and_distances():
     for n, p in chance.items():
         for hops, count in statistics.histogram.items():
             one = dcqcn(flows=n, rate=40 * GBIT, feedback_delay=5e-6 + hops * 11e-6)
-            kind = "invalid" if not one.fixed_point().valid else "stable" if one.stable() else "unstable"
+            kind = (
+                "invalid"
+                if not one.fixed_point().valid
+                else "stable"
+                if one.stable()
+                else "unstable"
+            )
             wanted[kind] += p * count / statistics.pairs
     assert (found.stable, found.unstable, found.invalid) == pytest.approx(tuple(wanted.values()))
     assert found.stable + found.unstable + found.invalid == pytest.approx(1)
     assert min(wanted.values()) > 0.2
     shares = [
-        stability_probability(model, leaf_spine(4, 2, 4), {10: 1.0}, h * MICRO).stable for h in (1, 20, 40)
+        stability_probability(model, leaf_spine(4, 2, 4), {10: 1.0}, h * MICRO).stable
+        for h in (1, 20, 40)
     ]
     assert shares[0] == 1
     assert sorted(shares, reverse=True) == shares

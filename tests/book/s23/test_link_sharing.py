@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.book.s23.link_sharing import buffer_cycle, expected_max_load, pause_spread, place_flows
+from relparallel.book.s23.link_sharing import (
+    buffer_cycle,
+    expected_max_load,
+    pause_spread,
+    place_flows,
+)
 from relparallel.metrics import ecmp_load
 from relparallel.topology import dragonfly, fat_tree, leaf_spine, paths, torus
 
@@ -34,7 +39,8 @@ def waits(topology, alive):
 
 
 @pytest.mark.parametrize(
-    "topology", [torus((5, 5)), torus((4, 4)), torus((6,)), dragonfly(2, 4, 2), torus((4, 3), wrap=False)]
+    "topology",
+    [torus((5, 5)), torus((4, 4)), torus((6,)), dragonfly(2, 4, 2), torus((4, 3), wrap=False)],
 )
 def test_direct_networks_can_wait_in_a_circle_that_shortest_paths_use(topology):
     circle = buffer_cycle(topology)
@@ -52,7 +58,9 @@ def test_trees_cannot(topology):
 
 @given(data=st.data(), topology=st.sampled_from([fat_tree(4), leaf_spine(4, 2, 2)]))
 @settings(max_examples=40, deadline=None)
-def test_failures_close_a_circle_exactly_where_detours_do_and_never_under_up_down_routing(data, topology):
+def test_failures_close_a_circle_exactly_where_detours_do_and_never_under_up_down_routing(
+    data, topology
+):
     inner = [tuple(e) for e in topology.edges.tolist() if (topology.tier[e] > 0).all()]
     alive = down(topology, data.draw(st.lists(st.sampled_from(inner), max_size=6, unique=True)))
     graph = waits(topology, alive)
@@ -64,14 +72,20 @@ def test_two_failures_are_needed_and_enough_in_a_leaf_spine_network():
     topology = leaf_spine(leaves=4, spines=2, hosts_per_leaf=2)
     inner = [tuple(e) for e in topology.edges.tolist() if (topology.tier[e] > 0).all()]
     assert not any(buffer_cycle(topology, alive=down(topology, [link])) for link in inner)
-    closed = [pair for pair in combinations(inner, 2) if buffer_cycle(topology, alive=down(topology, pair))]
+    closed = [
+        pair
+        for pair in combinations(inner, 2)
+        if buffer_cycle(topology, alive=down(topology, pair))
+    ]
     # Two leaves that hang on different spines reach each other over both other leaves.
     assert len(closed) == 12
     assert all(a[0] != b[0] and a[1] != b[1] for a, b in closed)
 
 
 def test_up_down_routing_needs_tiers():
-    with pytest.raises(ValueError, match="routing must be 'ecmp' where links join nodes of one tier"):
+    with pytest.raises(
+        ValueError, match="routing must be 'ecmp' where links join nodes of one tier"
+    ):
         buffer_cycle(torus((4, 4)), "updown")
 
 

@@ -15,7 +15,12 @@ from relparallel.book.s23.transport import (
 LIGHT = 4.76e-9
 
 
-@given(length=st.floats(1, 1000), mtu=st.floats(1500, 9216), late=st.floats(0, 4000), phase=st.floats(0, 1))
+@given(
+    length=st.floats(1, 1000),
+    mtu=st.floats(1500, 9216),
+    late=st.floats(0, 4000),
+    phase=st.floats(0, 1),
+)
 @settings(max_examples=60, deadline=None)
 def test_headroom_holds_what_arrives_after_a_pause_and_no_less_would(length, mtu, late, phase):
     rate, flight = 12.5e9, LIGHT * length
@@ -36,10 +41,14 @@ def test_a_sender_that_waits_for_credits_has_the_rate_of_the_closed_form(credits
     rate, packet = 50e9, 4096.0
     start = np.zeros(30 * credits + 1)
     for i in range(1, start.size):
-        back = start[i - credits] + packet / rate + 2 * length * LIGHT + late if i >= credits else 0.0
+        back = (
+            start[i - credits] + packet / rate + 2 * length * LIGHT + late if i >= credits else 0.0
+        )
         start[i] = max(start[i - 1] + packet / rate, back)
     measured = 10 * credits * packet / (start[-1] - start[-1 - 10 * credits])
-    assert credit_rate(credits * packet, rate, length, packet, late) == pytest.approx(measured, rel=1e-9)
+    assert credit_rate(credits * packet, rate, length, packet, late) == pytest.approx(
+        measured, rel=1e-9
+    )
 
 
 @given(st.floats(1, 2000))
@@ -75,7 +84,9 @@ def test_incast_collapses_when_the_windows_no_longer_fit():
 
 def test_headers_are_counted_once_for_every_packet():
     for payload in (64.0, 1024.0, 4096.0):
-        by_name = [packet_efficiency(payload, name) for name in ("infiniband", "tcp", "rocev2", "roce")]
+        by_name = [
+            packet_efficiency(payload, name) for name in ("infiniband", "tcp", "rocev2", "roce")
+        ]
         assert by_name == sorted(by_name, reverse=True)
         added = [payload / share - payload for share in by_name]
         assert added == pytest.approx([26, 78, 82, 94])

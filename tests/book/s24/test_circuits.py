@@ -17,18 +17,27 @@ def matchings(groups):
     first, *rest = groups
     alone = matchings(rest)
     return alone + [
-        ((first, other), *more) for other in rest for more in matchings([g for g in rest if g != other])
+        ((first, other), *more)
+        for other in rest
+        for more in matchings([g for g in rest if g != other])
     ]
 
 
 @given(st.integers(2, 6), st.integers(0, 2**32 - 1), st.floats(0.2, 5))
 def test_no_matching_carries_more(racks, seed, hold):
     rng = np.random.default_rng(seed)
-    demand = LINK_CAPACITY * rng.exponential(size=(racks, racks)) * rng.integers(0, 2, size=(racks, racks))
+    demand = (
+        LINK_CAPACITY
+        * rng.exponential(size=(racks, racks))
+        * rng.integers(0, 2, size=(racks, racks))
+    )
     np.fill_diagonal(demand, 0)
     found = schedule_circuits(c_through(1, racks, 1), demand, hold, 0.0)
     served = np.minimum(demand, LINK_CAPACITY * hold)
-    best = max(sum(served[i, j] + served[j, i] for i, j in pairs) for pairs in matchings(list(range(racks))))
+    best = max(
+        sum(served[i, j] + served[j, i] for i, j in pairs)
+        for pairs in matchings(list(range(racks)))
+    )
     assert found.carried[0] == pytest.approx(best, rel=1e-9, abs=1e-3)
     assert found.remaining.sum() == pytest.approx(demand.sum() - best, rel=1e-9, abs=1e-3)
 
@@ -47,11 +56,14 @@ def test_no_one_way_circuits_carry_more(pods, seed, hold):
     assert found.carried[0] >= schedule_circuits(t, demand, hold, 0.0).carried[0] * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("t", [c_through(2, 2, 3), helios(4, 16, 0.5, 0.5)], ids=lambda t: t.meta.name)
+@pytest.mark.parametrize(
+    "t", [c_through(2, 2, 3), helios(4, 16, 0.5, 0.5)], ids=lambda t: t.meta.name
+)
 def test_demand_of_groups_is_what_waits_in_their_hosts(t):
     waiting = np.random.default_rng(3).exponential(size=(t.num_hosts, t.num_hosts))
     graph = t.to_networkx()
-    switch = [min(graph[host]) for host in t.hosts.tolist()]  # of each host, one for each rack or pod
+    # of each host, one for each rack or pod
+    switch = [min(graph[host]) for host in t.hosts.tolist()]
     _, group = np.unique(switch, return_inverse=True)
     summed = np.zeros((4, 4))
     np.add.at(summed, (group[:, None], group[None]), waiting)

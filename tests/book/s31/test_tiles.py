@@ -41,7 +41,9 @@ def test_a_product_moves_what_its_execution_in_tiles_loads_and_stores(m, n, k, t
 
 
 @given(m=SIDE, k=SIDE, n=SIDE, p=SIDE, tm=st.sampled_from([1, 2, 4]), tp=st.sampled_from([1, 2, 4]))
-def test_connected_products_keep_the_middle_on_the_chip_and_compute_it_for_every_tile(m, k, n, p, tm, tp):
+def test_connected_products_keep_the_middle_on_the_chip_and_compute_it_for_every_tile(
+    m, k, n, p, tm, tp
+):
     rng = np.random.default_rng(0)
     a, b, d = rng.random((m, k)), rng.random((k, n)), rng.random((n, p))
     e, moved, flops = np.zeros((m, p)), 0, 0
@@ -57,14 +59,20 @@ def test_connected_products_keep_the_middle_on_the_chip_and_compute_it_for_every
     assert found.flops == flops
 
 
-@given(rows=st.integers(6, 14), window=st.integers(1, 3), stride=st.integers(1, 2), tile=st.integers(1, 3))
+@given(
+    rows=st.integers(6, 14),
+    window=st.integers(1, 3),
+    stride=st.integers(1, 2),
+    tile=st.integers(1, 3),
+)
 def test_a_tile_of_a_convolution_needs_its_halo(rows, window, stride, tile):
     out = (rows - window) // stride + 1
     tile = min(tile, out)
     sizes = {"y": out, "r": window}
     one = TileOperator(name="conv", writes="Y[y]", reads=(f"X[{stride}y+r]", "W[r]"), sizes=sizes)
     touched = [
-        {stride * y + r for y in range(i, i + tile) for r in range(window)} for i in range(0, out, tile)
+        {stride * y + r for y in range(i, i + tile) for r in range(window)}
+        for i in range(0, out, tile)
     ]
     spans = [max(rows) - min(rows) + 1 for rows in touched]
     found = tile_group([one], {"y": tile})
@@ -75,8 +83,10 @@ def test_a_tile_of_a_convolution_needs_its_halo(rows, window, stride, tile):
 @settings(max_examples=20, deadline=None)
 @given(m=SIDE, k=SIDE, n=SIDE, p=SIDE, memory=st.sampled_from([80, 200, 600, 3000]))
 def test_no_division_into_groups_and_no_tiles_move_less_than_the_schedule(m, k, n, p, memory):
-    operators = [*pair(m, k, n, p), TileOperator(name="F", writes="F[m,n]", reads=("E[m,n]",),
-                                                 sizes={"m": m, "n": p})]  # fmt: skip
+    operators = [
+        *pair(m, k, n, p),
+        TileOperator(name="F", writes="F[m,n]", reads=("E[m,n]",), sizes={"m": m, "n": p}),
+    ]
     best = np.inf
     for cuts in product((False, True), repeat=2):
         ends = [*(i + 1 for i, cut in enumerate(cuts) if cut), 3]
@@ -98,7 +108,9 @@ def test_no_division_into_groups_and_no_tiles_move_less_than_the_schedule(m, k, 
 @given(m=SIDE, k=SIDE, n=SIDE, p=SIDE, memory=st.sampled_from([300, 1000, 4000]))
 def test_connecting_never_moves_more_nor_does_a_larger_chip(m, k, n, p, memory):
     operators = pair(m, k, n, p)
-    fused, apart = (tile_schedule(operators, memory, chunk=4, connect=c).words for c in (True, False))
+    fused, apart = (
+        tile_schedule(operators, memory, chunk=4, connect=c).words for c in (True, False)
+    )
     assert fused <= apart
     assert tile_schedule(operators, 2 * memory, chunk=4).words <= fused
 
@@ -110,9 +122,10 @@ def test_no_tile_beats_the_bound_of_hong_and_kung(m, n, k, memory):
 
 
 def test_a_pointwise_operator_behind_a_product_costs_two_passes_over_its_tensor_less():
-    product_, gelu = gemm(64, 64, 16), TileOperator(
-        name="gelu", writes="D[m,n]", reads=("C[m,n]",), sizes={"m": 64, "n": 64}
-    )  # fmt: skip
+    product_, gelu = (
+        gemm(64, 64, 16),
+        TileOperator(name="gelu", writes="D[m,n]", reads=("C[m,n]",), sizes={"m": 64, "n": 64}),
+    )
     tile = {"m": 16, "n": 16}
     apart = tile_group([product_], tile).words + tile_group([gelu], tile).words
     assert apart - tile_group([product_, gelu], tile).words == 2 * 64 * 64
@@ -125,14 +138,23 @@ def test_a_pointwise_operator_behind_a_product_costs_two_passes_over_its_tensor_
 
 
 def test_streamed_layers_read_weights_once_and_hold_windows_of_rows():
-    first = TileOperator(name="1", writes="Y[d,y]", reads=("X[c,y+r]", "V[d,c,r]"),
-                         sizes={"d": 3, "y": 8, "c": 2, "r": 3})  # fmt: skip
-    second = TileOperator(name="2", writes="Z[d,y]", reads=("Y[c,y+r]", "W[d,c,r]"),
-                          sizes={"d": 4, "y": 6, "c": 3, "r": 3})  # fmt: skip
+    first = TileOperator(
+        name="1",
+        writes="Y[d,y]",
+        reads=("X[c,y+r]", "V[d,c,r]"),
+        sizes={"d": 3, "y": 8, "c": 2, "r": 3},
+    )
+    second = TileOperator(
+        name="2",
+        writes="Z[d,y]",
+        reads=("Y[c,y+r]", "W[d,c,r]"),
+        sizes={"d": 4, "y": 6, "c": 3, "r": 3},
+    )
     found = tile_group([first, second], {"d": 4, "y": 1}, stream="y", density={"X": 0.5, "V": 0.25})
     assert found.loads == {"X": 0.5 * 2 * 10, "V": 0.25 * 18, "W": 36}
     assert found.words == 10 + 4.5 + 36 + 24
-    assert found.footprint == 4 + 3 * 3 + 0.5 * 2 * 5 + 4.5 + 36  # rows of Z, Y and X, and all weights
+    # rows of Z, Y and X, and all weights
+    assert found.footprint == 4 + 3 * 3 + 0.5 * 2 * 5 + 4.5 + 36
     plan = tile_schedule([first, second], 100, stream=True)
     assert [group.operators for group in plan.groups] == [("1", "2")]
 
@@ -159,7 +181,12 @@ def test_steps_are_priced_by_bytes_and_operations():
     ],
 )
 def test_what_is_no_loop_nest_is_refused(changes, message):
-    given_ = {"name": "x", "writes": "C[m,n]", "reads": ("A[m,k]",), "sizes": {"m": 2, "n": 2, "k": 2}}
+    given_ = {
+        "name": "x",
+        "writes": "C[m,n]",
+        "reads": ("A[m,k]",),
+        "sizes": {"m": 2, "n": 2, "k": 2},
+    }
     with pytest.raises(ValueError, match=message):
         TileOperator(**given_ | changes)
 

@@ -32,8 +32,11 @@ def slowest(model, split, batch, said):
 
 
 @given(
-    st.lists(st.floats(0, 5), min_size=1, max_size=4), st.floats(0.1, 3), st.integers(1, 3), st.data(),
-)  # fmt: skip
+    st.lists(st.floats(0, 5), min_size=1, max_size=4),
+    st.floats(0.1, 3),
+    st.integers(1, 3),
+    st.data(),
+)
 @settings(deadline=None, max_examples=300)
 def test_no_split_has_a_faster_slowest_stage(begin, layer, fewest, data):
     """Any times and any limits: enumerated."""
@@ -82,7 +85,9 @@ def test_the_whole_step_is_the_fastest_but_for_the_filling(schedule, batch):
         for s in (best_stage_layers(model, split, MACHINE, batch), *splits(10, 4))
     )
     best = min(time.total for time in every)
-    one = step_time(replace(model, layers=1), replace(split, pipeline=1, schedule="1f1b"), MACHINE, 1)
+    one = step_time(
+        replace(model, layers=1), replace(split, pipeline=1, schedule="1f1b"), MACHINE, 1
+    )
     layer = sum(getattr(one, part) for part in WORK) - one.head
     assert best <= found.total < best + 4 * layer
     assert found.total < 1.05 * best
@@ -118,7 +123,9 @@ def test_stages_hold_no_more_than_fits(schedule):
     assert tight != free
     assert sum(tight) == WORDY.layers
     assert memory(WORDY, split, 32, stage_layers=tight, cluster=MACHINE).fits(MACHINE, reserve).fits
-    assert not memory(WORDY, split, 32, stage_layers=free, cluster=MACHINE).fits(MACHINE, reserve).fits
+    assert (
+        not memory(WORDY, split, 32, stage_layers=free, cluster=MACHINE).fits(MACHINE, reserve).fits
+    )
     assert slowest(WORDY, split, 32, tight) >= slowest(WORDY, split, 32, free)
 
 
@@ -144,5 +151,7 @@ def test_what_cannot_be_split_is_refused():
         best_stage_layers(WORDY, Strategy(pipeline=4, schedule="chimera"), MACHINE, 16)
     with pytest.raises(ValueError, match="strategy must have at most 3 chunks"):
         best_stage_layers(replace(WORDY, layers=3), Strategy(pipeline=4), MACHINE, 16)
-    with pytest.raises(ValueError, match="strategy must leave room for 32 layers, 1 or more on every stage"):
+    with pytest.raises(
+        ValueError, match="strategy must leave room for 32 layers, 1 or more on every stage"
+    ):
         best_stage_layers(WORDY, Strategy(pipeline=4), MACHINE, 16, reserve=RESERVE + 70e9)

@@ -25,10 +25,12 @@ def gaps(timeline, row):
 
 
 @given(
-    name=st.sampled_from(["1f1b", "gpipe", "zb_h1"]), p=st.integers(1, 3), m=st.integers(1, 3),
+    name=st.sampled_from(["1f1b", "gpipe", "zb_h1"]),
+    p=st.integers(1, 3),
+    m=st.integers(1, 3),
     sizes=st.lists(st.sampled_from([0.5, 1.0, 1.5, 2.5, 3.25]), min_size=1, max_size=4),
     seed=st.integers(0, 9),
-)  # fmt: skip
+)
 @settings(max_examples=80, deadline=None)
 def test_no_placement_fills_more(name, p, m, sizes, seed):
     f = np.random.default_rng(seed).integers(1, 4, p)
@@ -37,7 +39,9 @@ def test_no_placement_fills_more(name, p, m, sizes, seed):
     room = gaps(timeline, p - 1)
     best = 0.0
     for choice in product(range(-1, len(room)), repeat=len(sizes)):
-        load = [sum(s for s, c in zip(sizes, choice, strict=True) if c == g) for g in range(len(room))]
+        load = [
+            sum(s for s, c in zip(sizes, choice, strict=True) if c == g) for g in range(len(room))
+        ]
         if all(used <= free + 1e-9 for used, free in zip(load, room, strict=True)):
             best = max(best, sum(load))
     assert filling.filled[p - 1] == pytest.approx(best)
@@ -62,7 +66,9 @@ def test_the_simulator_confirms_that_nothing_is_delayed():
 
 def test_unit_work_fills_a_bubble_to_the_last_second_and_a_long_task_does_not_fit():
     timeline = simulate_schedule("1f1b", 4, 8)
-    assert fill_bubbles(timeline, [2] * 40, 1.0).filled[2] == timeline.makespan - timeline.busy[2] == 9
+    assert (
+        fill_bubbles(timeline, [2] * 40, 1.0).filled[2] == timeline.makespan - timeline.busy[2] == 9
+    )
     assert not fill_bubbles(timeline, [2], 7.0).placed.any()
 
 
@@ -79,5 +85,6 @@ def test_tiny_seconds_are_placed_as_well_as_large_ones():
 def test_bad_work_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         fill_bubbles(
-            **{"timeline": simulate_schedule("1f1b", 3, 3), "resource": [0], "duration": 1.0} | given
+            **{"timeline": simulate_schedule("1f1b", 3, 3), "resource": [0], "duration": 1.0}
+            | given
         )

@@ -74,18 +74,29 @@ def test_the_search_finds_the_best_of_all_orders(p, m, letters, limit, local):
         spans = [span(orders, seconds, local) for orders in product(every, repeat=p)]
         weight = np.array(seconds.get("W", [0] * p))
         found = best_order(
-            p, m, forward=seconds["F"], backward=np.array(seconds["B"]) + weight,
-            backward_weight=weight if "W" in letters else None, most_in_flight=limit, local=local,
-        )  # fmt: skip
+            p,
+            m,
+            forward=seconds["F"],
+            backward=np.array(seconds["B"]) + weight,
+            backward_weight=weight if "W" in letters else None,
+            most_in_flight=limit,
+            local=local,
+        )
         assert found.span == min(s for s in spans if s is not None)
 
 
 @given(
-    p=st.integers(1, 3), m=st.integers(1, 4), limit=st.integers(1, 4), split=st.booleans(),
-    local=st.booleans(), seed=st.integers(0, 99),
-)  # fmt: skip
+    p=st.integers(1, 3),
+    m=st.integers(1, 4),
+    limit=st.integers(1, 4),
+    split=st.booleans(),
+    local=st.booleans(),
+    seed=st.integers(0, 99),
+)
 @settings(max_examples=60, deadline=None)
-def test_the_order_found_takes_its_span_in_the_simulator_and_keeps_the_limit(p, m, limit, split, local, seed):
+def test_the_order_found_takes_its_span_in_the_simulator_and_keeps_the_limit(
+    p, m, limit, split, local, seed
+):
     f, b, w = np.random.default_rng(seed).integers(1, 4, (3, p))
     best = best_order(
         p,
@@ -106,7 +117,9 @@ def test_the_order_found_takes_its_span_in_the_simulator_and_keeps_the_limit(p, 
 @pytest.mark.parametrize(("p", "m"), [(2, 4), (3, 5), (4, 6), (4, 8)])
 def test_undivided_1f1b_is_optimal_under_its_memory_and_more_memory_does_not_help(p, m):
     for limit in (p, 2 * p):
-        assert best_order(p, m, most_in_flight=limit).span == simulate_schedule("1f1b", p, m).makespan
+        assert (
+            best_order(p, m, most_in_flight=limit).span == simulate_schedule("1f1b", p, m).makespan
+        )
 
 
 @pytest.mark.parametrize(("p", "m"), [(2, 5), (3, 6), (4, 8)])

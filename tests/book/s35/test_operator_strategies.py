@@ -19,7 +19,9 @@ def random_problem(seed: int, room: float = np.inf) -> OperatorProblem:
         (u, v): rng.integers(0, 9, (sizes[u], sizes[v])).astype(float)
         for u, v in [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
     }
-    nodes, memory = (tuple(rng.integers(0, 9, size).astype(float) for size in sizes) for _ in range(2))
+    nodes, memory = (
+        tuple(rng.integers(0, 9, size).astype(float) for size in sizes) for _ in range(2)
+    )
     return OperatorProblem(nodes=nodes, edges=edges, memory=memory, room=room)
 
 
@@ -65,7 +67,10 @@ def test_tied_operators_share_a_choice():
 def test_costs_of_layouts_are_those_of_collectives():
     program = MeshProgram((4, 2), latency=[1.0, 0.0], per_byte=[1.0, 0.5])
     out = program.product(program.matrix(8, 16), program.matrix(16, 32))
-    layouts, costs = program.layouts[out], dict(zip(program.layouts[out], program.costs[out], strict=True))
+    layouts, costs = (
+        program.layouts[out],
+        dict(zip(program.layouts[out], program.costs[out], strict=True)),
+    )
     assert len(layouts) == 6
     assert costs[0, 1] == 0  # rows along the first axis, columns along the second
     assert costs[-1, 0] == 1 + 2 * 3 / 4 * (
@@ -82,9 +87,14 @@ def test_halvings_follow_the_sizes():
     def chain(weights, outputs):
         n = len(weights)
         return LayerGraph(
-            names=tuple(map(str, range(n))), kinds=("dense",) * n, forward=[1.0] * n, backward=[1.0] * n,
-            parameter_bytes=weights, activation_bytes=outputs, edges=[(i, i + 1) for i in range(n - 1)],
-        )  # fmt: skip
+            names=tuple(map(str, range(n))),
+            kinds=("dense",) * n,
+            forward=[1.0] * n,
+            backward=[1.0] * n,
+            parameter_bytes=weights,
+            activation_bytes=outputs,
+            edges=[(i, i + 1) for i in range(n - 1)],
+        )
 
     convolutional = chain([1, 1, 1000], [500, 500, 1])
     assert hypar(convolutional, 1).choices == (("data", "data", "model"),)

@@ -14,12 +14,16 @@ from relparallel.book.s35.partition_problems import PartitionProblem, read_parti
 DATA = Path(os.environ.get("RELPARALLEL_DATA", "/nowhere")) / "data/dnn-partitioning"
 
 
-def random_problem(seed: int, n: int = 6, backward: bool = False, memory: float = 14.0) -> PartitionProblem:
+def random_problem(
+    seed: int, n: int = 6, backward: bool = False, memory: float = 14.0
+) -> PartitionProblem:
     """A random graph; with a backward operator for each forward one if wanted."""
     rng = np.random.default_rng(seed)
     edges = [(u, v) for u, v in itertools.combinations(range(n), 2) if rng.random() < 0.35]
     if backward:
-        edges += [(n + v, n + u) for u, v in edges] + [(v, n + v) for v in range(n) if rng.random() < 0.5]
+        edges += [(n + v, n + u) for u, v in edges] + [
+            (v, n + v) for v in range(n) if rng.random() < 0.5
+        ]
     size = n * (1 + backward)
     return PartitionProblem(
         names=tuple(f"op{v}" for v in range(size)),
@@ -49,7 +53,9 @@ def best_of_all(problem: PartitionProblem) -> float:
         for order in itertools.permutations(range(devices)):
             device = np.array(order)[list(stage)][problem.colour]
             used = np.bincount(device, problem.memory_bytes, devices)[:k]
-            if (used > problem.accelerator_memory).any() or (~problem.supported & (device < k)).any():
+            if (used > problem.accelerator_memory).any() or (
+                ~problem.supported & (device < k)
+            ).any():
                 continue
             best = min(best, partition_loads(problem, device, k).max())
     return float(best)
@@ -75,7 +81,9 @@ def test_no_plan_is_better_where_some_operators_do_no_work(seed: int, method: st
     """Inputs and labels, which accelerators cannot run or hold, stay on CPUs without what they feed."""
     problem = random_problem(seed, 5, memory=9.0)
     idle = np.random.default_rng(seed).random(5) < 0.5
-    times = {name: np.where(idle, 0, getattr(problem, name)) for name in ("accelerator_time", "cpu_time")}
+    times = {
+        name: np.where(idle, 0, getattr(problem, name)) for name in ("accelerator_time", "cpu_time")
+    }
     weight = np.where(idle, 5 * problem.memory_bytes, problem.memory_bytes)
     problem = replace(
         problem, **times, supported=~idle if seed % 2 else problem.supported, memory_bytes=weight
@@ -91,10 +99,18 @@ def test_an_input_stays_on_the_cpu_without_the_layer(fault: dict[str, list], met
     """1 s on the accelerator, 14 s on the CPU."""
     given = {"supported": [True, True], "memory_bytes": [1.0, 1.0]} | fault
     problem = PartitionProblem(
-        names=("input", "layer"), edges=[(0, 1)], accelerator_time=[0.0, 1.0], cpu_time=[0.0, 14.0],
-        transfer_time=[0.0, 0.0], colour=range(2), is_backward=[False] * 2, accelerators=1, cpus=1,
-        accelerator_memory=10.0, **given,
-    )  # fmt: skip
+        names=("input", "layer"),
+        edges=[(0, 1)],
+        accelerator_time=[0.0, 1.0],
+        cpu_time=[0.0, 14.0],
+        transfer_time=[0.0, 0.0],
+        colour=range(2),
+        is_backward=[False] * 2,
+        accelerators=1,
+        cpus=1,
+        accelerator_memory=10.0,
+        **given,
+    )
     assert throughput_partition(problem, method=method).max_load == 1.0
 
 
@@ -117,7 +133,9 @@ def alone(problem: PartitionProblem, device: np.ndarray) -> float:
     """Time of one sample, starts raised until nothing changes; infinite where pieces wait for each other."""
     k, n = problem.accelerators, len(problem)
     loads, begin = partition_loads(problem, device, k), np.zeros(n)
-    takes = np.where(device < k, np.append(loads[:k], [0] * (loads.size - k))[device], problem.cpu_time)
+    takes = np.where(
+        device < k, np.append(loads[:k], [0] * (loads.size - k))[device], problem.cpu_time
+    )
     for _ in range(2 * n + 2):
         old = begin.copy()
         for u, v in problem.edges.tolist():
@@ -138,7 +156,9 @@ def test_no_plan_is_sooner(seed: int) -> None:
     for plan in itertools.product(range(3), repeat=6):
         device = np.array(plan)
         used = np.bincount(device, problem.memory_bytes, 3)[:2]
-        if (used <= problem.accelerator_memory).all() and not (~problem.supported & (device < 2)).any():
+        if (used <= problem.accelerator_memory).all() and not (
+            ~problem.supported & (device < 2)
+        ).any():
             best = min(best, alone(problem, device))
     found = latency_partition(problem)
     assert found.proven
@@ -149,16 +169,30 @@ def test_no_plan_is_sooner(seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["programme", "greedy"])
-@pytest.mark.parametrize("change", [{"supported": [True, False, True]}, {"memory_bytes": [1.0, 20.0, 1.0]}])
+@pytest.mark.parametrize(
+    "change", [{"supported": [True, False, True]}, {"memory_bytes": [1.0, 20.0, 1.0]}]
+)
 def test_an_operator_that_no_accelerator_takes_ends_a_piece(change: dict, method: str) -> None:
     """Between its neighbours on a line, of which one has to go to a CPU with it: 2 + 2 + 1."""
     fields = {"supported": [True] * 3, "memory_bytes": [1.0] * 3} | change
     problem = PartitionProblem(
-        names=("a", "b", "c"), edges=[(0, 1), (1, 2)], accelerator_time=[1.0] * 3, cpu_time=[2.0] * 3,
-        transfer_time=[0.0] * 3, colour=range(3), is_backward=[False] * 3, accelerators=1, cpus=1,
-        accelerator_memory=10.0, **fields,
-    )  # fmt: skip
-    found = latency_partition(problem) if method == "programme" else latency_partition(problem, method=method)
+        names=("a", "b", "c"),
+        edges=[(0, 1), (1, 2)],
+        accelerator_time=[1.0] * 3,
+        cpu_time=[2.0] * 3,
+        transfer_time=[0.0] * 3,
+        colour=range(3),
+        is_backward=[False] * 3,
+        accelerators=1,
+        cpus=1,
+        accelerator_memory=10.0,
+        **fields,
+    )
+    found = (
+        latency_partition(problem)
+        if method == "programme"
+        else latency_partition(problem, method=method)
+    )
     assert found.latency == 5.0
 
 
@@ -175,7 +209,11 @@ def test_more_devices_and_a_cpu_never_hurt() -> None:
 def test_operators_that_no_device_takes_are_refused() -> None:
     """By either route: too large for the accelerators, or on no accelerator at all, without a CPU."""
     problem = replace(random_problem(1, 5), supported=np.ones(5, dtype=bool))
-    for given in ({"accelerator_memory": 1.0}, {"accelerator_memory": 4.0}, {"supported": np.arange(5) != 2}):
+    for given in (
+        {"accelerator_memory": 1.0},
+        {"accelerator_memory": 4.0},
+        {"supported": np.arange(5) != 2},
+    ):
         for method in ("ideals", "milp", "line"):
             with pytest.raises(ValueError, match="memory must hold the stages"):
                 throughput_partition(replace(problem, **given), cpus=0, method=method)
@@ -196,7 +234,9 @@ def test_operators_that_no_device_takes_are_refused() -> None:
 )
 def test_published_graphs(name: str, load: float, ideals: int) -> None:
     """Loads and numbers of ideals of the authors' own program."""
-    found = throughput_partition(read_partition_problem(DATA / "throughput-inputs" / f"{name}.json"), cpus=1)
+    found = throughput_partition(
+        read_partition_problem(DATA / "throughput-inputs" / f"{name}.json"), cpus=1
+    )
     assert found.proven
     assert found.max_load == pytest.approx(load, rel=5e-6)
     assert found.ideals == ideals

@@ -20,10 +20,15 @@ PROFILES = Path(DATA or "") / "data/pipedream-profiles"
 def graph(seed: int, n: int = 5) -> LayerGraph:
     rng = np.random.default_rng(seed)
     return LayerGraph(
-        names=tuple(f"layer {i}" for i in range(n)), kinds=("dense",) * n, forward=rng.integers(1, 9, n),
-        backward=rng.integers(1, 9, n), parameter_bytes=rng.integers(0, 40, n),
-        activation_bytes=rng.integers(1, 20, n), edges=[(i, i + 1) for i in range(n - 1)], unit="s",
-    )  # fmt: skip
+        names=tuple(f"layer {i}" for i in range(n)),
+        kinds=("dense",) * n,
+        forward=rng.integers(1, 9, n),
+        backward=rng.integers(1, 9, n),
+        parameter_bytes=rng.integers(0, 40, n),
+        activation_bytes=rng.integers(1, 20, n),
+        edges=[(i, i + 1) for i in range(n - 1)],
+        unit="s",
+    )
 
 
 def divisions(n: int, devices: int):
@@ -40,7 +45,9 @@ def slowest_stage(g: LayerGraph, devices: int, bandwidth: float) -> float:
     for stages, shares in divisions(len(g), devices):
         times = []
         for (i, j), k in zip(stages, shares, strict=True):
-            times.append((work[i:j].sum() + 4 * (k - 1) * g.parameter_bytes[i:j].sum() / (k * bandwidth)) / k)
+            times.append(
+                (work[i:j].sum() + 4 * (k - 1) * g.parameter_bytes[i:j].sum() / (k * bandwidth)) / k
+            )
             if i:
                 times.append(2 * g.activation_bytes[i - 1] / (k * bandwidth))
                 times += [2 * g.activation_bytes[j - 1] / (k * bandwidth)] * (j < len(g))
@@ -81,12 +88,15 @@ def test_servers_as_devices_do_what_their_own_pipelines_do(seed):
 @pytest.mark.parametrize(
     ("name", "levels", "seconds"),
     [
-        ("gnmt", [(16, 1e9)], 0.019285), ("gnmt", [(4, 16e9), (4, 1.25e9)], 0.011081),
-        ("densenet121", [(16, 1e9)], 0.024545866666666666), ("resnet101", [(16, 1e9)], 0.051380224),
-        ("resnext101", [(16, 1e9)], 0.056029999999999976), ("gnmt_large", [(16, 1e9)], 0.05897099999999994),
+        ("gnmt", [(16, 1e9)], 0.019285),
+        ("gnmt", [(4, 16e9), (4, 1.25e9)], 0.011081),
+        ("densenet121", [(16, 1e9)], 0.024545866666666666),
+        ("resnet101", [(16, 1e9)], 0.051380224),
+        ("resnext101", [(16, 1e9)], 0.056029999999999976),
+        ("gnmt_large", [(16, 1e9)], 0.05897099999999994),
         ("alexnet", [(4, 16e9), (4, 1.25e9)], 0.0150994944),
     ],
-)  # fmt: skip
+)
 def test_other_profiles_give_what_the_authors_program_gives(name, levels, seconds):
     """Seconds by a transcription of ``optimizer_graph_hierarchical.py`` that gives the published rows too."""
     assert pipedream(read_profile(PROFILES / name / "graph.txt"), levels).time == pytest.approx(
@@ -96,9 +106,15 @@ def test_other_profiles_give_what_the_authors_program_gives(name, levels, second
 
 def test_a_lost_device_slows_its_stage_and_the_last_one_of_a_stage_stops_the_job():
     g = LayerGraph(
-        names=("a", "b"), kinds=("conv", "dense"), forward=[4.0, 1.0], backward=[8.0, 2.0],
-        parameter_bytes=[0, 90], activation_bytes=[1, 1], edges=[(0, 1)], unit="s",
-    )  # fmt: skip
+        names=("a", "b"),
+        kinds=("conv", "dense"),
+        forward=[4.0, 1.0],
+        backward=[8.0, 2.0],
+        parameter_bytes=[0, 90],
+        activation_bytes=[1, 1],
+        edges=[(0, 1)],
+        unit="s",
+    )
     plan = pipedream(g, [(5, 10.0)])
     assert [stage.devices for stage in plan.stages] == [4, 1]
     assert plan.device_stage.tolist() == [0, 0, 0, 0, 1]
@@ -108,8 +124,9 @@ def test_a_lost_device_slows_its_stage_and_the_last_one_of_a_stage_stops_the_job
     assert plan.slowdown([4]) == np.inf
     classes = plan.component_classes(rate=1e-6)
     assert [(c.effect, c.parts, c.slowdown) for c in classes] == [
-        ("degrade", 4, pytest.approx(4 / 3)), ("stop", 1, 1.0)
-    ]  # fmt: skip
+        ("degrade", 4, pytest.approx(4 / 3)),
+        ("stop", 1, 1.0),
+    ]
     model = FailureModel(classes=classes, cluster=Cluster(nodes=1, gpus_per_node=5))
     assert model.mtbf == pytest.approx(1e6)  # the four others only slow the job down
 
@@ -133,12 +150,20 @@ def test_no_stages_end_a_step_sooner(seed):
 def test_dapple_keeps_sums_of_gradients_inside_a_machine():
     n = 8
     bert = LayerGraph(
-        names=tuple(f"layer {i}" for i in range(n)), kinds=("block",) * n, forward=[0.02] * n,
-        backward=[0.04] * n, parameter_bytes=[3e8] * n, activation_bytes=[1e7] * n,
-        edges=[(i, i + 1) for i in range(n - 1)], unit="s",
-    )  # fmt: skip
+        names=tuple(f"layer {i}" for i in range(n)),
+        kinds=("block",) * n,
+        forward=[0.02] * n,
+        backward=[0.04] * n,
+        parameter_bytes=[3e8] * n,
+        activation_bytes=[1e7] * n,
+        edges=[(i, i + 1) for i in range(n - 1)],
+        unit="s",
+    )
     plan = dapple(bert, machines=2, gpus=4, micro_batches=4)
-    assert [(stage.start, stage.stop, stage.devices) for stage in plan.stages] == [(0, 4, 4), (4, 8, 4)]
+    assert [(stage.start, stage.stop, stage.devices) for stage in plan.stages] == [
+        (0, 4, 4),
+        (4, 8, 4),
+    ]
     ring = 2 * 3 / 4 * 1.2e9 / (25e9 * 2)
     assert plan.time == pytest.approx(5 * 0.06 + 2 * 1e7 / 1e9 + 2 * ring)
 
@@ -146,9 +171,13 @@ def test_dapple_keeps_sums_of_gradients_inside_a_machine():
 def test_stanza_of_layers_without_parameters_is_data_parallel():
     g = graph(1)
     free = LayerGraph(
-        **{name: getattr(g, name) for name in ("names", "kinds", "forward", "backward", "edges", "unit")},
-        parameter_bytes=np.zeros(5), activation_bytes=g.activation_bytes,
-    )  # fmt: skip
+        **{
+            name: getattr(g, name)
+            for name in ("names", "kinds", "forward", "backward", "edges", "unit")
+        },
+        parameter_bytes=np.zeros(5),
+        activation_bytes=g.activation_bytes,
+    )
     plan = stanza(free, workers=4, bandwidth=1.0)
     assert [stage.devices for stage in plan.stages] == [4]
     assert plan.time == pytest.approx((g.forward + g.backward).sum())

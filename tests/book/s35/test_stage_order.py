@@ -25,7 +25,9 @@ def brute_force(
                     best = min(best, sum(costs["latency"] + size / links[a, b] for a, b in hops))
         return best
 
-    table = [[[seconds(u, v, s) if u != v else 0.0 for v in range(n)] for u in range(n)] for s in sizes]
+    table = [
+        [[seconds(u, v, s) if u != v else 0.0 for v in range(n)] for u in range(n)] for s in sizes
+    ]
     total = sum if objective == "sum" else max
     return min(
         total(table[i][u][v] for i, (u, v) in enumerate(itertools.pairwise(order)))

@@ -42,10 +42,14 @@ def test_two_unequal_workers_are_a_walk_between_two_walls(s, slow):
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 20])
 def test_without_slack_a_clock_lasts_as_long_as_the_slowest_of_all(workers):
-    assert s36.ssp_throughput(workers, 0) == pytest.approx(1 / np.sum(1 / np.arange(1, workers + 1)))
+    assert s36.ssp_throughput(workers, 0) == pytest.approx(
+        1 / np.sum(1 / np.arange(1, workers + 1))
+    )
 
 
-@given(workers=st.integers(2, 4), s=st.integers(0, 3), fail=st.floats(0, 2), repair=st.floats(0.1, 5))
+@given(
+    workers=st.integers(2, 4), s=st.integers(0, 3), fail=st.floats(0, 2), repair=st.floats(0.1, 5)
+)
 @few
 def test_more_slack_is_faster_and_failures_are_slower(workers, s, fail, repair):
     rate = partial(s36.ssp_throughput, workers, failure_rate=fail, repair_rate=repair)
@@ -135,7 +139,9 @@ def test_slack_does_not_hide_a_worker_that_is_always_slow():
 @few
 def test_a_run_with_a_delay_for_every_update_is_the_recursion(seed, rate):
     delays = s36.asynchronous_run(times(15, 3, seed)).delays
-    path = com.delayed_descent(com.quadratic_gradient(1.0), [1.0, 2.0], np.full(45, rate), delays[:, None])
+    path = com.delayed_descent(
+        com.quadratic_gradient(1.0), [1.0, 2.0], np.full(45, rate), delays[:, None]
+    )
     weights = [1.0]
     for t, delay in enumerate(delays):
         assert delay <= t
@@ -153,9 +159,13 @@ def test_a_constant_delay_may_be_given_as_a_row_for_every_update(delay, updates)
 
 def test_rows_of_delays_that_do_not_fit_are_refused():
     run = partial(com.delayed_descent, com.quadratic_gradient(1.0), [1.0], np.ones(4))
-    with pytest.raises(ValueError, match="forward_delay must have one row for each of 4 updates, got 3"):
+    with pytest.raises(
+        ValueError, match="forward_delay must have one row for each of 4 updates, got 3"
+    ):
         run(np.ones((3, 1)))
-    with pytest.raises(ValueError, match="staleness must give at most 5000 states with 12 workers, got 40"):
+    with pytest.raises(
+        ValueError, match="staleness must give at most 5000 states with 12 workers, got 40"
+    ):
         s36.ssp_throughput(12, 40)
 
 
@@ -189,7 +199,9 @@ def test_a_rate_over_the_staleness_is_stable_at_every_delay(delay, curvature):
 def test_asynchronous_workers_spoil_a_run_that_rates_over_the_staleness_keep():
     """Random delays bear a larger rate than constant ones of their mean, and less than their mean path."""
     delays = s36.asynchronous_run(times(100, 32, 1)).delays[:1920]
-    run = partial(com.delayed_descent, com.quadratic_gradient(1.0), [1.0], forward_delay=delays[:, None])
+    run = partial(
+        com.delayed_descent, com.quadratic_gradient(1.0), [1.0], forward_delay=delays[:, None]
+    )
     last = {rate: np.abs(run(rates=np.full(1920, rate))[-160:]).max() for rate in (0.2, 0.8)}
     assert com.stable_step(31) < 0.05
     assert last[0.2] < 1e-4

@@ -21,7 +21,9 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape)
 
 
-def moved(rule: s36.UpdateRule, gradients: np.ndarray, start: np.ndarray, rate=0.1, layers=()) -> np.ndarray:
+def moved(
+    rule: s36.UpdateRule, gradients: np.ndarray, start: np.ndarray, rate=0.1, layers=()
+) -> np.ndarray:
     """Weights after every update with these gradients."""
     rows = iter(gradients)
     direction = rule.directed(lambda w, u: next(rows), layers)
@@ -98,7 +100,10 @@ def test_lamb_is_adams_direction_with_the_length_of_the_weights(seed, decay):
 
 def test_layers_without_weights_or_gradients_are_not_scaled():
     path = moved(
-        s36.UpdateRule(trust=1.0), np.array([[1.0, 2.0, 0.0, 0.0]]), np.array([0.0, 0, 3, 4]), layers=(2,)
+        s36.UpdateRule(trust=1.0),
+        np.array([[1.0, 2.0, 0.0, 0.0]]),
+        np.array([0.0, 0, 3, 4]),
+        layers=(2,),
     )
     assert path[1].tolist() == [-0.1, -0.2, 3.0, 4.0]
 
@@ -113,13 +118,16 @@ def test_the_noise_scale_is_exact_where_the_norms_are(noise, small, factor):
 def test_the_noise_scale_of_drawn_gradients_is_the_true_one():
     rng, slope, spread = np.random.default_rng(1), np.full(10, 1.0), np.linspace(0.5, 7, 10)
     squares = {
-        b: np.sum((slope + rng.normal(size=(4000, 10)) * spread / b**0.5) ** 2, axis=1) for b in (32, 1024)
+        b: np.sum((slope + rng.normal(size=(4000, 10)) * spread / b**0.5) ** 2, axis=1)
+        for b in (32, 1024)
     }
     true = spread @ spread / (slope @ slope)
     assert s36.noise_scale(32, 1024, squares[32], squares[1024]) == pytest.approx(true, rel=0.05)
     with pytest.raises(ValueError, match="large_norms must exceed"):
         s36.noise_scale(1, 100, [100.0], [0.5])
-    with pytest.raises(ValueError, match="large_norms must be at most small_norms = 1 on average, got 2"):
+    with pytest.raises(
+        ValueError, match="large_norms must be at most small_norms = 1 on average, got 2"
+    ):
         s36.noise_scale(1, 10, [1.0], [2.0])
 
 
@@ -140,9 +148,12 @@ def test_truncation_is_that_of_its_definition(seed, gravity, limit, every):
     for i, gradient in enumerate(g, 1):
         w = w - rate * gradient
         cut = rate * gravity * every if i % every == 0 else 0.0
-        w = np.array([
-            max(0, x - cut) if 0 <= x <= limit else min(0, x + cut) if -limit <= x < 0 else x for x in w
-        ])  # fmt: skip
+        w = np.array(
+            [
+                max(0, x - cut) if 0 <= x <= limit else min(0, x + cut) if -limit <= x < 0 else x
+                for x in w
+            ]
+        )
         assert path[i] == pytest.approx(w, abs=1e-9)
 
 
@@ -216,7 +227,9 @@ def test_the_problems_are_learnt():
 
 def test_a_batch_sent_by_many_workers_is_their_mean():
     problem = logistic_problem(200, 5, np.random.default_rng(1))
-    sent = s36.CompressedGradient(problem.gradient(50, np.random.default_rng(2)), s36.top_k(1.0), workers=3)
+    sent = s36.CompressedGradient(
+        problem.gradient(50, np.random.default_rng(2)), s36.top_k(1.0), workers=3
+    )
     alone, w = problem.gradient(50, np.random.default_rng(2)), np.ones(5)
     assert sent(w, w) == pytest.approx(np.mean([alone(w, w) for _ in range(3)], axis=0))
     assert sent.bits == 3 * 5 * (32 + 3)

@@ -37,7 +37,9 @@ def outcomes(v: np.ndarray, s: int, scale: float) -> list[tuple[float, np.ndarra
     found = []
     for chosen in product((0, 1), repeat=v.size):
         raised = np.array(chosen)
-        found.append((np.prod(np.where(raised, up, 1 - up)), np.sign(v) * (low + raised) * scale / s))
+        found.append(
+            (np.prod(np.where(raised, up, 1 - up)), np.sign(v) * (low + raised) * scale / s)
+        )
     return found
 
 
@@ -45,8 +47,9 @@ def outcomes(v: np.ndarray, s: int, scale: float) -> list[tuple[float, np.ndarra
 @few
 def test_the_variance_of_random_rounding_is_that_of_all_its_outcomes(v, s):
     for method, levels, scale in (
-        (s36.qsgd(s), s, np.linalg.norm(v)), (s36.terngrad(), 1, np.abs(v).max())
-    ):  # fmt: skip
+        (s36.qsgd(s), s, np.linalg.norm(v)),
+        (s36.terngrad(), 1, np.abs(v).max()),
+    ):
         every = outcomes(v, levels, scale or 1.0)
         assert sum(p * q for p, q in every) == pytest.approx(v, abs=1e-9)  # unbiased
         exact = sum(p * np.sum((q - v) ** 2) for p, q in every)
@@ -130,7 +133,9 @@ def test_sparse_binary_sends_one_value_of_the_stronger_sign(v, p):
 
 
 def golomb(gaps: list[int], b: int) -> str:
-    return "".join("1" * ((g - 1) >> b) + "0" + (f"{(g - 1) % 2**b:0{b}b}" if b else "") for g in gaps)
+    return "".join(
+        "1" * ((g - 1) >> b) + "0" + (f"{(g - 1) % 2**b:0{b}b}" if b else "") for g in gaps
+    )
 
 
 def omega(number: int) -> str:
@@ -176,7 +181,9 @@ def test_the_golomb_parameter_is_the_best_and_its_mean_that_of_geometric_gaps(p)
     if p > 1e-3:
         gaps = np.arange(1, 60_000)
         lengths = golomb_lengths(gaps, int(golomb_parameter(p)))
-        assert s36.golomb_bits(p) == pytest.approx(np.sum(p * (1 - p) ** (gaps - 1.0) * lengths), rel=1e-6)
+        assert s36.golomb_bits(p) == pytest.approx(
+            np.sum(p * (1 - p) ** (gaps - 1.0) * lengths), rel=1e-6
+        )
     entropy = -(np.log2(p) + (1 - p) / p * np.log2(1 - p))
     assert entropy <= s36.golomb_bits(p) <= entropy + 1
 
@@ -218,10 +225,15 @@ def test_rounding_is_that_of_the_machine(v):
     with np.errstate(over="ignore"):
         half, single = v.astype(np.float16).astype(float), v.astype(np.float32).astype(float)
     assert s36.reduced_precision("fp16").encode(v).decode().tolist() == half.tolist()
-    assert s36.reduced_precision("fp32").encode(v).decode() == pytest.approx(single, rel=1e-12, abs=1e-300)
+    assert s36.reduced_precision("fp32").encode(v).decode() == pytest.approx(
+        single, rel=1e-12, abs=1e-300
+    )
     bits = v.astype(np.float32).view(np.uint32)
     brain = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
-    assert s36.reduced_precision("bf16").encode(v.astype(np.float32)).decode().tolist() == brain.tolist()
+    assert (
+        s36.reduced_precision("bf16").encode(v.astype(np.float32)).decode().tolist()
+        == brain.tolist()
+    )
 
 
 @given(v=arrays(float, 20, elements=st.floats(0.01, 100)), power=st.integers(-4, 8))
@@ -276,13 +288,16 @@ def test_masking_clears_the_velocity_that_was_sent():
 def test_signs_alone_end_on_the_wrong_side_and_feedback_mends_it():
     """Gradient 4 with probability 1/4, else -1: its mean is 1/4, its sign mostly wrong (Karimireddy 2019)."""
     sign = Compressor(
-        name="sign", contracts=lambda n: 0.0,
+        name="sign",
+        contracts=lambda n: 0.0,
         write=lambda v, rng: Message(v.size, np.arange(v.size), np.sign(v), v.size),
-    )  # fmt: skip
+    )
     ends = {}
     for name, method in {"sign": sign, "feedback": s36.ErrorFeedback(sign)}.items():
         rng, w, path = np.random.default_rng(1), np.zeros(1), []
-        sent = s36.CompressedGradient(lambda w, u, rng=rng: np.array([rng.choice([4.0, -1, -1, -1])]), method)
+        sent = s36.CompressedGradient(
+            lambda w, u, rng=rng: np.array([rng.choice([4.0, -1, -1, -1])]), method
+        )
         for _ in range(4000):
             w = np.clip(w - 0.01 * sent(w, w), -1, 1)
             path.append(float(w[0]))
@@ -312,7 +327,8 @@ def test_the_tree_of_sums_is_that_of_its_definition(seed, workers, k):
 
 
 def test_the_tree_may_miss_the_largest_sum():
-    rows = np.array([[3.0, 2.0, 0.0], [0.0, 2.0, 3.5]])  # the sum is largest where no worker's number is
+    # the sum is largest where no worker's number is
+    rows = np.array([[3.0, 2.0, 0.0], [0.0, 2.0, 3.5]])
     assert rows.sum(axis=0).argmax() == 1
     assert s36.global_top_k(rows, 1).tolist() == [0.0, 0.0, 3.5]
 
@@ -322,7 +338,9 @@ def test_the_tree_may_miss_the_largest_sum():
 def test_workers_take_back_what_the_tree_leaves_out(seed, kept):
     gradients = np.random.default_rng(seed).normal(size=(5, 4, 20))
     draw = iter(gradients.reshape(-1, 20))
-    sent = s36.CompressedGradient(lambda w, u: next(draw), s36.ErrorFeedback(s36.top_k(0.2)), 4, kept=kept)
+    sent = s36.CompressedGradient(
+        lambda w, u: next(draw), s36.ErrorFeedback(s36.top_k(0.2)), 4, kept=kept
+    )
     received = sum(4 * sent(np.zeros(20), np.zeros(20)) for _ in range(5))
     residuals = sum(memory.residual for memory in sent.memories.values())
     at = np.flatnonzero(received == 0)
@@ -333,7 +351,9 @@ def test_workers_take_back_what_the_tree_leaves_out(seed, kept):
 def test_the_published_prices_are_a_tree_with_a_broadcast_and_an_exchange_without(ranks):
     """2 log2 P (alpha + 2 k beta), and half of it where partners swap their sums in every round."""
     alpha, beta, k = 0.436e-3, 3.6e-8, 25_000
-    links = parallel.Links(latency=alpha, bandwidth=1 / beta, network_latency=0.0, network_bandwidth=1.0)
+    links = parallel.Links(
+        latency=alpha, bandwidth=1 / beta, network_latency=0.0, network_bandwidth=1.0
+    )
     tree = parallel.collective("all_reduce", "tree", ranks, 2 * k)
     rounds = np.log2(ranks)
     price = parallel.rounds_time(tree, ranks, links, element_bytes=1)
@@ -342,7 +362,8 @@ def test_the_published_prices_are_a_tree_with_a_broadcast_and_an_exchange_withou
     held = [only(row, 5) for row in vectors]
     for bit in range(int(rounds)):
         held = [only(held[i] + held[i ^ (1 << bit)], 5) for i in range(ranks)]
-    assert all(row == pytest.approx(held[0]) for row in held)  # the exchange ends with the same on all
+    # the exchange ends with the same on all
+    assert all(row == pytest.approx(held[0]) for row in held)
 
 
 def test_rows_are_no_vector():

@@ -13,7 +13,8 @@ from relparallel.book.s37.fusion import fuse_gradients, merge_gradients
 
 DATA = os.environ.get("RELPARALLEL_DATA")
 CASES = st.tuples(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=7), st.integers(0, 9)
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=7),
+    st.integers(0, 9),
 )
 
 
@@ -40,9 +41,12 @@ def test_no_merging_ends_sooner(case):
     found = merge_gradients(rows, latency=latency, bandwidth=2)
     assert found.finish == finish(found.groups) == min(map(finish, every_grouping(len(steps))))
     for method, groups in {
-        "none": [(i, i + 1) for i in range(len(steps))], "all": [(0, len(steps))]
-    }.items():  # fmt: skip
-        assert merge_gradients(rows, latency=latency, bandwidth=2, method=method).finish == finish(groups)
+        "none": [(i, i + 1) for i in range(len(steps))],
+        "all": [(0, len(steps))],
+    }.items():
+        assert merge_gradients(rows, latency=latency, bandwidth=2, method=method).finish == finish(
+            groups
+        )
     for other in (
         merge_gradients(rows, latency=latency, bandwidth=2, method="greedy"),
         fuse_gradients(rows, latency=latency, bandwidth=2, buffer=9, cycle=3),
@@ -71,13 +75,21 @@ def test_the_buffer_and_the_cycle_of_horovod_cut_the_messages():
 def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles_but_where_messages_are_slow_to_start():
     """On the networks of the paper and a faster one it is the optimum; at 2 ms a message it is not always."""
     names = ("alexnet", "vgg16", "resnet50", "resnet101", "gnmt")
-    networks = [(9.1e-4, 7.4e-10), (5.2e-4, 8.6e-10), (2.4e-4, 4.1e-10), (4e-5, 1.5e-10), (2e-3, 3e-10)]
+    networks = [
+        (9.1e-4, 7.4e-10),
+        (5.2e-4, 8.6e-10),
+        (2.4e-4, 4.1e-10),
+        (4e-5, 1.5e-10),
+        (2e-3, 3e-10),
+    ]
     worse = []
     for name in names:
         graph = read_profile(Path(DATA) / f"data/pipedream-profiles/{name}/graph.txt")
         for latency, per_byte in networks:
             greedy, optimal = (
-                merge_gradients(graph, latency=latency, bandwidth=1 / per_byte, method=method).finish
+                merge_gradients(
+                    graph, latency=latency, bandwidth=1 / per_byte, method=method
+                ).finish
                 for method in ("greedy", "optimal")
             )
             assert greedy >= optimal * (1 - 1e-9)
@@ -87,5 +99,7 @@ def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles_but_where_messages_
 
 @pytest.mark.parametrize("rows", [[[2, 1], [1, 1]], [[1, 1, 1]], [1.0]])
 def test_rows_that_are_no_gradients_are_refused(rows):
-    with pytest.raises(ValueError, match="gradients must be rows of a time that never falls and bytes"):
+    with pytest.raises(
+        ValueError, match="gradients must be rows of a time that never falls and bytes"
+    ):
         merge_gradients(rows, latency=1, bandwidth=1)

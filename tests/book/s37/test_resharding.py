@@ -23,7 +23,10 @@ def boxes(layout, hosts, devices=2, x=6, y=5):
 @settings(deadline=None)
 def test_orders_keep_their_ranks_and_hosts_do_one_thing_at_a_time(ways, hosts):
     before, after = boxes(ways[0], hosts[0]), boxes(ways[1], hosts[1])
-    found = [reshard(before, after, order=how, per_host=2, **UNIT) for how in ("given", "greedy", "search")]
+    found = [
+        reshard(before, after, order=how, per_host=2, **UNIT)
+        for how in ("given", "greedy", "search")
+    ]
     given_, greedy, search = (plan.time for plan in found)
     assert search <= greedy + 1e-9
     assert search <= given_ + 1e-9
@@ -40,15 +43,20 @@ def test_orders_keep_their_ranks_and_hosts_do_one_thing_at_a_time(ways, hosts):
 
 def test_methods_cost_what_they_say():
     whole, copies = boxes({}, 1, 1), boxes({}, 2)
-    times = [reshard(whole, copies, method=how, per_host=2, pieces=10, **UNIT).time
-             for how in ("send_recv", "all_gather", "broadcast")]  # fmt: skip
+    times = [
+        reshard(whole, copies, method=how, per_host=2, pieces=10, **UNIT).time
+        for how in ("send_recv", "all_gather", "broadcast")
+    ]
     assert times == pytest.approx([4 * 30, 2 * 30, 30 * 1.1])
 
 
 def test_send_recv_moves_what_the_movement_counts():
     before, after = boxes({"x": "h", "y": "g"}, 2), boxes({"y": "h", "x": "g"}, 3)
     plan = reshard(before, after, method="send_recv", per_host=2, **UNIT)
-    assert plan.timeline.duration[plan.timeline.kind == "send"].sum() == movement(before, after).traffic.sum()
+    assert (
+        plan.timeline.duration[plan.timeline.kind == "send"].sum()
+        == movement(before, after).traffic.sum()
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,8 +77,10 @@ def brute_force(before, after) -> float:
     ends = np.unique(np.concatenate([before, after]))
     tasks: dict[tuple, float] = {}
     for low, high in pairwise(ends):
-        holders, users = (tuple(i for i, ((a, b),) in enumerate(side.tolist()) if a <= low and high <= b)
-                          for side in (before, after))  # fmt: skip
+        holders, users = (
+            tuple(i for i, ((a, b),) in enumerate(side.tolist()) if a <= low and high <= b)
+            for side in (before, after)
+        )
         key = tuple({i // 2 for i in holders}), tuple(sorted({i // 2 for i in users}))
         name = (holders, users, key)
         tasks[name] = tasks.get(name, 0.0) + float(high - low)

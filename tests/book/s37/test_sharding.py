@@ -9,7 +9,15 @@ from hypothesis import given, settings, strategies as st
 from relparallel.book.s37.sharding import mesh_product, movement, shards
 
 TINY = 1e-14
-LAYOUTS = [{}, {"x": "r"}, {"y": "r"}, {"x": "c"}, {"y": "c"}, {"x": "r", "y": "c"}, {"y": "r", "x": "c"}]
+LAYOUTS = [
+    {},
+    {"x": "r"},
+    {"y": "r"},
+    {"x": "c"},
+    {"y": "c"},
+    {"x": "r", "y": "c"},
+    {"y": "r", "x": "c"},
+]
 
 
 def norm(parts) -> float:
@@ -26,15 +34,25 @@ def blocks(tensor, boxes):
 
 
 def close(parts, expected) -> bool:
-    return all(np.abs(a - b).max(initial=0.0) <= TINY * max(norm(expected), 1.0)
-               for a, b in zip(parts, expected, strict=True))  # fmt: skip
+    return all(
+        np.abs(a - b).max(initial=0.0) <= TINY * max(norm(expected), 1.0)
+        for a, b in zip(parts, expected, strict=True)
+    )
 
 
-@given(x=st.integers(1, 7), y=st.integers(1, 7), r=st.integers(1, 3), c=st.integers(1, 3),
-       ways=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
-       margin=st.tuples(st.integers(0, 2), st.integers(0, 2)), seed=st.integers(0, 99))  # fmt: skip
+@given(
+    x=st.integers(1, 7),
+    y=st.integers(1, 7),
+    r=st.integers(1, 3),
+    c=st.integers(1, 3),
+    ways=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+    margin=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    seed=st.integers(0, 99),
+)
 @settings(deadline=None)
-def test_a_movement_gives_every_worker_its_box_and_its_adjoint_the_transpose(x, y, r, c, ways, margin, seed):
+def test_a_movement_gives_every_worker_its_box_and_its_adjoint_the_transpose(
+    x, y, r, c, ways, margin, seed
+):
     rng, dims, mesh = np.random.default_rng(seed), {"x": x, "y": y}, {"r": r, "c": c}
     before, after = shards(dims, mesh, ways[0]), shards(dims, mesh, ways[1], {"x": margin})
     move, tensor = movement(before, after), rng.normal(size=(x, y))
@@ -43,10 +61,14 @@ def test_a_movement_gives_every_worker_its_box_and_its_adjoint_the_transpose(x, 
     matrix[np.arange(move.source.size), move.source] = 1
     back = [rng.normal(size=shape) for shape in move.outputs]
     turned = matrix.T @ np.concatenate([part.ravel() for part in back])
-    assert np.allclose(np.concatenate([p.ravel() for p in move.adjoint(back)]), turned, rtol=0, atol=1e-13)
+    assert np.allclose(
+        np.concatenate([p.ravel() for p in move.adjoint(back)]), turned, rtol=0, atol=1e-13
+    )
     held = [rng.normal(size=shape) for shape in move.inputs]
     error = abs(dot(move(held), back) - dot(held, move.adjoint(back)))
-    assert error <= TINY * max(norm(move(held)) * norm(back), norm(held) * norm(move.adjoint(back)), 1e-300)
+    assert error <= TINY * max(
+        norm(move(held)) * norm(back), norm(held) * norm(move.adjoint(back)), 1e-300
+    )
 
 
 def test_traffic_counts_what_comes_from_others():
@@ -73,14 +95,22 @@ def convolve(x, kernel):
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
 @pytest.mark.parametrize("points", [11, 16])
 def test_a_convolution_by_parts_is_the_serial_one_forward_and_back(workers, points):
-    rng, kernel = np.random.default_rng(points), np.array([0.3, -1.0, 0.5, 2.0, -0.7])  # reaches 2 each way
+    # reaches 2 each way
+    rng, kernel = np.random.default_rng(points), np.array([0.3, -1.0, 0.5, 2.0, -0.7])
     mesh, split = {"w": workers}, {"x": "w"}
-    own, wide = shards({"x": points}, mesh, split), shards({"x": points}, mesh, split, {"x": (2, 2)})
+    own, wide = (
+        shards({"x": points}, mesh, split),
+        shards({"x": points}, mesh, split, {"x": (2, 2)}),
+    )
     move, x, back = movement(own, wide), rng.normal(size=points), rng.normal(size=points)
     padded = [
-        (2 - int(a[0, 0] - b[0, 0]), 2 - int(b[0, 1] - a[0, 1])) for a, b in zip(own, wide, strict=True)
+        (2 - int(a[0, 0] - b[0, 0]), 2 - int(b[0, 1] - a[0, 1]))
+        for a, b in zip(own, wide, strict=True)
     ]
-    parts = [convolve(np.pad(p, ends), kernel) for p, ends in zip(move(blocks(x, own)), padded, strict=True)]
+    parts = [
+        convolve(np.pad(p, ends), kernel)
+        for p, ends in zip(move(blocks(x, own)), padded, strict=True)
+    ]
     assert close(parts, blocks(convolve(np.pad(x, 2), kernel), own))
     turned = [np.convolve(g, kernel) for g in blocks(back, own)]  # adjoint of the local convolution
     local = [g[low : len(g) - high] for g, (low, high) in zip(turned, padded, strict=True)]
@@ -108,12 +138,26 @@ def test_pooling_by_parts_is_the_serial_one_forward_and_back(workers):
         local.append(np.zeros(len(part)))
         for o in range(len(g)):
             local[-1][2 * o + part[2 * o : 2 * o + 3].argmax()] += g[o]
-    assert close(move.adjoint(local), blocks(gradient, shards({"x": points}, {"w": workers}, {"x": "w"})))
+    assert close(
+        move.adjoint(local), blocks(gradient, shards({"x": points}, {"w": workers}, {"x": "w"}))
+    )
 
 
-@given(terms=st.sampled_from(["bx,xh->bh", "bh,hx->bx", "bx,bh->xh", "bh,h->b"]), r=st.integers(1, 3),
-       c=st.integers(1, 3), layout=st.sampled_from([{}, {"b": "r"}, {"h": "r"}, {"b": "r", "h": "c"},
-                                                    {"x": "c", "h": "r"}, {"x": "r", "b": "c"}]))  # fmt: skip
+@given(
+    terms=st.sampled_from(["bx,xh->bh", "bh,hx->bx", "bx,bh->xh", "bh,h->b"]),
+    r=st.integers(1, 3),
+    c=st.integers(1, 3),
+    layout=st.sampled_from(
+        [
+            {},
+            {"b": "r"},
+            {"h": "r"},
+            {"b": "r", "h": "c"},
+            {"x": "c", "h": "r"},
+            {"x": "r", "b": "c"},
+        ]
+    ),
+)
 @settings(deadline=None)
 def test_a_product_over_a_mesh_needs_the_all_reduce_that_its_layout_says(terms, r, c, layout):
     rng, dims, mesh = np.random.default_rng(3), {"b": 6, "x": 5, "h": 4}, {"r": r, "c": c}

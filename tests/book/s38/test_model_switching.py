@@ -18,14 +18,18 @@ def groupings(n):
 
 
 @settings(deadline=None)
-@given(layers=TIMES, per_send=st.one_of(st.just(0.0), CALL), per_group=st.one_of(st.just(0.0), CALL))
+@given(
+    layers=TIMES, per_send=st.one_of(st.just(0.0), CALL), per_group=st.one_of(st.just(0.0), CALL)
+)
 def test_no_grouping_is_faster_and_none_beats_the_bound(layers, per_send, per_group):
     send, compute = np.array(layers).T
     calls = {"per_send": per_send, "per_group": per_group}
     plan = switch_plan(send, compute, **calls)
     every = [switching_time(send, compute, g, **calls) for g in groupings(len(layers))]
     assert plan.time == pytest.approx(min(every), rel=1e-12)
-    assert switching_time(send, compute, plan.groups, **calls) == pytest.approx(plan.time, rel=1e-12)
+    assert switching_time(send, compute, plan.groups, **calls) == pytest.approx(
+        plan.time, rel=1e-12
+    )
     assert plan.bound <= plan.time * (1 + 1e-12)
 
 
@@ -34,7 +38,9 @@ def test_no_grouping_is_faster_and_none_beats_the_bound(layers, per_send, per_gr
 def test_without_overheads_single_layers_are_best_and_expensive_calls_leave_one_group(layers):
     send, compute = np.array(layers).T
     single = switching_time(send, compute, [1] * len(layers), per_send=0, per_group=0)
-    assert switch_plan(send, compute, per_send=0, per_group=0).time == pytest.approx(single, rel=1e-12)
+    assert switch_plan(send, compute, per_send=0, per_group=0).time == pytest.approx(
+        single, rel=1e-12
+    )
     assert switch_plan(send, compute, per_send=100, per_group=0).groups == (len(layers),)
 
 

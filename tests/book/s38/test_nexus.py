@@ -22,7 +22,8 @@ def partitions(items):
 def sessions(seed, count):
     draw = np.random.default_rng(seed)
     latencies = {
-        i: (draw.uniform(2, 10) + draw.uniform(0.5, 3) * np.arange(1, 33)) / 1e3 for i in range(count)
+        i: (draw.uniform(2, 10) + draw.uniform(0.5, 3) * np.arange(1, 33)) / 1e3
+        for i in range(count)
     }
     objectives = {i: float(draw.uniform(0.05, 0.3)) for i in range(count)}
     return latencies, objectives, {i: float(draw.uniform(1, 100)) for i in range(count)}
@@ -34,7 +35,8 @@ def answered(load):
     batches = {s.name: s.batches(load.duty) for s in load.sessions}
     waiting = {s.name: list(np.arange(400) / s.rate) for s in load.sessions}
     for cycle in range(1, 60):
-        for s in load.sessions:  # each session has its own phase: its batch begins when its cycle ends
+        # each session has its own phase: its batch begins when its cycle ends
+        for s in load.sessions:
             begin = cycle * load.duty
             ready = [t for t in waiting[s.name] if t < begin - 1e-12][: batches[s.name]]
             waiting[s.name] = waiting[s.name][len(ready) :]
@@ -60,11 +62,15 @@ def test_the_fewest_gpus_are_those_of_the_best_partition(seed, count):
     latencies, objectives, rates = sessions(seed, count)
     plan = nexus(latencies, objectives, rates)
     alone = [load for load in plan.loads if load.busy > 1 - 1e-9]
-    left = {i: rates[i] - sum(s.rate for load in alone for s in load.sessions if s.name == i) for i in rates}
+    left = {
+        i: rates[i] - sum(s.rate for load in alone for s in load.sessions if s.name == i)
+        for i in rates
+    }
     rests = [
         _Session(i, latencies[i][latencies[i] < objectives[i]], objectives[i], rate)
-        for i, rate in left.items() if rate > 1e-9
-    ]  # fmt: skip
+        for i, rate in left.items()
+        if rate > 1e-9
+    ]
     least = min(len(d) for d in partitions(rests) if all(_served(part) for part in d))
     assert plan.optimum == len(alone) + least
     assert plan.bound <= plan.optimum + 1e-9

@@ -22,24 +22,37 @@ from relparallel.book.s38.sharing_policies import POLICIES, SharedJob, _regret, 
 from relparallel.units import DAY, HOUR
 
 TRUE = StatisticalGoodput(
-    compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.02,
-    local_per_replica=0.002, overlap=2, noise=1280, batch=128,
-)  # fmt: skip
+    compute=0.1,
+    compute_per_sample=0.01,
+    nodes=0.05,
+    nodes_per_replica=0.005,
+    local=0.02,
+    local_per_replica=0.002,
+    overlap=2,
+    noise=1280,
+    batch=128,
+)
 APPS = {
     "short": modelled_application(TRUE, epochs=5, steps=100, limits=(8, 64, 2048)),
     "long": modelled_application(TRUE, epochs=50, steps=200, limits=(8, 64, 2048)),
 }
 ARTEFACT = Path(os.environ.get("RELPARALLEL_DATA", "nowhere")) / "data" / "adaptdl-osdi21"
-with_artefact = pytest.mark.skipif(not ARTEFACT.is_dir(), reason="RELPARALLEL_DATA names no folder with data")
+with_artefact = pytest.mark.skipif(
+    not ARTEFACT.is_dir(), reason="RELPARALLEL_DATA names no folder with data"
+)
 
 
 def workload(count: int = 20, seed: int = 0) -> pd.DataFrame:
     draw = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "name": [f"job {i}" for i in range(count)], "time": np.sort(draw.uniform(0, 3600, count)).round(),
-        "application": draw.choice(list(APPS), count), "num_replicas": draw.choice([1, 2, 4, 8], count),
-        "batch_size": draw.choice([128, 256, 1024], count),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "name": [f"job {i}" for i in range(count)],
+            "time": np.sort(draw.uniform(0, 3600, count)).round(),
+            "application": draw.choice(list(APPS), count),
+            "num_replicas": draw.choice([1, 2, 4, 8], count),
+            "batch_size": draw.choice([128, 256, 1024], count),
+        }
+    )
 
 
 @with_artefact
@@ -48,18 +61,24 @@ def test_every_job_of_the_published_workload_ends_at_the_published_second(policy
     how = {"bert": 2, "cifar10": 100, "deepspeech2": 80, "imagenet": 90, "ncf": 10, "yolov3": 50}
     apps = {
         name: read_application(
-            ARTEFACT / "traces" / name, epochs=epochs, largest=8 if name == "yolov3" else None,
+            ARTEFACT / "traces" / name,
+            epochs=epochs,
+            largest=8 if name == "yolov3" else None,
             most=1 if name == "ncf" else 64,
         )
         for name, epochs in how.items()
-    }  # fmt: skip
+    }
     run = share_cluster(read_shared_jobs(ARTEFACT / "workloads" / "workload-6.csv"), apps, policy)
-    summary = json.loads((ARTEFACT / "results-jobload" / f"{policy}-1.0" / "summary.json").read_text())
+    summary = json.loads(
+        (ARTEFACT / "results-jobload" / f"{policy}-1.0" / "summary.json").read_text()
+    )
     assert run.jobs["time"].to_dict() == pytest.approx(summary["jcts"]["workload-6"], abs=1e-6)
     assert run.mean_time == summary["avgs"]["workload-6"]
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, lambda jobs, gpus: {jobs[0]: min(gpus, jobs[0].gpus)}])
+@pytest.mark.parametrize(
+    "policy", [*POLICIES, lambda jobs, gpus: {jobs[0]: min(gpus, jobs[0].gpus)}]
+)
 def test_no_gpu_is_given_twice_and_every_job_ends(policy, monkeypatch):
     jobs, seen = workload(), []
 
@@ -85,7 +104,8 @@ def test_a_single_job_takes_what_the_formula_says():
     )
     run = share_cluster(jobs, APPS, "tiresias", nodes=2, restart=25.0)
     samples = 5 * 100 * 128 / float(TRUE.efficiency(512)) / float(TRUE.throughput(2, 8, 64))
-    assert run.jobs["time"]["a"] == pytest.approx(60 + 25 + samples, abs=5)  # epochs end in whole seconds
+    # epochs end in whole seconds
+    assert run.jobs["time"]["a"] == pytest.approx(60 + 25 + samples, abs=5)
 
 
 def test_tiresias_serves_first_who_had_least_and_demotes_after_sixteen_gpu_hours():
@@ -102,28 +122,51 @@ def test_tiresias_serves_first_who_had_least_and_demotes_after_sixteen_gpu_hours
 
 @settings(deadline=None)
 @given(
-    held=st.lists(st.integers(0, 4), min_size=2, max_size=3), gpus=st.integers(2, 7),
+    held=st.lists(st.integers(0, 4), min_size=2, max_size=3),
+    gpus=st.integers(2, 7),
     ages=st.lists(st.integers(30, 4000), min_size=3, max_size=3),
-)  # fmt: skip
+)
 def test_the_programme_of_pollux_finds_the_best_shares(held, gpus, ages):
     jobs = [
-        SharedJob(name=str(i), application=APPS["long"], arrival=0, gpus=4, batch=None, most=max(n, 1),
-                  allocation={0: n} if n else {}, samples=32, starts=1, age=age)
+        SharedJob(
+            name=str(i),
+            application=APPS["long"],
+            arrival=0,
+            gpus=4,
+            batch=None,
+            most=max(n, 1),
+            allocation={0: n} if n else {},
+            samples=32,
+            starts=1,
+            age=age,
+        )
         for i, (n, age) in enumerate(zip(held, ages, strict=False))
-    ]  # fmt: skip
+    ]
     fair = -(-gpus // len(jobs))
     costs = [_regret(job, gpus, fair) for job in jobs]
     every = [s for s in product(range(gpus + 1), repeat=len(jobs)) if sum(s) <= gpus]
     least = min(sum(c[n] for c, n in zip(costs, shares, strict=True)) for shares in every)
     found = pollux(jobs, gpus)
     assert sum(found.values()) <= gpus
-    assert sum(c[found[job]] for c, job in zip(costs, jobs, strict=True)) == pytest.approx(least, rel=1e-12)
+    assert sum(c[found[job]] for c, job in zip(costs, jobs, strict=True)) == pytest.approx(
+        least, rel=1e-12
+    )
 
 
 def test_pollux_counts_goodput_over_that_of_an_equal_share_and_restarts():
     app = APPS["long"]
-    job = SharedJob(name="a", application=app, arrival=0, gpus=4, batch=None, most=4, allocation={0: 2},
-                    samples=64, starts=3, age=570.0)  # fmt: skip
+    job = SharedJob(
+        name="a",
+        application=app,
+        arrival=0,
+        gpus=4,
+        batch=None,
+        most=4,
+        allocation={0: 2},
+        samples=64,
+        starts=3,
+        age=570.0,
+    )
     speed = app.believed(job.noise)[0] / app.believed(job.noise)[0][3] / 4
     cost = _regret(job, 16, fair=4)
     assert cost[2] == pytest.approx(1 / (speed[1] + 1e-3), rel=1e-12)  # stays where it is
@@ -137,13 +180,17 @@ def test_failures_are_the_same_for_every_policy_and_cost_time():
     for policy in POLICIES:
         sound = share_cluster(jobs, APPS, policy, nodes=4)
         hit, again = (
-            share_cluster(jobs, APPS, policy, nodes=4, node_rate=1 / HOUR, rng=np.random.default_rng(1))
+            share_cluster(
+                jobs, APPS, policy, nodes=4, node_rate=1 / HOUR, rng=np.random.default_rng(1)
+            )
             for _ in range(2)
         )
         assert hit.jobs.equals(again.jobs)
         assert hit.jobs["failures"].sum() > 0
         assert hit.mean_time > sound.mean_time
-    rare = share_cluster(jobs, APPS, "tiresias", nodes=4, node_rate=1e-12, rng=np.random.default_rng(1))
+    rare = share_cluster(
+        jobs, APPS, "tiresias", nodes=4, node_rate=1e-12, rng=np.random.default_rng(1)
+    )
     assert rare.jobs.equals(share_cluster(jobs, APPS, "tiresias", nodes=4).jobs)
 
 
@@ -154,7 +201,9 @@ def test_frequent_checkpoints_and_going_on_with_the_rest_lose_less(seed):
 
     def mean(policy, checkpoint):
         rng = np.random.default_rng(seed)
-        return share_cluster(jobs, APPS, policy, **options, checkpoint=checkpoint, rng=rng).mean_time
+        return share_cluster(
+            jobs, APPS, policy, **options, checkpoint=checkpoint, rng=rng
+        ).mean_time
 
     assert mean("tiresias", 60.0) < mean("tiresias", 3600.0)
     rigid = POLICIES["elastic"].share
@@ -188,11 +237,17 @@ def test_a_step_lies_between_full_overlap_and_none(samples, replicas, overlap):
     gradients, summed = 0.1 + 0.01 * samples, 0.05 + 0.005 * (replicas - 2)
     step = float(job.step_time(2, replicas, samples))
     assert max(gradients, summed) * (1 - 1e-12) <= step <= (gradients + summed) * (1 + 1e-12)
-    assert float(job.step_time(2, replicas, samples, 3)) == pytest.approx(step + 3 * gradients, rel=1e-12)
+    assert float(job.step_time(2, replicas, samples, 3)) == pytest.approx(
+        step + 3 * gradients, rel=1e-12
+    )
 
 
 def test_a_fit_finds_the_parameters_that_made_the_times():
-    rows = [(n, k, m) for n, k in ((1, 1), (1, 2), (1, 4), (2, 4), (4, 16), (8, 32)) for m in (4, 16, 64)]
+    rows = [
+        (n, k, m)
+        for n, k in ((1, 1), (1, 2), (1, 4), (2, 4), (4, 16), (8, 32))
+        for m in (4, 16, 64)
+    ]
     times = pd.DataFrame(rows, columns=["num_nodes", "num_replicas", "local_bsz"])
     times["step_time"] = TRUE.step_time(*times.to_numpy().T)
     times["sync_time"] = times["step_time"] - 0.1 - 0.01 * times["local_bsz"]
@@ -218,7 +273,7 @@ def artefact(folder: Path, **changes: str) -> Path:
         + "".join(f"{p},{m},{s + w},{w}\n" for p, m, s, w in times),
         "scalability": f"num_nodes,num_replicas,{TIMES}\n16,64,8,0.3,0.1\n16,64,64,0.9,0.1\n",
         "validation-64": f"{GRADIENTS}\n10,10,1,2\n20,20,1,2\n",
-    } | changes  # fmt: skip
+    } | changes
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text)
     return folder
@@ -238,7 +293,9 @@ def test_times_that_are_negative_or_missing_are_refused(tmp_path):
     negative = r"step_time of .*placements\.csv must be a number >= 0"
     for bad, said in (("nan", "Unable to parse"), ("-1", negative)):
         with pytest.raises(ValueError, match=said):
-            read_application(artefact(tmp_path, placements=f"placement,{TIMES}\n1,8,{bad},0\n"), epochs=2)
+            read_application(
+                artefact(tmp_path, placements=f"placement,{TIMES}\n1,8,{bad},0\n"), epochs=2
+            )
 
 
 def test_greedy_policies_are_refused():

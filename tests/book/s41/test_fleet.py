@@ -36,7 +36,9 @@ def test_time_is_closed():
 def test_intervals_cover_the_mean():
     rng, truth = np.random.default_rng(2), study().mean_total_time.value
     covered = [
-        (found := Fleet().simulate(replications=5, rng=rng).mean_total_time).lower <= truth <= found.upper
+        (found := Fleet().simulate(replications=5, rng=rng).mean_total_time).lower
+        <= truth
+        <= found.upper
         for _ in range(pace(40, 100))
     ]
     assert np.mean(covered) >= 0.95 - 3 * 0.218 / len(covered) ** 0.5
@@ -81,7 +83,10 @@ def brute_force(fleet, rng):
         clock += fleet.selection
         wait(clock)
         while True:
-            rates = np.array([1 + fleet.bad_factor * bad[server] for server in job]) * fleet.failure_rate
+            rates = (
+                np.array([1 + fleet.bad_factor * bad[server] for server in job])
+                * fleet.failure_rate
+            )
             step = rng.exponential(1 / rates.sum())
             # A standby or a repair in between changes no rate of the job.
             if work + step >= fleet.work:
@@ -99,13 +104,23 @@ def brute_force(fleet, rng):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"spare_pool": 0, "manual_repair": 9 * DAY}, {"standbys": 1, "working_pool": 21, "bad_share": 0.5}],
+    [
+        {},
+        {"spare_pool": 0, "manual_repair": 9 * DAY},
+        {"standbys": 1, "working_pool": 21, "bad_share": 0.5},
+    ],
 )
 def test_counts_agree_with_servers_as_objects(changes):
     small = Fleet(
-        servers=20, work=40 * DAY, standbys=2, working_pool=24, spare_pool=4, failure_rate=0.05 / DAY,
-        bad_share=0.3, bad_factor=4.0,
-    )  # fmt: skip
+        servers=20,
+        work=40 * DAY,
+        standbys=2,
+        working_pool=24,
+        spare_pool=4,
+        failure_rate=0.05 / DAY,
+        bad_share=0.3,
+        bad_factor=4.0,
+    )
     fleet, rng = replace(small, **changes), np.random.default_rng(3)
     truth = np.array([brute_force(fleet, rng) for _ in range(400)])
     study = fleet.simulate(replications=4000, rng=rng)
@@ -124,11 +139,15 @@ def test_undiagnosed_servers_stay_bad():
 def test_an_executor_does_not_change_the_result():
     here = Fleet(work=DAY).simulate(replications=6, rng=np.random.default_rng(5))
     with ThreadPoolExecutor(2) as pool:
-        there = Fleet(work=DAY).simulate(replications=6, rng=np.random.default_rng(5), executor=pool)
+        there = Fleet(work=DAY).simulate(
+            replications=6, rng=np.random.default_rng(5), executor=pool
+        )
     np.testing.assert_array_equal(here.failures, there.failures)
     np.testing.assert_array_equal(here.total_time, there.total_time)
 
 
 def test_a_pool_that_is_too_small_is_refused():
-    with pytest.raises(ValueError, match=r"working_pool must be an integer in .4112, 10000000., got 4100"):
+    with pytest.raises(
+        ValueError, match=r"working_pool must be an integer in .4112, 10000000., got 4100"
+    ):
         Fleet(working_pool=4100)

@@ -79,8 +79,14 @@ def test_a_large_fabric_needs_few_states():
     )
     assert len(states_of(parts, 1e-9, 10**6)[1]) < 100
     slow = expected_speed(parts, lambda down: 1 / max(1, 1.05 * (down[0] > 0), 1.1 * (down[1] > 0)))
-    quick = expected_speed([p if p.name != "spine" else RepairableParts(
-        name="spine", count=120, rate=p.rate, repair=DAY) for p in parts])  # fmt: skip
+    quick = expected_speed(
+        [
+            p
+            if p.name != "spine"
+            else RepairableParts(name="spine", count=120, rate=p.rate, repair=DAY)
+            for p in parts
+        ]
+    )
     assert slow.lower - 1e-12 <= float(quick) <= slow.upper + 1e-12
     assert slow.upper - slow.lower < 1e-9
 

@@ -45,7 +45,9 @@ def test_all_states_of_a_small_pod(cubes, n, up, hosts):
     fixed = states[:, : cubes // n * n].reshape(len(states), -1, n).all(axis=2).sum(axis=1)
     for found, wired in ((free, True), (fixed, False)):
         shape = {"cubes": cubes, "hosts_per_cube": hosts, "switched": wired}
-        assert usable_fraction(n, up, **shape) == pytest.approx(chance @ found * n / cubes, abs=1e-12)
+        assert usable_fraction(n, up, **shape) == pytest.approx(
+            chance @ found * n / cubes, abs=1e-12
+        )
         for slices in range(1, cubes // n + 1):
             exact = chance @ (found >= slices)
             assert slice_availability(slices, n, up, **shape) == pytest.approx(exact, abs=1e-12)
@@ -66,7 +68,13 @@ def test_slices_larger_than_the_pod_are_refused():
 def cables(rate, repair, parts=1000):
     """Cables that slow a job, and nothing else."""
     entry = ComponentClass(
-        name="cable", level="switch", rate=rate, effect="degrade", slowdown=1.5, parts=parts, repair=repair
+        name="cable",
+        level="switch",
+        rate=rate,
+        effect="degrade",
+        slowdown=1.5,
+        parts=parts,
+        repair=repair,
     )
     place = Placement(strategy=Strategy(tensor=8, data=2))
     return FailureModel(classes=(entry,), cluster=Cluster(nodes=2), placement=place)
@@ -101,7 +109,9 @@ def test_rewiring_never_takes_longer_than_the_repair(time, spares, load):
 def test_goodput_of_a_rewired_fabric_is_what_is_simulated_and_more_than_fixed():
     fabric = redundant_fabric(16, servers_per_leaf=4, relay=False)
     rates = {"cable": 2e-9, "leaf": 3e-8, "spine": 3e-8, "nic": 1e-9}
-    model = failure_model(fabric, Strategy(tensor=8, data=16), network_rates=rates, repair=12 * HOUR)
+    model = failure_model(
+        fabric, Strategy(tensor=8, data=16), network_rates=rates, repair=12 * HOUR
+    )
     moved = rewired(model, 300.0)
     assert [entry.rate for entry in moved.classes] == [entry.rate for entry in model.classes]
     times = {entry.name: entry.repair for entry in moved.classes}

@@ -24,7 +24,9 @@ def test_the_published_slowdowns_of_the_long_last_stage_come_out():
     assert trace.step_time == pytest.approx(2.21445, rel=1e-5)
     assert trace.without_delays == pytest.approx(2.1727, rel=2e-3)
     assert trace.slowdown == pytest.approx(1.1787, rel=1e-3)
-    assert trace.what_if("stage").to_numpy() == pytest.approx([0.99805, 0.98306, 0.98249, 1.23226], abs=0.01)
+    assert trace.what_if("stage").to_numpy() == pytest.approx(
+        [0.99805, 0.98306, 0.98249, 1.23226], abs=0.01
+    )
 
 
 @needs_data
@@ -43,7 +45,9 @@ def made(folder: Path, slow: float, steps: int = 3) -> Path:
         begin = 100.0 * step
         for rank, time in ((0, 1.0), (1, slow)):
             rows.append(f"{rank},0,{step},forward-compute,{begin},{time},0")
-            rows.append(f"{rank},0,{step},grads-reduce-scatter,{begin + time},{slow + 0.5 - time},0")
+            rows.append(
+                f"{rank},0,{step},grads-reduce-scatter,{begin + time},{slow + 0.5 - time},0"
+            )
     path = folder / "trace.csv"
     path.write_text("\n".join([HEAD, *rows]))
     return path

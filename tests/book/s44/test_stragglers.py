@@ -7,7 +7,12 @@ from hypothesis import given, strategies as st
 from scipy import stats
 from scipy.special import beta
 
-from relparallel.book.s44.stragglers import expected_maximum, noise_slowdown, pipeline_slowdown, slow_ranks
+from relparallel.book.s44.stragglers import (
+    expected_maximum,
+    noise_slowdown,
+    pipeline_slowdown,
+    slow_ranks,
+)
 from relparallel.parallel import Strategy
 
 
@@ -15,7 +20,9 @@ from relparallel.parallel import Strategy
 def test_the_largest_of_laws_with_a_closed_form(n):
     assert expected_maximum(n, stats.uniform()) == pytest.approx(n / (n + 1), abs=1e-9)
     assert expected_maximum(n, stats.pareto(2.5)) == pytest.approx(n * beta(n, 0.6), rel=1e-8)
-    assert expected_maximum(n, stats.gumbel_r()) == pytest.approx(np.euler_gamma + math.log(n), abs=1e-8)
+    assert expected_maximum(n, stats.gumbel_r()) == pytest.approx(
+        np.euler_gamma + math.log(n), abs=1e-8
+    )
     if n <= 100:
         harmonic = math.fsum(1 / i for i in range(1, n + 1))
         assert expected_maximum(n, "exponential") == pytest.approx(harmonic, abs=1e-9)
@@ -35,12 +42,15 @@ def test_the_largest_is_that_of_draws(law):
 
 
 DISCRETE = [
-    (stats.bernoulli(0.1), range(2)), (stats.randint(2, 9), range(2, 9)), (stats.poisson(3.3), range(80)),
-    (stats.geom(0.2), range(1, 300)), (stats.skellam(3, 4), range(-60, 60)),
+    (stats.bernoulli(0.1), range(2)),
+    (stats.randint(2, 9), range(2, 9)),
+    (stats.poisson(3.3), range(80)),
+    (stats.geom(0.2), range(1, 300)),
+    (stats.skellam(3, 4), range(-60, 60)),
     (stats.zipf(8.0), range(1, 5000)),
     (stats.rv_discrete(values=([1.5, 2.25, 7], [0.2, 0.5, 0.3])), (1.5, 2.25, 7)),
     (stats.rv_discrete(values=([1, 2, 7], [0.2, 0.5, 0.3]))(loc=0.5), (1.5, 2.5, 7.5)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("law", "atoms"), DISCRETE)
@@ -48,7 +58,9 @@ def test_the_largest_of_a_discrete_law_by_its_atoms(law, atoms):
     below = np.cumsum([law.pmf(x) for x in atoms])
     for n in (1, 7, 1000):
         chance = np.diff(below**n, prepend=0.0)
-        assert expected_maximum(n, law) == pytest.approx(float(chance @ np.array(atoms)), rel=1e-9, abs=1e-12)
+        assert expected_maximum(n, law) == pytest.approx(
+            float(chance @ np.array(atoms)), rel=1e-9, abs=1e-12
+        )
 
 
 def test_noise_of_a_step_function_is_exact():
@@ -62,7 +74,9 @@ def test_noise_of_a_step_function_is_exact():
 def test_the_usual_estimate_is_too_large():
     """By 11 % at 16,384 ranks and 43 % at 8."""
     for n, excess in ((8, 0.43), (16384, 0.11)):
-        assert math.sqrt(2 * math.log(n)) / expected_maximum(n) - 1 == pytest.approx(excess, abs=0.005)
+        assert math.sqrt(2 * math.log(n)) / expected_maximum(n) - 1 == pytest.approx(
+            excess, abs=0.005
+        )
 
 
 def test_published_slowdowns_of_one_per_cent_noise():
@@ -101,7 +115,8 @@ def test_slow_ranks_over_all_sets_of_ranks(t, p, d):
         values.append(flow_shop(times).max() / (m + p - 1))
     chances, values = np.array(chances), np.array(values)
     found = slow_ranks(Strategy(tensor=t, pipeline=p, data=d), q, s, m)
-    if t > 1:  # ranks of a context-parallel group wait for each other as those of a tensor-parallel one do
+    # ranks of a context-parallel group wait for each other as those of a tensor-parallel one do
+    if t > 1:
         assert slow_ranks(Strategy(context=t, pipeline=p, data=d), q, s, m) == found
     assert found.mean == pytest.approx(chances @ values, abs=1e-12)
     assert found.std**2 == pytest.approx(chances @ (values - found.mean) ** 2, abs=1e-12)

@@ -37,22 +37,31 @@ def table(policy, spares=0, checkpointing=STORAGE):
 
 
 @given(
-    st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2, 4]),
     st.sampled_from(LEVELS),
-)  # fmt: skip
+)
 def test_groups_are_those_with_a_rank_behind_the_part(t, p, c, e, level):
     strategy = Strategy(tensor=t, pipeline=p, context=c, data=8, expert=e, zero_stage=1, shard=4)
     cluster = Cluster(
-        nodes=2 * t * p * c, gpus_per_node=4, nodes_per_switch=2, nodes_per_rack=2 * p, nvlink_trays=9
+        nodes=2 * t * p * c,
+        gpus_per_node=4,
+        nodes_per_switch=2,
+        nodes_per_rack=2 * p,
+        nvlink_trays=9,
     )
     place = Placement(strategy=strategy)
     part = ComponentClass(name="part", level=level, rate=0.0)
     found, width = groups_behind(place, cluster, part), cluster.gpus_per_part(level)
     parts = [set(range(i * width, (i + 1) * width)) for i in range(cluster.gpus // width)]
     for name, groups in {
-        "tensor groups": place.tensor_groups, "stages": place.stages, "replicas": place.replicas,
+        "tensor groups": place.tensor_groups,
+        "stages": place.stages,
+        "replicas": place.replicas,
         "shard groups": place.shard_groups,
-    }.items():  # fmt: skip
+    }.items():
         most = max(sum(bool(part & set(group)) for group in groups.tolist()) for part in parts)
         assert found[name] == most, name
     experts = {}  # ranks of one stage and tensor rank, in runs along data and context
@@ -61,7 +70,9 @@ def test_groups_are_those_with_a_rank_behind_the_part(t, p, c, e, level):
         run, stage = rest % (8 * c), rest // (8 * c)
         experts.setdefault((stage, inner, (run % c + run // c * c) // e), set()).add(gpu)
     assert {len(group) for group in experts.values()} == {e}
-    assert found["expert groups"] == max(sum(bool(part & g) for g in experts.values()) for part in parts)
+    assert found["expert groups"] == max(
+        sum(bool(part & g) for g in experts.values()) for part in parts
+    )
 
 
 def test_a_job_that_drops_replicas_pauses_where_state_survives():
@@ -94,11 +105,15 @@ def test_work_done_twice_is_that_of_the_exact_account():
     free = Checkpointing(levels=(level,), interval=exact.interval)
     instant = rollback(free, [replace(cause, detection=0.0) for cause in causes])
     lost = (back["work lost / s"] * back["per day"]).sum() / 86400
-    assert lost == pytest.approx(1 - instant.share * (exact.interval + 60) / exact.interval, rel=1e-9)
+    assert lost == pytest.approx(
+        1 - instant.share * (exact.interval + 60) / exact.interval, rel=1e-9
+    )
 
 
 def test_a_lower_level_that_survives_loses_less():
-    memory = CheckpointLevel(name="memory", cost=1.0, restart=30.0, survives={"rack": 0.0, "job": 0.5})
+    memory = CheckpointLevel(
+        name="memory", cost=1.0, restart=30.0, survives={"rack": 0.0, "job": 0.5}
+    )
     layered = Checkpointing(levels=(memory, *STORAGE.levels), interval=300.0, every=(20,))
     found = table("spares", spares=64, checkpointing=layered)
     lost = found["work lost / s"]

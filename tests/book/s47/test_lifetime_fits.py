@@ -44,7 +44,11 @@ def test_the_likelihood_is_the_largest_that_scipy_finds(law, censored):
 def test_the_gradient_vanishes_at_the_maximum():
     times = draw("weibull", 200, np.random.default_rng(1))
     shape, scale = fitted(times)["weibull"].parameters.values()
-    profile = np.sum(times**shape * np.log(times)) / np.sum(times**shape) - np.log(times).mean() - 1 / shape
+    profile = (
+        np.sum(times**shape * np.log(times)) / np.sum(times**shape)
+        - np.log(times).mean()
+        - 1 / shape
+    )
     assert profile == pytest.approx(0, abs=1e-7)
     assert scale == pytest.approx(np.mean(times**shape) ** (1 / shape), rel=1e-8)
 
@@ -61,7 +65,9 @@ def test_the_distance_to_the_kaplan_meier_curve():
     curve = stats.ecdf(stats.CensoredData(uncensored=times, right=running)).cdf
     law = fit.cdf(curve.quantiles)
     before = np.concatenate([[0.0], curve.probabilities[:-1]])
-    assert fit.distance == pytest.approx(max(abs(curve.probabilities - law).max(), abs(before - law).max()))
+    assert fit.distance == pytest.approx(
+        max(abs(curve.probabilities - law).max(), abs(before - law).max())
+    )
 
 
 @pytest.mark.parametrize("law", SCIPY)
@@ -72,7 +78,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say(law, censored):
         lives = draw(law, 120, rng)
         limit = 700.0 if censored else np.inf
         running = np.full(int((lives > limit).sum()), 700.0)
-        (fit,) = fit_lifetimes(lives[lives <= limit], running if len(running) else None, laws=(law,))
+        (fit,) = fit_lifetimes(
+            lives[lives <= limit], running if len(running) else None, laws=(law,)
+        )
         for name, (low, high) in fit.interval(0.95).items():
             hits[name] += low <= TRUTH[law][name] <= high
     spread = 3 * np.sqrt(0.95 * 0.05 / runs)
@@ -82,11 +90,15 @@ def test_intervals_cover_the_truth_as_often_as_they_say(law, censored):
 def test_p_values_are_uniform_under_the_law_and_small_under_another():
     rng = np.random.default_rng(7)
     own = [
-        fit_lifetimes(draw("exponential", 60, rng), laws=("exponential",), samples=99, rng=rng)[0].p_value
+        fit_lifetimes(draw("exponential", 60, rng), laws=("exponential",), samples=99, rng=rng)[
+            0
+        ].p_value
         for _ in range(100)
     ]
     assert stats.kstest(own, "uniform").pvalue > 1e-3
-    (other,) = fit_lifetimes(draw("lognormal", 200, rng), laws=("exponential",), samples=199, rng=rng)
+    (other,) = fit_lifetimes(
+        draw("lognormal", 200, rng), laws=("exponential",), samples=199, rng=rng
+    )
     assert other.p_value == 1 / 200
 
 
@@ -97,7 +109,9 @@ def test_the_true_law_wins_and_samples_follow_it():
         assert best.law == law
         lives = best.lifetime.sample(rng, 20000)
         assert stats.kstest(lives, best.cdf).pvalue > 1e-4
-        assert best.lifetime.survival(lives[:50]) == pytest.approx(1 - best.cdf(lives[:50]), abs=1e-12)
+        assert best.lifetime.survival(lives[:50]) == pytest.approx(
+            1 - best.cdf(lives[:50]), abs=1e-12
+        )
 
 
 def test_time_since_the_last_failure_counts():

@@ -7,7 +7,11 @@ import pytest
 
 from relparallel.book.s47.published_runs import PublishedRun, RunInput, predict_runs, published_runs
 from relparallel.published import data_folder, facts
-from relparallel.training import effective_training_time_ratio, optimal_training_time_ratio, read_failure_log
+from relparallel.training import (
+    effective_training_time_ratio,
+    optimal_training_time_ratio,
+    read_failure_log,
+)
 from relparallel.units import DAY, HOUR, MINUTE
 
 RUNS = published_runs()
@@ -42,13 +46,18 @@ def test_one_class_is_the_exact_formula():
     exact = effective_training_time_ratio(6 * HOUR, 3000.0, 60.0, 500.0).mean
     assert run.ratio() == pytest.approx(exact, rel=1e-12)
     best = made(**{"a|hardware|events": 40.0, "a|hardware|restart": 500.0})
-    assert best.ratio() == pytest.approx(optimal_training_time_ratio(60.0, 6 * HOUR, 500.0), rel=1e-12)
+    assert best.ratio() == pytest.approx(
+        optimal_training_time_ratio(60.0, 6 * HOUR, 500.0), rel=1e-12
+    )
 
 
 def test_two_classes_equal_a_simulation():
     rng, hits, restarts = np.random.default_rng(0), (30.0, 10.0), (300.0, 4000.0)
-    parts = {f"{n}|soft|{q}": v for n, e, r in zip("ab", hits, restarts, strict=True)
-             for q, v in (("events", e), ("restart", r))}  # fmt: skip
+    parts = {
+        f"{n}|soft|{q}": v
+        for n, e, r in zip("ab", hits, restarts, strict=True)
+        for q, v in (("events", e), ("restart", r))
+    }
     run = made(interval=2000.0, **parts)
     mean, spans = 10 * DAY / 40, []
     for _ in range(40_000):
@@ -69,7 +78,9 @@ def test_two_classes_equal_a_simulation():
 def test_whole_losses_and_overheads_come_off():
     base = made(interval=3000.0, **{"a|hardware|events": 40.0, "a|hardware|restart": 500.0})
     parts = {"b|planned|events": 2.0, "b|planned|restart": 0.5 * DAY, "c|overhead|share": 0.25}
-    more = made(interval=3000.0, **{"a|hardware|events": 40.0, "a|hardware|restart": 500.0}, **parts)
+    more = made(
+        interval=3000.0, **{"a|hardware|events": 40.0, "a|hardware|restart": 500.0}, **parts
+    )
     assert more.ratio() == pytest.approx(base.ratio() * 0.9 / 1.25)
     assert more.ratio(hardware_only=True) == pytest.approx(base.ratio())
 
@@ -105,7 +116,9 @@ def test_bounds_hold_for_random_inputs_inside_their_ranges():
     for run in RUNS.values():
         low, high = run.bounds()
         for _ in range(50):
-            drawn = {entry.name: rng.uniform(entry.lowest, entry.highest) for entry in run.uncertain}
+            drawn = {
+                entry.name: rng.uniform(entry.lowest, entry.highest) for entry in run.uncertain
+            }
             assert low - 1e-9 <= run.ratio(drawn) <= high + 1e-4
 
 
@@ -113,7 +126,10 @@ def test_sensitivities_are_differences_of_predictions():
     run = RUNS["OPT-175B"]
     points = run.sensitivities()
     ends = [run.ratio({"machines: restart": hours * HOUR}) for hours in (0.5, 6)]
-    assert next(iter(points.items())) == ("machines: restart", pytest.approx(50 * (ends[0] - ends[1])))
+    assert next(iter(points.items())) == (
+        "machines: restart",
+        pytest.approx(50 * (ends[0] - ends[1])),
+    )
     assert list(points.values()) == sorted(points.values(), reverse=True)
 
 
@@ -125,7 +141,9 @@ def test_times_to_failure_of_small_jobs_need_all_causes():
     every = 24 * float(rows["RSC-006"].value_text) / 128
     assert hardware / observed > 3.6
     assert every / observed == pytest.approx(1, abs=0.14)
-    rates = [value("Meta RSC-1 (1024 GPUs)", f"{part}: rate") for part in ("nodes", "all other causes")]
+    rates = [
+        value("Meta RSC-1 (1024 GPUs)", f"{part}: rate") for part in ("nodes", "all other causes")
+    ]
     assert 1 / (128 * sum(rates) * HOUR) == pytest.approx(every, rel=1e-3)
 
 
@@ -134,7 +152,9 @@ def test_inputs_are_those_of_the_published_rows():
     assert value("Llama-3 405B", "nodes") == rows["L3-001"].inputs["nodes"]
     causes = {f"L3-{n:03d}": rows[f"L3-{n:03d}"] for n in range(10, 28)}
     soft = sum(
-        int(row.value) for row in causes.values() if re.search(r"\((dependency|unknown)\)", row.quantity)
+        int(row.value)
+        for row in causes.values()
+        if re.search(r"\((dependency|unknown)\)", row.quantity)
     )
     assert value("Llama-3 405B", "software: events") == soft
     assert value("Llama-3 405B", "parts and hosts: events") == int(rows["L3-003"].value) - soft
@@ -144,7 +164,9 @@ def test_inputs_are_those_of_the_published_rows():
     assert RUNS["BLOOM-176B"].effective.value == pytest.approx(
         (94767 - 12695) * iteration / (108 * DAY), abs=1e-4
     )
-    assert value("BLOOM-176B", "evaluation: share") == pytest.approx(720 / (1000 * iteration), abs=1e-4)
+    assert value("BLOOM-176B", "evaluation: share") == pytest.approx(
+        720 / (1000 * iteration), abs=1e-4
+    )
     assert RUNS["OPT-175B"].effective.value == pytest.approx(33 / 56.5, abs=1e-3)
     assert value("MPT-7B", "nodes: events") == rows["MPT-001"].value
     assert RUNS["ByteRobust"].effective.value == rows["BR-100"].value
@@ -152,7 +174,9 @@ def test_inputs_are_those_of_the_published_rows():
 
 
 def test_the_log_of_glm_gives_its_inputs():
-    log = read_failure_log(data_folder() / "training_runs" / "glm-130b.csv", population=96, clock="iso")
+    log = read_failure_log(
+        data_folder() / "training_runs" / "glm-130b.csv", population=96, clock="iso"
+    )
     mean = log.to_frame().set_index("cause")["mean_repair"]
     counts = log.to_frame().set_index("cause")["failures"]
     for part in ("node", "divergence", "maintenance"):

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from pace import pace
 
-from relparallel.book.s47.replay import SpotTrace, best_replay, read_spot_trace, replay_gaps, replay_sizes
+from relparallel.book.s47.replay import (
+    SpotTrace,
+    best_replay,
+    read_spot_trace,
+    replay_gaps,
+    replay_sizes,
+)
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
@@ -30,7 +36,10 @@ def walked(gap, interval, checkpoint, restart):
 def test_shares_equal_a_walk_through_the_trace():
     rng = np.random.default_rng(0)
     for _ in range(100):
-        gaps, (w, c, r) = rng.integers(1, 4000, 30).astype(float), rng.integers(1, 700, 3).astype(float)
+        gaps, (w, c, r) = (
+            rng.integers(1, 4000, 30).astype(float),
+            rng.integers(1, 700, 3).astype(float),
+        )
         found = replay_gaps(gaps, w, c, r)
         assert found.productive == pytest.approx(
             sum(walked(g, w, c, r) for g in gaps) / gaps.sum(), abs=1e-12
@@ -56,11 +65,22 @@ def test_shares_equal_the_simulation_of_the_same_record():
     rare = ComponentClass(name="node", level="node", rate=1e-20)
     placement = Placement(strategy=Strategy(tensor=8, pipeline=4, data=16))
     model = FailureModel(classes=(rare,), cluster=Cluster(nodes=64), placement=placement)
-    storage = Checkpointing(levels=(CheckpointLevel(name="s", cost=60.0, restart=600.0),), interval=1500.0)
+    storage = Checkpointing(
+        levels=(CheckpointLevel(name="s", cost=60.0, restart=600.0),), interval=1500.0
+    )
     report = simulate(
-        model, 1.0, storage, Recovery("spares", 1.0), years=2.000001 * start[-1] / YEAR, level="identity",
-        rng=np.random.default_rng(0), records=log.records(), horizon=start[-1], replications=2, ages="new",
-    )  # fmt: skip
+        model,
+        1.0,
+        storage,
+        Recovery("spares", 1.0),
+        years=2.000001 * start[-1] / YEAR,
+        level="identity",
+        rng=np.random.default_rng(0),
+        records=log.records(),
+        horizon=start[-1],
+        replications=2,
+        ages="new",
+    )
     found = replay_gaps(gaps, 1500.0, 60.0, 600.0)
     for name in ("productive", "checkpoint", "lost", "restart"):
         assert report.buckets[name] == pytest.approx(getattr(found, name), abs=1500.0 / start[-1])
@@ -96,7 +116,9 @@ def test_sizes_are_counted_as_steps():
 def test_times_that_fall_and_nodes_in_parts_are_refused(tmp_path, text):
     path = tmp_path / "trace.csv"
     path.write_text(text)
-    with pytest.raises(ValueError, match="must hold times that never fall and whole numbers of nodes"):
+    with pytest.raises(
+        ValueError, match="must hold times that never fall and whole numbers of nodes"
+    ):
         read_spot_trace(path)
 
 
@@ -116,7 +138,9 @@ def test_policies_on_a_trace_equal_a_walk_by_the_second():
     time = np.concatenate([[0], np.cumsum(rng.integers(0, 60, 50))]).astype(float)
     trace = SpotTrace(time=time, size=rng.integers(0, 15, 51))
     shape = JobShape(nodes=12, gpus_per_node=1, replicas=3, stages=4, tensor=1, nodes_per_replica=4)
-    speeds = {p: Recovery(p, repair=1.0).speed(shape, 12) for p in ("restart", "elastic", "regroup")}
+    speeds = {
+        p: Recovery(p, repair=1.0).speed(shape, 12) for p in ("restart", "elastic", "regroup")
+    }
     pause = {"restart": 20.0, "elastic": 3.0, "regroup": 3.0}
     table = replay_sizes(trace, 12, speeds, pause).set_index("policy")
     for name, speed in speeds.items():
