@@ -126,7 +126,7 @@ def require_indices(name: str, values: Any, below: int | None = None) -> NDArray
 def require_whole(
     *, at_least: float, at_most: float = 2.0**53, infinite: bool = False, **named: Any
 ) -> Any:
-    """Return the named arguments, numbers or arrays, as float64 arrays of whole numbers, at most 2**53."""
+    """Return named arguments, numbers or arrays, as float64 arrays of whole numbers <= 2**53."""
     checked = []
     for name, value in named.items():
         number = require_real(at_least=at_least, infinite=infinite, **{name: value})
@@ -170,13 +170,13 @@ def _choice(name: str, value: Any, allowed: Collection[Any]) -> Any:
 
 
 def among(allowed: Collection[Any], value: Any) -> str:
-    """Say what is allowed, what was given and what may have been meant; of many names only the first."""
+    """Say what is allowed, what was given and what may be meant; of many names only the first."""
     every = ", ".join([*map(repr, list(allowed)[:_MANY]), *["..."] * (len(allowed) > _MANY)])
     return f"one of {every}, got {_shown(value)}{meant(allowed, value)}"
 
 
 def meant(allowed: Collection[Any], value: Any) -> str:
-    """Names that hold what was given, else the closest to it, as a question; empty where none is close."""
+    """Names that hold what was given, else the closest, as a question; empty if none is close."""
     names, text = {str(one).lower(): one for one in allowed}, str(value).lower()
     close = [name for name in names if text in name] if len(text) > 2 else []
     close = [repr(names[name]) for name in (close or get_close_matches(text, names))[:3]]
@@ -230,7 +230,7 @@ _COMPARE: Final = (np.greater, np.greater_equal, np.less, np.less_equal)
 
 
 def _real(name: str, value: Any, bounds: Bounds, infinite: bool, allowed: str | None = None) -> Any:
-    """The value as a float or a float64 array; ``allowed`` says what the bounds are, None: the bounds."""
+    """The value as a float or float64 array; ``allowed``: the bounds in words, None: in numbers."""
     # most values: without the detour through an array
     if type(value) is float and _inside(value, *bounds):
         return value
@@ -416,7 +416,7 @@ def _line(self: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    """A value in a few words: numbers to six digits, collections by their size where they are long."""
+    """A value in a few words: numbers to six digits, collections by size where they are long."""
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
     if isinstance(value, np.ndarray) and value.size > 4 and value.dtype.kind in "iuf":

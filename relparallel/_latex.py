@@ -1,4 +1,4 @@
-"""Texts and tables of a notebook as LaTeX, and tables for a terminal. Importing it loads no other library."""
+"""Texts and tables of a notebook as LaTeX, and tables for a terminal. Imports no other library."""
 
 import re
 import shutil
@@ -43,7 +43,7 @@ _CHARACTER: Final = 0.0085  # of the line, that a character takes
 
 
 def latex(markdown: str) -> str:
-    """Text of a notebook as LaTeX: formulas stay, emphasis and code are set, special characters escaped."""
+    """Text of a notebook as LaTeX: formulas stay, emphasis and code are set, the rest escaped."""
 
     def put(found: re.Match[str]) -> str:
         kind, text = found.lastgroup, found[found.lastgroup or 0]
@@ -94,7 +94,7 @@ class _Table(HTMLParser):
 
 
 def latex_table(shown: str) -> str:
-    """The HTML table of a notebook as a ``longtable``; numbers to the right, long texts share the room."""
+    """HTML table of a notebook as ``longtable``; numbers to the right, long texts share room."""
     parser = _Table()
     parser.feed(re.sub(r"<style.*?</style>", "", shown, flags=re.S))
     lines = [" & ".join(latex(cell.strip()) for cell in row) + r" \\" for row in parser.rows]
@@ -145,7 +145,7 @@ def folded(said: str, width: int | None = None, indent: str = "") -> str:
 def text_table(
     heads: Iterable[object], rows: Iterable[Sequence[object]], width: int | None = None
 ) -> str:
-    """Rows under their heads inside a width, that of the terminal where omitted; long cells go on below."""
+    """Rows under their heads inside a width, by default the terminal's; long cells are wrapped."""
     from rich import box, console, table, text
 
     cells = [

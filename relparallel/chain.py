@@ -1,4 +1,4 @@
-"""Consecutive groups of a chain on devices, for any cost of a group: one dynamic programme, many planners.
+"""Consecutive groups of a chain on devices, any group cost: one dynamic programme, many planners.
 
 A group that ends the chain so far takes its value v to ``max(v + add, floor)``. With ``add`` 0 the
 floor is the time of a stage, and the value that of the slowest one: planners of pipelines. With no
@@ -24,7 +24,7 @@ Cost = Callable[[int, int, int], tuple[ArrayLike, ArrayLike]]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Chains:
-    """Least values of chains by devices, first item and item behind the last, infinite where there is none.
+    """Least values of chains by devices, first item and item behind the last; infinite if none.
 
     ``last_start`` and ``last_devices``: where the last group of that chain begins, and its devices.
     """
@@ -39,7 +39,7 @@ class Chains:
         return float(self.values[-1, 0, -1])
 
     def groups(self, start: int = 0, devices: int | None = None) -> tuple[Group, ...]:
-        """Return the groups of the best chain from an item to the last, on all devices by default."""
+        """Return groups of the best chain from an item to the last, on all devices by default."""
         return self.groups_to(self.values.shape[2] - 1, start, devices)
 
     def groups_to(self, stop: int, start: int = 0, devices: int | None = None) -> tuple[Group, ...]:

@@ -1,4 +1,4 @@
-"""The ledger: every claim of the project beside the number it is held against, and where that comes from.
+"""The ledger: every claim of the project beside the number it is held against and its source.
 
 `ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced*
 inside its stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no
@@ -214,7 +214,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Every system of the reading list: where its model is, which notebook shows it, what is reproduced.
+    """Every reading-list system: where its model is, which notebook shows it, what is reproduced.
 
     Parameters
     ----------
@@ -253,13 +253,13 @@ def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def belongs(row: str, system: str, names: str) -> bool:
-    """Whether a ledger row of the system called ``row`` is one of a reading-list system and its names."""
+    """Whether a ledger row of the system ``row`` is one of a reading-list system and its names."""
     patterns = [system, *names.split(";")]
     return any(fnmatchcase(row.lower(), pattern.strip().lower()) for pattern in patterns)
 
 
 def print_ledger(*, csv: Path | None = None) -> int:
-    """Print counts and the rows that are computed, write all on request; return 1 if one failed, else 0."""
+    """Print counts and the computed rows, write all on request; return 1 if one failed, else 0."""
     frame, room = ledger(), terminal_width()
     print(f"{folded(in_words(frame))}\n\n{_table(summary(frame).reset_index())}\n")  # noqa: T201
     for line in _lines(frame[frame["status"] != "open"], room):
@@ -291,7 +291,7 @@ def in_words(frame: pd.DataFrame) -> str:
 
 
 def _lines(frame: pd.DataFrame, room: int) -> Iterator[str]:
-    """A terminal table: one line a row, fewer columns where it is narrow; below it why a row is off."""
+    """A terminal table: one line a row, fewer columns where narrow; below it why a row is off."""
     widths = {"id": 26, "value": 14, "computed": 14, "error": 8, "status": 11}
     if room >= 140:
         widths = {

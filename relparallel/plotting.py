@@ -1,4 +1,4 @@
-"""How every figure of the collection looks and is stored: one palette, two widths, direct labels, same bytes.
+"""How every figure looks and is stored: one palette, two widths, direct labels, same bytes.
 
 `figure` makes a sized figure, `label_line` names a curve at its end, `save` writes figures and
 tables, the same bytes on every run. Colours are those of Okabe and Ito, which all kinds of colour
@@ -46,7 +46,7 @@ _SIGNIFICANT: Final = 7
 
 
 def _style() -> None:
-    """Set the collection's matplotlib style: small type, no box, light grid, reproducible vector output."""
+    """Set the matplotlib style: small type, no box, light grid, reproducible vector output."""
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE.values()))
     mpl.rcParams.update(
         {
@@ -205,7 +205,7 @@ def _note(
 
 
 def bars(table: pd.Series, what: str, ax: Axes | None = None, *, most: int = 20) -> Axes:
-    """Draw the first rows of a table as horizontal bars, the first on top, with ``what`` under them."""
+    """Draw the first rows of a table as horizontal bars, the first on top, ``what`` under them."""
     shown = table.head(most).iloc[::-1]
     ax = figure(width="single", height=0.6 + 0.2 * len(shown))[1] if ax is None else ax
     ax.barh(range(len(shown)), shown.to_numpy(), color=PALETTE["blue"], height=0.7)
@@ -215,7 +215,7 @@ def bars(table: pd.Series, what: str, ax: Axes | None = None, *, most: int = 20)
 
 
 def _figures_folder() -> Path:
-    """Folder that receives figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here."""
+    """Folder for figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here."""
     if folder := os.environ.get("RELPARALLEL_FIGURES"):
         return Path(folder)
     checkout = Path(__file__).resolve().parent.parent

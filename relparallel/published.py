@@ -1,4 +1,4 @@
-"""Published numbers: every row with its unit, tolerance, source and origin, ready to be computed again.
+"""Published numbers: each row with its unit, tolerance, source and origin, ready to be recomputed.
 
 A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping
 by `read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into
@@ -44,7 +44,7 @@ _TOLERANCES: Final = {"rtol": float, "atol": float, "digits": int}
 
 
 def data_folder() -> Path:
-    """Folder with the shipped data: beside the package in a checkout, inside it when installed as a wheel.
+    """Folder of shipped data: beside the package in a checkout, inside it if installed as a wheel.
 
     Returns
     -------
@@ -112,7 +112,7 @@ class Fact:
 
     @cached_property
     def values(self) -> tuple[Number | str | None, ...]:
-        """The numbers of the value column in the order written; a blank is None, a formula stays text."""
+        """Numbers of the value column in written order; a blank is None, a formula stays text."""
         return tuple(_number(token) for token in self.tokens)
 
     @property
@@ -122,7 +122,7 @@ class Fact:
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """The value column cut into its single numbers (``2:635904;4:...`` alternates hop and count)."""
+        """The value column cut into its numbers (``2:635904;4:...`` alternates hop and count)."""
         text = self.value_text.strip()
         for pattern in (r"\s*(?:;|/|,|\bvs\b|:)\s*", r"\s+"):
             tokens = tuple(re.split(pattern, text))
@@ -133,7 +133,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """How far a computed value lies from a published one, and whether the stated tolerance admits it.
+    """How far a computed value is from a published one, and whether the stated tolerance admits it.
 
     Attributes
     ----------

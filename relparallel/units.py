@@ -1,4 +1,4 @@
-"""Units at the border: inside the package every quantity is an SI float (s, bytes, bytes/s, FLOP/s, 1/s).
+"""Units at the border: in the package quantities are SI floats (s, bytes, bytes/s, FLOP/s, 1/s).
 
 Multiply to enter (``24 * HOUR`` is in seconds), divide to leave (``seconds / HOUR`` is in hours).
 """

@@ -1,4 +1,4 @@
-"""Every joint choice one by one, by a linear system and the exact formula of one level of checkpoints."""
+"""Every joint choice one by one: a linear system and the exact formula of one checkpoint level."""
 
 from dataclasses import replace
 from functools import cache
@@ -39,7 +39,7 @@ def hall(nodes, per_node, per_rack):
 
 @cache
 def table(size, held):
-    """Every feasible row of every grid, one by one: the least time of those with equal degrees and copies."""
+    """Every feasible row of every grid, one by one: least time among equal degrees and copies."""
     machine = replace(hall(*size), nodes=size[0] - held)
     found = evaluate(GPT, StrategyGrid.all(machine.gpus, GPT, BATCH, **PLAIN), machine, BATCH)
     least = {}
@@ -51,7 +51,7 @@ def table(size, held):
 
 
 def unit_hits(placement, machine, more=()):
-    """What one failure per second of every kind of part hits under a placement, and how its job lies."""
+    """What a failure per second of each kind of part hits in a placement, and how its job lies."""
     kinds = [
         ("node", "stop"),
         ("job", "stop"),
@@ -108,7 +108,7 @@ def drawn(rng, racks=False):
 
 
 def reported(instance):
-    """Throughput and share of every row, policy, checkpoint and number of spares by `steady_state`."""
+    """Throughput and share of each row, policy, checkpoint and spare count by `steady_state`."""
     known = {}
     for held in instance["spares"]:
         machine = replace(
@@ -122,7 +122,7 @@ def reported(instance):
 
 
 def steady_shares(model, instance, held, known):
-    """Shares of every policy and checkpoint by `steady_state`, once for jobs that lie and fail alike."""
+    """Shares by policy and checkpoint of `steady_state`, once for jobs that lie and fail alike."""
     shape = unit_hits(model.placement, model.cluster)[1]
     key = (held, shape, model.domains)
     if key not in known:

@@ -12,7 +12,7 @@ from relparallel.reproduce.notebook import Notebook
 
 
 def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> None:
-    """Run all cells in quick mode; files of the names of the figures, without drawings, go to a folder."""
+    """Run all cells in quick mode; files named as the figures, without drawings, go to a folder."""
     monkeypatch.chdir(notebook.path.parent)
     monkeypatch.setenv("RELPARALLEL_FIGURES", str(folder))
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ import yaml
 
 
 class Public(NamedTuple):
-    """Fields of a file, parameters, and those that a token passes where a model card states them."""
+    """Fields of a file, parameters, and those that a token passes if a model card states them."""
 
     config: dict[str, Any]
     parameters: float

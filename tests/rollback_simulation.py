@@ -8,7 +8,7 @@ from numba import njit
 def simulate(
     rng, batches, failures, interval, spacing, cost, delay, read, detection, fixed, restart, out
 ):
-    """Fill out[b] = (work, checkpoints kept, detection, restart, time) of batches of that many failures.
+    """Fill out[b] = (work, checkpoints kept, detection, restart, time) of batches of ``failures``.
 
     read[j, k] is the cumulative chance, over causes and then levels, of cause j and reading level
     k; spacing[k] is the number of segments between checkpoints of level k.
@@ -102,7 +102,7 @@ def truncated(u):
 
 
 def renewal_cumulants(share, interval, checkpoint, restart):
-    """Second and third cumulant of the work saved per time, of a cycle from one passed restart to the next.
+    """Second and third cumulant of work saved per time, of a cycle between two passed restarts.
 
     In units of the mean time between failures. A cycle of length X = K period + remainder +
     recovery saves Y = K interval, K geometric: with Z = Y - share X, E[Z^2]/E[X] and (E[Z^3] - 3

@@ -1,4 +1,4 @@
-"""A small network of every design, from the sizes that its ``@design`` gives: no test lists all designs."""
+"""A small network of each design, by the sizes its ``@design`` gives: no test lists all designs."""
 
 from collections.abc import Sequence
 from inspect import Parameter, signature
@@ -25,7 +25,7 @@ def arguments(name: str) -> dict[str, Any]:
 def with_every_design(
     chosen: Sequence[Topology | nx.Graph], largest: int = 130
 ) -> list[Topology | nx.Graph]:
-    """The chosen networks and one, of so many nodes at most, of each design that is not among them."""
+    """The chosen networks and one, of at most so many nodes, of each design not among them."""
     there = {t.meta.name for t in chosen if isinstance(t, Topology)}
     forms = {name: describe(name, **closest(name, HOSTS)) for name in names() if name not in there}
     small = [name for name, form in forms.items() if form.hosts + form.switches <= largest]

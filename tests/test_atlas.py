@@ -1,4 +1,4 @@
-"""Cards against the metrics run exactly, their brackets against the truth, and the catalogue of designs."""
+"""Cards against exact metrics, their brackets against the truth, and the catalogue of designs."""
 
 import math
 import re
@@ -101,7 +101,7 @@ def test_without_work_the_bounds_still_hold(measured):
 
 @pytest.mark.parametrize("t", [t for t in SMALL if t.num_nodes + len(t.edges) < 90], ids=repr)
 def test_the_bracket_of_a_pair_holds_its_exact_unavailability(t):
-    """By the frontier DP, with every part but the two ends and the hosts that forward nothing failing."""
+    """By the frontier DP, every part failing but the two ends and hosts that forward nothing."""
     link_up, switch_up, server_up = 0.9, 0.8, 0.7
     card = rp.atlas.card(t, link_up=link_up, switch_up=switch_up, server_up=server_up)
     first, last = t.hosts[[0, -1]]
@@ -166,7 +166,7 @@ def test_parts_that_both_ends_hang_on_are_all_that_matters_in_one_rack():
 
 
 def test_the_bracket_of_a_ring_by_hand():
-    """Both ways round are all paths, so the upper bound is exact; the lower one sees more than one cut."""
+    """Both ways round are all paths: the upper bound is exact; the lower sees more than one cut."""
     cable, server = 0.1, 0.3
     row = rp.atlas.card(nx.cycle_graph(5), link_up=1 - cable, server_up=1 - server)[
         "host-pair unavailability"
@@ -221,7 +221,7 @@ def test_every_number_of_a_card_carries_how_it_is_known(measured):
 
 
 def test_every_design_of_a_thousand_hosts_has_the_symmetry_that_it_declares():
-    """Orbits of hosts: racks are all different in random designs; DCell and FiConn only count backwards."""
+    """Host orbits: all racks differ in random designs; DCell and FiConn only count backwards."""
     found = {
         name: np.unique(T.orbits(t)[t.hosts]).size for name, t in rp.atlas.designs(1000).items()
     }

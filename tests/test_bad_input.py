@@ -81,7 +81,7 @@ def bad_kinds(name: str, argument: str, good: object) -> list[str]:
 
 
 def complaint(name: str, argument: str, bad: object) -> str | None:
-    """Call with one bad argument; return what is wrong with the answer, None where it is refused well."""
+    """Call with one bad argument; return what is wrong with the answer, None if refused well."""
     try:
         result = called(name)(**CALLS[name]() | {argument: bad})
         if inspect.isgenerator(result):
@@ -97,7 +97,7 @@ def complaint(name: str, argument: str, bad: object) -> str | None:
 
 
 def shows(said: str, bad: object) -> bool:
-    """Tell whether a message shows a value: itself, its shape, or, of a list, how many there are."""
+    """Tell whether a message shows a value: itself, its shape, or, of a list, its length."""
     if isinstance(bad, list):
         return True
     value = "<object object" if type(bad) is object else str(bad)
@@ -143,7 +143,7 @@ STRANGE = st.one_of(
 @settings(max_examples=400)
 @given(case=st.deferred(lambda: st.sampled_from(cases())), bad=STRANGE)
 def test_strange_values_are_refused_and_never_crash(case, bad):
-    """Of any type, nested or not: nothing but a TypeError or a ValueError that names the argument."""
+    """Of any type, nested or not: nothing but a TypeError or ValueError that names the argument."""
     name, argument = case
     assume(not (isinstance(bad, Mapping) and isinstance(CALLS[name]()[argument], Mapping)))
     # Of several networks, one may be the two levels of links, None.

@@ -20,7 +20,7 @@ def divisions(n, devices):
 
 
 def shared(devices, count):
-    """Ways to give all devices to so many groups, each at least one; none where groups take none."""
+    """Ways to give all devices to so many groups, each at least one; none if groups take none."""
     if not devices:
         return [(0,) * count]
     return [

@@ -1,4 +1,4 @@
-"""Every sweep gives the same digits in this process, in a pool, and on a cluster that loses a worker."""
+"""Every sweep gives the same digits in this process, a pool, and a cluster that loses a worker."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ SWEEPS = [sampled, strategies, simulated]
 
 
 def drawn(deadly: str, chunk: tuple[int, np.random.Generator]) -> bytes:
-    """Draw from a chunk's stream; the first process that comes to chunk 3 dies after it has drawn."""
+    """Draw from a chunk's stream; the first process to reach chunk 3 dies after it has drawn."""
     number, rng = chunk
     numbers = rng.random(1000)
     if number == 3 and deadly and not Path(deadly).exists():

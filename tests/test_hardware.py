@@ -146,7 +146,7 @@ def test_accelerators_with_one_chip_are_one_family():
 
 
 def test_less_than_a_node_has_its_share_of_the_network():
-    """All of it on 8 of 64 GPUs was above what a GPU may have, and 18 measured runs were dropped."""
+    """All of it on 8 of 64 GPUs was above what a GPU may have; 18 measured runs were dropped."""
     part, whole = rp.cluster("gb200-186gb-nvl72", gpus=8), rp.cluster("gb200-186gb-nvl72", gpus=64)
     assert part.network_bandwidth / part.gpus == whole.network_bandwidth / whole.gpus
 

@@ -1,4 +1,4 @@
-"""What a use of the package loads, each in a fresh interpreter: memory and waiting are part of its cost."""
+"""What each use of the package loads, in a fresh interpreter: memory and waiting are a cost."""
 
 import importlib
 import os
@@ -107,7 +107,7 @@ for package in {LAZY}:
 
 @pytest.mark.slow
 def test_no_module_hides_a_name_of_its_package():
-    """Each in a fresh interpreter, since the first import of a module is the one that sets its name."""
+    """Each in a fresh interpreter, since the first import of a module sets its name."""
     command = [sys.executable, "-c", HIDDEN.replace("{LAZY}", repr(LAZY))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "", "a module hides the function of its name, which another module offers"

@@ -13,7 +13,7 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.i
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs_in_quick_mode(path, tmp_path, monkeypatch, capsys):
-    """In this process, which holds what other tests have compiled; the runner has tests of its own."""
+    """In this process, which holds what other tests compiled; the runner has tests of its own."""
     run_quickly(read(path), tmp_path, monkeypatch)
     assert capsys.readouterr().err == ""
     assert {path.suffix for path in tmp_path.iterdir() if path.is_file()} == {".svg", ".pdf"}

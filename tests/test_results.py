@@ -49,7 +49,7 @@ def test_a_result_shows_a_short_table_and_exports_it(name):
 
 
 def test_what_functions_build_are_results():
-    """A frozen dataclass without checked fields is built by functions alone; users build records."""
+    """A frozen dataclass without checked fields is built only by functions; users build records."""
     plain = set()
     for name in NAMES:
         for found in of_this_package(returned(name)):

@@ -1,4 +1,4 @@
-"""Theorems of the ledger as tests: two independent computations where nothing checkable is published.
+"""Ledger theorems as tests: two independent computations where nothing checkable is published.
 
 ``python tests/theorem_table.py`` computes all and writes ``data/derived/theorems.csv``, from which
 the ledger reads their rows.
@@ -17,7 +17,7 @@ TOLERANCE = 1e-12
 
 
 def theorem(id, *, system):
-    """A test that the two sides agree, and that the table says the same; the docstring is the statement."""
+    """A test that both sides agree and the table says the same; the docstring is the statement."""
 
     def bind(sides):
         statement = " ".join(sides.__doc__.split())

@@ -1,4 +1,4 @@
-"""What the words of a tolerance say in numbers: the columns ``rtol``, ``atol`` and ``digits`` of a row.
+"""What a tolerance's words say in numbers: the columns ``rtol``, ``atol`` and ``digits`` of a row.
 
 A bare number is absolute in the row's unit; ``rel x``, ``x rel`` and percentages are relative;
 ``x/key`` is relative with ``key`` among the inputs; ``exact`` and ``0`` mean every digit printed.

@@ -1,4 +1,4 @@
-"""One valid call of everything that the numerical packages offer: the ground from which bad input departs.
+"""One valid call of all that the numerical packages offer: the ground from which bad input departs.
 
 ``CALLS[name]`` makes the arguments; results of builders are taken apart into their fields, so that
 their constructors are called like everything else.

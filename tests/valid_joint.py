@@ -1,4 +1,4 @@
-"""Valid calls of what chooses strategy, recovery, checkpoints and spares together; see `valid_calls`."""
+"""Valid calls of joint choices of strategy, recovery, checkpoints and spares; see `valid_calls`."""
 
 from collections.abc import Callable
 from typing import Any

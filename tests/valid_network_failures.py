@@ -1,4 +1,4 @@
-"""One valid call of what networks, degraded states and stragglers do to training; see `valid_calls`."""
+"""A valid call of what networks, degraded states, stragglers do to training; see `valid_calls`."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""One valid call of what `parallel` offers on layouts and on the order of messages; see `valid_calls`."""
+"""One valid call of what `parallel` offers on layouts and message orders; see `valid_calls`."""
 
 from collections.abc import Callable
 

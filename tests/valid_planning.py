@@ -1,4 +1,4 @@
-"""One valid call of all that `planning` offers, and of readers of models and logs; see `valid_calls`."""
+"""One valid call of all of `planning`, and of readers of models and logs; see `valid_calls`."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host, a share."""
+"""Rows of a card for what independent failures cut off: a pair of hosts, some host, a share."""
 
 import math
 from collections.abc import Hashable, Iterable
@@ -40,7 +40,7 @@ class Downs:
 def availability_rows(
     t: Topology, form: Description | None, pair: tuple[Hashable, Hashable], downs: Downs
 ) -> list[Row]:
-    """Unavailability of a pair, of all hosts, and share out of reach, in closed form where there is one."""
+    """Unavailability of a pair, of all hosts, and share out of reach; in closed form if known."""
     value = None if form is None else _pair_form(form, downs)
     if value is not None:
         rows = [exactly(_QUANTITY, value, "probability", "closed form, any path")]
@@ -56,7 +56,7 @@ def availability_rows(
 
 
 def _pair_form(form: Description, downs: Downs) -> float | None:
-    """Unavailability of the first and the last host over any path; None where no closed form is quick."""
+    """Unavailability of the first and last host over any path; None if no closed form is quick."""
     given, switch, cable = form.parameters, 1.0 - downs.switch, 1.0 - downs.cable
     single = form.design == "leaf_spine" and "cables" not in given
     if not single or given["leaves"] < 2 or max(given["leaves"], given["spines"]) > _QUICK:
@@ -94,7 +94,7 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
 
 
 def _all_of_fat_tree(k: int, downs: Downs) -> Row:
-    """All hosts: their cables and edge switches, then at most the sum over all pairs of edge switches."""
+    """All hosts: their cables and edge switches, then at most the sum over all pairs of these."""
     h, switch, cable = k // 2, 1.0 - downs.switch, 1.0 - downs.cable
     alone = [*[downs.cable] * (2 * h**3), *[downs.switch] * (2 * h**2)]
     near, far = (
@@ -108,6 +108,6 @@ def _all_of_fat_tree(k: int, downs: Downs) -> Row:
 
 
 def _any(down: Iterable[float]) -> float:
-    """Probability that at least one of several independent parts is down, without loss of digits."""
+    """Probability that at least one of several independent parts is down, with no digits lost."""
     parts = np.asarray(list(down), dtype=np.float64)
     return 1.0 if (parts >= 1.0).any() else float(-np.expm1(np.log1p(-parts).sum()))

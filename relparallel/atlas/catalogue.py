@@ -14,7 +14,7 @@ from relparallel.topology.description import rules
 def designs(
     endpoints: int = 100_000, *, rng: np.random.Generator | None = None
 ) -> dict[str, Topology]:
-    """One network of every design here, each as near to the wanted number of hosts as its rules allow.
+    """One network of every design here, as near to the wanted number of hosts as its rules allow.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def designs(
 
 
 def member(name: str, hosts: int, rng: np.random.Generator) -> Topology:
-    """The network of a design that has about so many hosts; the generator wires it where it is random."""
+    """The network of a design with about so many hosts; the generator wires it if it is random."""
     builder = rules()[name].builder
     random = {"rng": rng} if "rng" in signature(builder).parameters else {}
     network: Topology = builder(**closest(name, hosts), **random)

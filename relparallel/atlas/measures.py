@@ -51,7 +51,7 @@ def hung(t: Topology) -> BoolArray:
 
 
 def size(t: Topology) -> tuple[int, int, bool]:
-    """Start nodes of an exact run, arcs it looks at from each, and whether proved orbits spare starts."""
+    """Start nodes of an exact run, arcs it looks at from each, whether proved orbits spare any."""
     leaf = np.flatnonzero(hung(t))
     racks = np.unique(t.indices[t.indptr[leaf]]).size
     starts, arcs = t.num_hosts - leaf.size + racks, t.indices.size - 2 * (leaf.size - racks)
@@ -113,7 +113,7 @@ def hop_rows(
 
 
 def cut_row(t: Topology, found: Estimate, routed: Routing | None, each: float) -> Row:
-    """Cables between two halves of the hosts; a routing, or what each host reaches, may prove more of them.
+    """Cables between two halves of the hosts; a routing, or what each host reaches, may prove more.
 
     All that one half sends to the other crosses the cut: ``each`` [host links] spread over all
     other hosts.
@@ -148,7 +148,7 @@ def path_rows(t: Topology, form: Description | None, pair: tuple[Hashable, Hasha
 
 
 class Routing(NamedTuple):
-    """Throughput of all hosts together [host links], units over the busiest cable, and how it is known."""
+    """Throughput of all hosts [host links], units over the busiest cable, and how it is known."""
 
     throughput: float
     busiest: float
@@ -166,7 +166,7 @@ def shortest_paths(t: Topology, symmetric: bool) -> Routing:
 def throughput_rows(
     t: Topology, hops: HopStatistics, cut: float, routed: Routing | None, solve: bool
 ) -> list[Row]:
-    """Aggregate bottleneck throughput of a routing, and throughput of the best one for each host."""
+    """Aggregate bottleneck throughput of a routing, and that of the best one for each host."""
     n, width = t.num_hosts, cables(t)
     own = float(_around(t, width).min())
     highest, proof = _highest(t, hops, cut, width)

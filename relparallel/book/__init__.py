@@ -1,4 +1,4 @@
-"""Systems of the literature, one notebook each: a package ``sNN`` holds what notebook NN alone needs.
+"""Systems of the literature, one notebook each: package ``sNN`` holds what notebook NN alone needs.
 
 Where to begin, by topic:
 

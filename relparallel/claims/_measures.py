@@ -114,7 +114,7 @@ def aspen_hosts_cut(t: topology.Topology) -> int:
 
 
 def superpod(t: topology.Topology) -> tuple[int | None, ...]:
-    """Servers, GPUs, switches of each tier and cables of each stage; a blank where there is no core."""
+    """Servers, GPUs, switches of each tier and cables of each stage; blank if there is no core."""
     stages = (("gpu", "leaf"), ("leaf", "spine"), ("spine", "core"))
     counts = [count(t, kind) for kind in ("nvswitch", "gpu", "leaf", "spine", "core")]
     return tuple(number or None for number in [*counts, *(cables(t, *ends) for ends in stages)])

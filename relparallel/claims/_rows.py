@@ -1,4 +1,4 @@
-"""What claims read: derived tables, and what rows on the cost of parallelism say of model and strategy."""
+"""What claims read: derived tables, and what cost rows of parallelism say of model and strategy."""
 
 from typing import Any
 

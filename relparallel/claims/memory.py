@@ -25,7 +25,7 @@ def bloom_memory(fact: Fact) -> StageMemory:
 
 
 def megatron_bytes(d: int, precision: str) -> tuple[float, float]:
-    """Bytes per parameter without sharding, and with the distributed optimiser, which is ZeRO stage 1."""
+    """Bytes per parameter without sharding and with the distributed optimiser (ZeRO stage 1)."""
     model = workload.Transformer(layers=2, hidden=64, heads=4, vocabulary=512, sequence=16)
     needs = (
         parallel.memory(model, parallel.Strategy(data=d, zero_stage=stage), d, precision=precision)

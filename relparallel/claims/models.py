@@ -68,7 +68,7 @@ def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
 
 
 def resnet_parameters(fact: Fact, classes: int) -> float:
-    """Sum over the layers of the depth whose blocks the row counts: three layers each, and two more."""
+    """Sum over layers of the depth whose blocks the row counts: three layers each, and two more."""
     blocks = [int(count) for count in re.findall(r"\d+", fact.inputs_text.partition(";")[0])]
     graph = workload.layer_graph(f"resnet-{3 * sum(blocks) + 2}", classes=classes, element_bytes=1)
     return graph.totals["parameter_bytes"]

@@ -1,4 +1,4 @@
-"""Published reliabilities of networks: frontier DP, counts, closed forms, real networks, allocations."""
+"""Published network reliabilities: frontier DP, counts, closed forms, real networks, allocation."""
 
 import re
 from collections.abc import Callable
@@ -56,14 +56,14 @@ def apart(
 def connecting_subsets(
     graph: str, m: int, terminals: str = "", source: int = 0, target: int = 0
 ) -> int:
-    """Sum of the coefficients of the polynomial, in whole numbers; links that matter to none double it."""
+    """Sum of the polynomial's coefficients, as integers; links that matter to none double it."""
     asked: Any = _TERMINALS.get(terminals, terminals) or (source, target)
     ways = reliability.polynomial(_graph(graph), asked)
     return sum(ways) >> (len(ways) - 1 - m)
 
 
 def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
-    """Coefficients of the reliability polynomial; of a fabric's switches, links of hosts are no part."""
+    """Coefficients of the reliability polynomial; for a fabric's switches without host links."""
     network = _graph(graph).to_networkx()
     if terminals == "switches":
         network = network.subgraph(v for v, kind in network.nodes(data="endpoint") if not kind)
@@ -82,7 +82,7 @@ def real_network(network: str, n: int, m: int, link_up: float) -> float:
 def pair_apart_any_path(
     k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
 ) -> float:
-    """Probability that two edge switches of different pods have no path at all, by the frontier DP."""
+    """Probability that two edge switches in different pods have no path at all, by frontier DP."""
     fabric = topology.fat_tree(k)
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
     chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)
@@ -109,7 +109,7 @@ def _fat_tree_chances(
 
 
 def set_partitions(n: int) -> int:
-    """Largest layer on a complete graph of one vertex more, swept from its end: every partition occurs."""
+    """Largest layer on a complete graph of n + 1 vertices, swept from its end: all partitions."""
     edges = np.array(nx.complete_graph(n + 1).edges, dtype=np.int64)
     edges = edges[link_order(np.arange(n + 1), edges)][::-1]
     half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))

@@ -1,4 +1,4 @@
-"""Published counts, distances, cuts and throughputs of networks, each measured on the network as built."""
+"""Published counts, distances, cuts and throughputs of networks, measured on networks as built."""
 
 from collections.abc import Callable
 from functools import partial
@@ -210,7 +210,7 @@ def dcell_servers(n: int, k: int) -> int:
 
 
 def mdcube_servers(n: int, k: int, dims: int | str) -> int:
-    """Servers of the largest grid that the uplinks of a container carry: one uplink more is refused."""
+    """Servers of the largest grid that a container's uplinks carry: one uplink more is refused."""
     lengths = _lengths(dims)
     uplinks = topology.describe("bcube", n=n, k=k).switches
     if sum(lengths) - len(lengths) != uplinks:
@@ -226,7 +226,7 @@ def torus_bisection_bandwidth(dims: str, link_rate: float) -> float:
 
 
 def hpn_leaf_capacity(segments: int, backup: int) -> tuple[float, float]:
-    """Down and up [Tbit/s], with ports for the backup hosts; the sum fills a switch of 51.2 Tbit/s."""
+    """Down and up [Tbit/s], with ports for backup hosts; the sum fills a switch of 51.2 Tbit/s."""
     t = topology.hpn7(segments)
     leaves = of.count(t, "leaf")
     down, up = (
@@ -237,7 +237,7 @@ def hpn_leaf_capacity(segments: int, backup: int) -> tuple[float, float]:
 
 
 def hpn_core_oversubscription(segments: int, switch: float) -> tuple[float, int]:
-    """Capacity of an aggregation switch towards leaves, over what is left of the chip towards cores."""
+    """Capacity of an aggregation switch towards leaves, over what the chip has left for cores."""
     t = topology.hpn7(segments)
     down = of.capacity(t, "leaf", "aggregation") / of.count(t, "aggregation")
     return down / (switch - down), 1

@@ -1,4 +1,4 @@
-"""Published sizes, operations, memory and schedules of split models, from `workload` and `parallel`."""
+"""Published sizes, operations, memory, schedules of split models, from `workload`, `parallel`."""
 
 from typing import Final
 

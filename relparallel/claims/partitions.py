@@ -30,7 +30,7 @@ _ORDER: Final = (
 
 
 def plan_of_graph(graph: str, fact: Fact) -> float:
-    """Number of ideals, or time [ms] of the plan that the row speaks of; an optimum must be proven."""
+    """Number of ideals, or time [ms] of the plan the row speaks of; an optimum must be proven."""
     row = derived("partitions").set_index("graph").loc[graph]
     column = _COLUMNS[fact.id.split("_")[1]]
     if column == "max_load" and str(row["proven"]) != "True":
@@ -40,7 +40,7 @@ def plan_of_graph(graph: str, fact: Fact) -> float:
 
 
 def plan_of_chain(graph: str, fact: Fact) -> float:
-    """Time [ms] of the proven plan by chains of ideals, with a stage on processors or without one."""
+    """Time [ms] of the proven plan by chains of ideals, with or without a stage on processors."""
     row = derived("partitions").set_index("graph").loc[graph]
     return float(str(row["max_load" if "_cpu_" in fact.id else "no_cpu"])) / MILLISECOND
 

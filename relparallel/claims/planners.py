@@ -1,4 +1,4 @@
-"""Published plans of pipelines and of operators, and merged gradients, on profiles by ``data/derived``."""
+"""Published plans of pipelines and operators, merged gradients, on profiles by ``data/derived``."""
 
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ def _stages(profile: str, levels: str) -> tuple[int, ...]:
 def mlp_problem(
     layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any
 ) -> s35.OperatorProblem:
-    """A training step of dense layers: forward, gradients of inputs and of weights, and the new weights."""
+    """A training step of dense layers: forward, gradients of inputs and weights, new weights."""
     program = MeshProgram(mesh, [1.0] * len(mesh), per_byte)
     inputs = [program.matrix(batch, hidden)]
     weights = [program.matrix(hidden, hidden) for _ in range(layers)]
@@ -67,7 +67,7 @@ def data_parallel_speedup(profile: str, workers: int, bandwidth: float) -> float
 
 
 def rule_is_optimal(profiles: int, networks: int) -> int:
-    """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
+    """Pairs of the first profiles and published networks where rule and optimum end together."""
     table = derived("gradients")
     ends = table.pivot_table(
         index=["profile", "network"], columns="way", values="finish", sort=False
@@ -78,7 +78,7 @@ def rule_is_optimal(profiles: int, networks: int) -> int:
 
 
 def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> float:
-    """Cost of the best strategies of an attention block that gathers nothing and is needed by all."""
+    """Cost of the best strategies of an attention block that gathers nothing, needed by all."""
     program = MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
     tokens = program.matrix(batch * sequence, hidden)
     heads = [program.product(tokens, program.matrix(hidden, hidden)) for _ in range(3)]
@@ -94,7 +94,7 @@ _STRAIGHT: Final = "48 layers fill no straight pipeline of 64 stages here; their
 
 
 def alpa_run(gpus: int, method: str) -> float:
-    """TFLOP/s per GPU of the fastest strategy, times the one factor that is fitted to all runs of GPT."""
+    """TFLOP/s per GPU of the fastest strategy, times the one factor fitted to all runs of GPT."""
     table = derived("alpa_runs")
     factor = float((table["measured"] / table["predicted"]).median())
     row = table[(table["gpus"] == gpus) & (table["method"] == method)].iloc[0]

@@ -44,7 +44,7 @@ def nccl_tuner(
     channel_bandwidth: float = 1.0,
     architecture: str = "ampere",
 ) -> float:
-    """Latency in microseconds, or bandwidth in GB/s, by the tuner's formulas on its own constants."""
+    """Latency in microseconds, or bandwidth in GB/s, by the tuner's formulas on its constants."""
     found = s32.nccl_times(1e9, ranks, nodes, channels, channel_bandwidth, architecture)
     column, unit = ("latency", units.MICROSECOND) if fact.unit == "us" else ("bandwidth", units.GB)
     return float(found[column].to_dict()[algorithm, protocol] / unit)
@@ -63,7 +63,7 @@ def bus_factor(kinds: str, n: int) -> float:
 
 
 def alpa_clocks(meshes: int, batches: int) -> float:
-    """Simulated with passes of one clock, by both schedules, and one clock to apply the gradients."""
+    """Simulated with one-clock passes, by both schedules, and one clock to apply the gradients."""
     spans = {
         parallel.simulate_schedule(name, meshes, batches, forward=1.0, backward=1.0).makespan
         for name in ("gpipe", "1f1b")
@@ -72,7 +72,7 @@ def alpa_clocks(meshes: int, batches: int) -> float:
 
 
 def circuits(demand: str, directed: bool) -> float:
-    """Demand that one epoch of circuits carries: Helios by an assignment, c-Through by a matching."""
+    """Demand carried by one epoch of circuits: Helios by an assignment, c-Through by a matching."""
     matrix = np.array([row.split() for row in demand.split("/")], dtype=float)
     t = (
         topology.helios(len(matrix), 16, 0.5, 0.5)

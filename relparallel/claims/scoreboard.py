@@ -69,7 +69,7 @@ def scoreboard() -> pd.DataFrame:
 
 
 def _blind() -> pd.DataFrame:
-    """Errors recorded before rows of a source were fitted at all; B200 and GB200 by the H100's parameters."""
+    """Errors recorded before any row of a source was fitted; B200, GB200 by H100's parameters."""
     rows = derived("blind_errors")
     rows["size"] = rows["error"].abs()
     rows["within"] = rows["measured"].between(rows["low"], rows["high"])
@@ -111,7 +111,7 @@ def _percent(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def checks() -> pd.DataFrame:
-    """Strategies of left-out sources in their right order [% of pairs], and errors [%] on thousands of GPUs.
+    """Left-out sources' strategies in right order [% of pairs]; errors [%] on thousands of GPUs.
 
     Pairs as in `strategy_order`; beside those of the MFU of the nearest run.
     """
@@ -122,7 +122,7 @@ def checks() -> pd.DataFrame:
 
 
 def memory_scoreboard() -> pd.DataFrame:
-    """Peaks of memory, and verdicts whether a run fits, by source: rows, errors [%] and right verdicts."""
+    """Memory peaks, verdicts whether a run fits, by source: rows, errors [%] and right verdicts."""
     rows = [("BLOOM", *_bloom(fact.id)) for fact in bloom_rows()]
     for run in (run for run in measured_runs() if run.memory):
         need = memory(
@@ -162,7 +162,7 @@ def _bloom(name: str) -> tuple[float, bool]:
 
 
 def notes() -> list[str]:
-    """What to know beside the errors: parameters strained or without evidence, and rows left aside."""
+    """What to know beside errors: parameters strained or without evidence, and rows left aside."""
     said = [
         "llm-analysis asks for the share of the peak rate and predicts none: constant MFU stands "
         "for it"

@@ -137,7 +137,7 @@ def hpcc_contraction(eta: float, N: int, share: float) -> float:
 
 
 def irn_cap(C: float, RTT: float, MTU: float) -> tuple[float, float]:
-    """Buffer that a window of one round trip fills, and its packets: a credit loop of that length."""
+    """Buffer that a one-round-trip window fills, and its packets: a credit loop of that length."""
     packets = np.arange(1, 1000)
     loop = RTT - MTU / C  # beside the packet itself
     full = s23.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C

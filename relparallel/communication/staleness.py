@@ -1,4 +1,4 @@
-"""Training with stale weights as linear recurrences with delays: when they are stable, and what remedies do.
+"""Training with stale weights as linear recurrences with delays: when stable, and what remedies do.
 
 A recurrence x(t+1) = sum over d of A_d x(t-d) is a mapping from delays d to coefficients A_d,
 numbers or square blocks: its taps. A method with a step is a function from the step to its taps;
@@ -44,7 +44,7 @@ def companion_matrix(taps: Taps) -> NDArray[np.float64]:
 
 
 def spectral_radius(taps: Taps) -> float:
-    """Return by which factor a recurrence with delays grows per step in the long run; O((k n)**3)."""
+    """Return the long-run factor by which a recurrence with delays grows per step; O((k n)**3)."""
     return float(np.abs(np.linalg.eigvals(companion_matrix(taps))).max())
 
 
@@ -101,7 +101,7 @@ def _checked(taps: Taps) -> tuple[list[int], NDArray[np.float64]]:
 
 
 def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
-    """Return the step at which delayed descent on a quadratic stops being stable, without discrepancy.
+    """Return the step at which delayed descent on a quadratic turns unstable, without discrepancy.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def compensated_taps(
     spike: bool = False,
     horizon: float = 0.0,
 ) -> Taps:
-    """Return delayed descent with momentum on a quadratic as taps, with Kosson's two mitigations if wanted.
+    """Return delayed momentum descent on a quadratic as taps, with Kosson's two mitigations if set.
 
     g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s))
     with p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). Kosson et al.,

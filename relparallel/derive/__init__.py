@@ -1,4 +1,4 @@
-"""Results on data that are too large to ship, as tables that the project ships: ``data/derived/*.csv``."""
+"""Results on data too large to ship, as tables that the project ships: ``data/derived/*.csv``."""
 
 from relparallel.derive.tables import derive as derive
 

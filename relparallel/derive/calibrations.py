@@ -1,4 +1,4 @@
-"""Calibrations of the step time, errors on left-out runs, and what each parameter rests on, as tables."""
+"""Calibrations of step time, errors on left-out runs, what each parameter rests on, as tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -112,7 +112,7 @@ def _stored(
 
 
 def _loans(fits: Sequence[tuple[list[Run], Calibration]]) -> pd.DataFrame:
-    """Errors of every family's runs with the parameters of the family next to it; its runs err alike."""
+    """Errors of each family's runs by the next family's parameters; runs of a family err alike."""
     tables = []
     for own, fitted in fits:
         device = own[0].cluster.accelerator

@@ -1,4 +1,4 @@
-"""Plans of published profiles and of measured runs, as tables that the project ships; see `derive`."""
+"""Plans of published profiles and measured runs, as tables that the project ships; see `derive`."""
 
 import ast
 import hashlib
@@ -96,7 +96,7 @@ def _pipeline_table(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _gradient_table(paths: Sequence[Path]) -> pd.DataFrame:
-    """When the last gradient has been sent [s], and in how many messages, for each way of merging them."""
+    """When the last gradient has been sent [s], in how many messages, for each way of merging."""
     rows = []
     for path in paths:
         graph = read_profile(path)
@@ -112,7 +112,7 @@ def _gradient_table(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _alpa_table(paths: Sequence[Path]) -> pd.DataFrame:
-    """GPT on 1 to 64 V100 as Alpa's authors measured it, and the fastest strategy of each method here.
+    """GPT on 1 to 64 V100 as Alpa's authors measured it, and each method's fastest strategy here.
 
     TFLOP/s per GPU count the forward pass that is computed again, as theirs do.
     """
@@ -133,7 +133,7 @@ def _alpa_table(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _fastest(model: Transformer, gpus: int, limits: Mapping[str, Any]) -> tuple[float, str]:
-    """TFLOP/s per GPU of the fastest strategy that fits, and its degrees; not a number where none does."""
+    """TFLOP/s per GPU of the fastest strategy that fits, and its degrees; NaN where none fits."""
     whole = cluster("v100-16gb-dgx", gpus=max(gpus, 8))
     machine = replace(whole, network_bandwidth=25 * GBIT, gpus_per_node=min(gpus, 8))  # p3.16xlarge
     fixed = {"context": 1, "schedule": "1f1b", "recompute": "full", "sequence_parallel": False}

@@ -34,7 +34,7 @@ _SHARING: Final = ("tiresias", "optimus", "pollux", "elastic")
 
 
 def sharing_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """Replays of the workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
+    """Replays of workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
     applications = {
         name: read_application(folder / "traces" / name, **how)
         for name, how in _APPLICATIONS.items()
@@ -59,7 +59,7 @@ def sharing_tables(folder: Path) -> dict[str, pd.DataFrame]:
 def _hit_row(
     path: Path, policy: str, hours: int, seed: int, applications: Mapping[str, Application]
 ) -> dict[str, object]:
-    """Mean completion time [s] where a node fails every so many hours and is away for one on average."""
+    """Mean completion time [s] if a node fails every so many hours and is away 1 h on average."""
     run = s38.share_cluster(
         read_shared_jobs(path),
         applications,
@@ -80,7 +80,7 @@ def _hit_row(
 def _shared_row(
     path: Path, policy: str, applications: Mapping[str, Application], folder: Path
 ) -> dict[str, object]:
-    """Mean completion time [s] beside the published one, and how many jobs end at the published second."""
+    """Mean completion time [s] beside the published one; how many jobs end at the same second."""
     run = s38.share_cluster(read_shared_jobs(path), applications, policy)
     row: dict[str, object] = {"workload": path.stem, "policy": policy, "jobs": len(run.jobs)}
     row |= {"mean": str(run.mean_time), "restarts": int(run.jobs["restarts"].sum())}
@@ -94,7 +94,7 @@ def _shared_row(
 
 
 def _fit_row(app: Application) -> dict[str, object]:
-    """Parameters of the step time, its errors [root mean square of the logarithm], and the job's length."""
+    """Step time parameters, errors [root mean square of the logarithm], and the job's length."""
     assert app.measured is not None
     model, rows = app.model, app.measured
     placed = rows.groupby(["num_nodes", "num_replicas"]).ngroup() % _FOLDS

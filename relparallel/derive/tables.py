@@ -1,4 +1,4 @@
-"""Results on data that are too large to ship, as tables that the project ships: ``data/derived/*.csv``.
+"""Results on data too large to ship, as tables that the project ships: ``data/derived/*.csv``.
 
 ``python -m relparallel derive`` reads the folder that ``RELPARALLEL_DATA`` names and writes every
 table anew. Each row says from which input it was computed (sha256), so that a reader can tell
@@ -94,7 +94,7 @@ def derive(folder: Path | None = None) -> list[Path]:
 
 
 def derive_calibration(target: Path) -> list[Path]:
-    """Write the tables that need shipped data alone: calibrations, their errors, evidence and checks."""
+    """Write tables that need shipped data alone: calibrations, their errors, evidence, checks."""
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
     of_inputs = digest(*(data / name for name in inputs))
@@ -105,7 +105,7 @@ def derive_calibration(target: Path) -> list[Path]:
 
 
 def _lanl_table(path: Path) -> pd.DataFrame:
-    """Fits and replays on the failure record LA-UR-05-7318: of all systems, and of the five that failed most.
+    """Fits and replays on the failure record LA-UR-05-7318: all systems, and the five failing most.
 
     Replays have checkpoints of 60 s and restarts of 600 s. Distributions are fitted to positive
     times.
@@ -120,7 +120,7 @@ def _lanl_table(path: Path) -> pd.DataFrame:
 
 
 def _zoo_table(path: Path) -> pd.DataFrame:
-    """Exact all-terminal reliability of every network of the Topology Zoo, to 11 digits, cables up at 0.99.
+    """Exact all-terminal reliability of all Topology Zoo networks, to 11 digits, cables up at 0.99.
 
     Of the largest part of each network, parallel cables as one.
     """
@@ -138,7 +138,7 @@ def _zoo_table(path: Path) -> pd.DataFrame:
 
 
 def _margin_table(files: list[Path]) -> pd.DataFrame:
-    """Published margins [degrees] and bounds [s] of DCQCN and patched TIMELY against ours, a row per table.
+    """Published margins [degrees], bounds [s] of DCQCN and patched TIMELY against ours, by table.
 
     Differences are absolute for margins, relative for bounds. *valid* counts settings with a fixed
     point, *contradicted* those of them where the sign of the published margin is not the exact
@@ -174,7 +174,7 @@ def _margin_table(files: list[Path]) -> pd.DataFrame:
 
 
 def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
-    """Plans [s] of the placement problems of Tarnawski et al.: exact, two baselines, and those of experts."""
+    """Plans [s] of the placement problems of Tarnawski et al.: exact, two baselines, by experts."""
     rows = []
     for path in graphs:
         problem, name = read_partition_problem(path), str(path.relative_to(folder).with_suffix(""))

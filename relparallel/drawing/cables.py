@@ -41,7 +41,7 @@ def bent_between_equals(t: Topology, points: Points, edges: IntArray) -> Lines:
 
 
 def round_the_edge(t: Topology, points: Points, edges: IntArray) -> Lines:
-    """Cables of a torus; one round the edge is an arc in two dimensions, in three a stub at both ends."""
+    """Torus cables; one round the edge is an arc in two dimensions, stubs at both ends in three."""
     start, end = points[edges[:, 0]], points[edges[:, 1]]
     direction = outward(t, edges)
     around = direction.any(axis=1)

@@ -1,4 +1,4 @@
-"""Layouts in rows and on grids: tiers, tori, HammingMesh, HyperX, a BCube; and circles within circles."""
+"""Layouts in rows and on grids: tiers, tori, HammingMesh, HyperX, BCube; circles within circles."""
 
 import math
 from itertools import pairwise
@@ -17,7 +17,7 @@ _PITCH: Final = 2.2  # between switches of a HyperX
 
 
 def torus(t: Topology) -> Points:
-    """A circle in one dimension, a grid in two, in three sheets above each other, seen from the side."""
+    """A circle in one dimension, a grid in two, stacked sheets in three, seen from the side."""
     seen: Points = _places(t) @ _axes(t)
     return seen if seen[:, 1].any() else ring(t)
 
@@ -42,7 +42,7 @@ def ring(t: Topology) -> Points:
 
 
 def outward(t: Topology, edges: NDArray[np.int64]) -> Points:
-    """Direction, from the first end of each cable that runs round the edge of a torus; 0 for the others."""
+    """Direction from the first end of each cable round the edge of a torus; 0 for the others."""
     place = _places(t)
     steps = np.diff(place[edges], axis=1)[:, 0]
     around = np.where(np.abs(steps) > 1, -np.sign(steps), 0)
@@ -51,7 +51,7 @@ def outward(t: Topology, edges: NDArray[np.int64]) -> Points:
 
 
 def combs(t: Topology, points: Points, edges: NDArray[np.int64]) -> list[Points]:
-    """Cables of a HammingMesh: along a row or column beside its accelerators, then to one of them."""
+    """Cables of a HammingMesh: along a row or column by its accelerators, then to one of them."""
     start, end = points[edges[:, 0]], points[edges[:, 1]]
     row = np.array([kind == "row" for kind in t.kinds])[t.node_kind][edges[:, 1]]
     corner = np.where(
@@ -73,7 +73,7 @@ def _places(t: Topology) -> NDArray[np.int64]:
 
 
 def boards(t: Topology) -> Points:
-    """Boards of a HammingMesh on a grid, the switches of rows beside them and those of columns above."""
+    """Boards of a HammingMesh on a grid, switches of rows beside them, those of columns above."""
     a, b, x, y = (int(t.meta.parameters[name]) for name in "abxy")
     row, column = np.arange(b * y), np.arange(a * x)
     down, across = -(row + 0.8 * (row // b)), column + 0.8 * (column // a)
@@ -86,7 +86,7 @@ def boards(t: Topology) -> Points:
 
 
 def hyperx(t: Topology) -> Points:
-    """Switches on a grid, the last dimension to the right and all others downwards, each above its hosts."""
+    """Switches on a grid, last dimension to the right, all others down, each above its hosts."""
     switches = np.arange(t.num_switches or t.num_nodes)
     row, column = np.divmod(switches, t.meta.parameters["dims"][-1])
     centres = _PITCH * np.column_stack([column, -row])
@@ -98,7 +98,7 @@ def hyperx(t: Topology) -> Points:
 
 
 def bcube(t: Topology) -> Points:
-    """BCube_0 and BCube_1 as a table of servers; higher levels as rows of switches above the servers."""
+    """BCube_0 and BCube_1 as a table of servers; higher levels as rows of switches above them."""
     n, k = (int(t.meta.parameters[name]) for name in ("n", "k"))
     servers = np.arange(n ** (k + 1))
     if k > 1:
@@ -129,7 +129,7 @@ def mdcube(t: Topology) -> Points:
 
 
 def copies(t: Topology) -> Points:
-    """Copies of a DCell or FiConn on circles within circles, each switch in the middle of its servers."""
+    """Copies of a DCell or FiConn on nested circles, each switch in the middle of its servers."""
     n = int(t.meta.parameters["n"])
     points, radius = circle(n, 1.0), 1.0
     for size, larger in pairwise(sizes(t)):
@@ -143,7 +143,7 @@ def copies(t: Topology) -> Points:
 
 
 def sizes(t: Topology) -> list[int]:
-    """Servers of a copy of every level of a DCell or FiConn: those of the design with fewer levels."""
+    """Servers of a copy of each level of a DCell or FiConn: as of the design with fewer levels."""
     n, k = (int(t.meta.parameters[name]) for name in ("n", "k"))
     return [describe(t.meta.name, n=n, k=level).hosts for level in range(k + 1)]
 
@@ -160,7 +160,7 @@ def is_nvswitch(t: Topology) -> NDArray[np.bool_]:
 
 
 def is_tiered(t: Topology) -> bool:
-    """Whether tiers are rows: hosts below, switches above, and no cables within the highest tier."""
+    """Whether tiers are rows: hosts below, switches above, no cables within the highest tier."""
     if t.endpoint.all() or t.tier[t.endpoint].any():
         return False
     return not (t.tier[t.edges] == t.tier.max()).all(axis=1).any()

@@ -1,4 +1,4 @@
-"""Layouts of networks of groups: rings of switches, discs on a circle, the clusters of a projective plane."""
+"""Layouts of group networks: switch rings, discs on a circle, clusters of a projective plane."""
 
 import math
 
@@ -28,7 +28,7 @@ def groups(t: Topology) -> Points:
 
 
 def spokes(t: Topology) -> Points:
-    """Groups on a circle, their tiers one behind the other: the switches with global cables inside."""
+    """Groups on a circle, tiers one behind the other: the switches with global cables inside."""
     pods, points, widest = np.unique(t.pod), np.zeros((t.num_nodes, 2)), 1
     for i, pod in enumerate(pods):
         for tier in np.unique(t.tier):
@@ -51,7 +51,7 @@ def circles(t: Topology) -> Points:
 
 
 def rings_of_subgroups(t: Topology) -> Points:
-    """The subgroups of a Slim Fly: those of one half on an outer circle, those of the other inside."""
+    """The subgroups of a Slim Fly: those of one half on an outer circle, of the other inside."""
     q = int(t.meta.parameters["q"])
     size = 0.6 / math.sin(math.pi / q)
     near = 1.25 * (size + 0.8) / math.sin(math.pi / q)
@@ -63,7 +63,7 @@ def rings_of_subgroups(t: Topology) -> Points:
 
 
 def planes(t: Topology) -> Points:
-    """A PolarFly: its quadrics in the middle; round it a cluster for each neighbour of the first of them."""
+    """A PolarFly: its quadrics in the middle; round it a cluster per neighbour of the first one."""
     cluster = clusters(t)[_switches(t)]
     centres, away = np.zeros((cluster.size, 2)), np.zeros((cluster.size, 2))
     count, most = int(cluster.max()), int(np.bincount(cluster)[1:].max(initial=1))
@@ -117,7 +117,7 @@ def _with_hosts(t: Topology, centres: Points, away: Points) -> Points:
 
 
 def _on_a_circle(count: int, radius: float) -> Points:
-    """Centres of discs of a radius that stand on a circle without touching; one stands in the middle."""
+    """Centres of discs of a radius on a circle, not touching; one alone stands in the middle."""
     return (
         circle(count, (1.05 * radius + 0.45) / math.sin(math.pi / count))
         if count > 1

@@ -106,7 +106,7 @@ def positions(topology: Topology | nx.Graph[Any]) -> Points:
 
 
 def layout(t: Topology) -> Layout:
-    """Layout that the design names; rows where it names none and has tiers, else a ring or a star."""
+    """Layout that the design names; rows if it names none and has tiers, else a ring or a star."""
     rule = rules().get(t.meta.name)
     named = "tiers" if rule is None else rule.layout
     if named == "tiers" and not (grids.is_tiered(t) and t.num_switches > 1):

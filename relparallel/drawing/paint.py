@@ -17,7 +17,7 @@ _STRIPES: Final = (PLAIN, *(PALETTE[name] for name in ("blue", "orange", "purple
 
 
 def cable_colours(t: Topology) -> NDArray[np.str_]:
-    """One colour for each cable, by the stripes of its design; circuits and NVLink have their own."""
+    """One colour for each cable, by its design's stripes; circuits and NVLink have their own."""
     rule = rules().get(t.meta.name)
     kind = np.zeros(len(t.edges), dtype=np.int64)
     if rule is not None and rule.stripes is not None:

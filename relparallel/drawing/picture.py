@@ -133,7 +133,7 @@ def _room(ax: Axes) -> float:
 def _draw_cables(
     t: Topology, ax: Axes, points: Points, walks: Sequence[NDArray[np.int64]], size: float
 ) -> None:
-    """All cables, plain ones below coloured ones; under paths they are all plain. Then the paths."""
+    """All cables, plain ones below coloured ones; under paths all are plain. Then the paths."""
     colours = cable_colours(t) if not walks else np.full(len(t.edges), PLAIN)
     order = np.argsort(colours != PLAIN, kind="stable")
     thin = np.where(colours == PLAIN, 0.3, 0.45)[order]

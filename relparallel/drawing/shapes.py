@@ -34,7 +34,7 @@ def unit(vectors: Points) -> Points:
 
 
 def fans(centres: Points, away: Points, home: NDArray[np.int64], distance: float = 0.7) -> Points:
-    """Hosts around the switch that is their home, opened like a fan in a direction of unit length."""
+    """Hosts around the switch that is their home, fanned out in a direction of unit length."""
     each = np.bincount(home, minlength=len(centres))
     # hosts of a switch follow each other
     number = np.arange(home.size) - (np.cumsum(each) - each)[home]
@@ -49,7 +49,7 @@ def fans(centres: Points, away: Points, home: NDArray[np.int64], distance: float
 
 
 def arcs(start: Points, end: Points, rise: float = 0.1) -> Points:
-    """Flat arcs [lines, 15, 2] with a rise relative to their length: past the nodes between their ends."""
+    """Flat arcs [lines, 15, 2] rising relative to their length: past nodes between their ends."""
     return _bent(start, end, rise * np.hypot(*(end - start).T))
 
 

@@ -68,7 +68,7 @@ class Accelerator:
 
     @property
     def family(self) -> str:
-        """Chip, which others may have too: that of the table, else its name without the memory's size."""
+        """Chip, which others may share: that of the table, else its name without memory size."""
         name = _without_memory(self.name)
         return _chips().get(name, name)
 

@@ -1,4 +1,4 @@
-"""What a cluster is made of: nodes of equal GPUs, the links between them, and the switches that they share.
+"""What a cluster is made of: nodes of equal GPUs, links between them, and the switches they share.
 
 A `Cluster` counts parts and has two levels of links; it has no graph.
 """
@@ -13,7 +13,7 @@ from relparallel.units import GBIT, MB
 
 _MOST: Final = 250e9  # bytes/s of a GPU: more than the fastest adapter, of 1,600 Gbit/s, carries
 LEVELS: Final = ("gpu", "tray", "node", "nvlink", "switch", "rack", "job")
-"""What stops when a part fails: one GPU, the GPUs that share a host (a tray of a node, or all of it), its
+"""What stops when a part fails: one GPU, the GPUs that share a host (a tray or all of a node), its
 node, the node that an NVLink switch tray joins (a partition that lost a switch is not operational:
 NVIDIA, NMX-M documentation 85.1, "Partition Health"), all nodes on a switch or cable, all that
 share a rack or its power, or the job itself."""

@@ -127,7 +127,7 @@ class ComponentRates:
     gpus: int | None = whole(at_least=1, at_most=10**10, default=None)
 
     def carried(self, row: ComponentRate, cluster: Cluster) -> tuple[str, float]:
-        """Return the level of a cause on another cluster and its rate per part [1/s]; per GPU it is kept.
+        """Return a cause's level on another cluster, its rate per part [1/s]; per GPU it is kept.
 
         A part with twice the GPUs behind it fails twice as often: a host (tray or node), what a
         node has of the network and the rack, and the job as a whole. Where the run's GPUs are not
@@ -188,7 +188,7 @@ class ComponentRates:
 
 
 def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
-    """Unexpected interruptions of the Llama-3 405B run: 18 causes, 419 events, 54 days, 2,048 nodes.
+    """Unexpected interruptions of Llama-3 405B's run: 18 causes, 419 events, 54 days, 2,048 nodes.
 
     Parameters
     ----------

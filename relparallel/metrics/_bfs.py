@@ -1,4 +1,4 @@
-"""Breadth-first search from 512 sources at once: one bit per source, one row of eight 64-bit words per node.
+"""Breadth-first search from 512 sources at once: one bit per source, eight 64-bit words per node.
 
 Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015, with
 bottom-up levels: a node gathers what the neighbours have seen that something new reached in the

@@ -1,4 +1,4 @@
-"""Local search for a cheap halving of the hosts: single moves with a memory (Fiduccia and Mattheyses).
+"""Local search for a cheap halving of hosts: single moves with a memory (Fiduccia and Mattheyses).
 
 Hosts move so that the halves stay within two of each other, switches move freely. A pass moves
 every node once, best gain first, and goes back to the cheapest halving that it met.
@@ -31,7 +31,7 @@ def cheapest_halving(t: Topology) -> int:
 
 
 def _orders(t: Topology) -> Iterator[IntArray]:
-    """Orders of the hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
+    """Orders of hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
     yield t.hosts
     yield from (t.hosts[order] for order in _boxes(_shape(t), t.num_hosts))
     if t.num_nodes <= _DENSE:
@@ -52,7 +52,7 @@ def _orders(t: Topology) -> Iterator[IntArray]:
 
 
 def _boxes(shape: tuple[int, ...], hosts: int) -> Iterator[IntArray]:
-    """Orders that fill a box of equal shares of all lengths, and one whose sides but the first are whole."""
+    """Orders filling a box of equal shares of all lengths, and one of whole sides but the first."""
     if math.prod(shape) == hosts and len(shape) > 1:
         place = np.array(np.unravel_index(np.arange(hosts), shape)) + 1
         sides = np.ceil(np.array(shape) * 0.5 ** (1 / len(shape)))
@@ -62,14 +62,14 @@ def _boxes(shape: tuple[int, ...], hosts: int) -> Iterator[IntArray]:
 
 
 def _shape(t: Topology) -> tuple[int, ...]:
-    """Lengths of the array in which the hosts of a design are numbered, where its lines meet at switches."""
+    """Lengths of the array that numbers a design's hosts, where its lines meet at switches."""
     rule = rules().get(t.meta.name)
     lengths = rule.grid(**t.meta.parameters) if rule is not None and rule.grid is not None else ()
     return (t.num_hosts // math.prod(lengths), *lengths)
 
 
 def _placed(t: Topology, order: IntArray) -> BoolArray:
-    """Sides of all nodes: the first half of the hosts on one, every switch with most of what it joins."""
+    """Sides of all nodes: first half of hosts on one, each switch with most of what it joins."""
     position = np.zeros(t.num_nodes)
     position[order] = np.where(np.arange(order.size) < order.size // 2, 1.0, -1.0)
     degree = np.maximum(np.diff(t.indptr), 1)
@@ -81,7 +81,7 @@ def _placed(t: Topology, order: IntArray) -> BoolArray:
 
 
 def _modes(t: Topology) -> FloatArray:
-    """Eigenvectors of the Laplacian matrix on the hosts, the switches eliminated; slow ones first."""
+    """Eigenvectors of the Laplacian matrix on hosts, the switches eliminated; slow ones first."""
     (u, v), part = t.edges.T, parts(t.edges, t.num_nodes)
     laplacian = np.diag(t.degrees.astype(np.float64))
     np.subtract.at(
@@ -118,7 +118,7 @@ def _unlink(bucket, following, before, v, slot):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _best(bucket, top, width, excess, odd):  # type: ignore[no-untyped-def]
-    """Node of the largest gain among those that may move, -1 if none: class 0 and 1 hosts, 2 switches."""
+    """Movable node of the largest gain, -1 if none: class 0 and 1 hosts, 2 switches."""
     chosen, best = -1, -1
     for c in range(3):
         while top[c] >= 0 and bucket[c * width + top[c]] < 0:
@@ -177,7 +177,7 @@ def _pass(indptr, indices, cables, endpoint, side, widest):  # type: ignore[no-u
 
 @numba.njit(cache=True)
 def _refine(indptr, indices, cables, endpoint, side, passes):  # type: ignore[no-untyped-def]
-    """Improve ``side``, which halves the hosts, in place until a pass finds nothing; returns cables cut."""
+    """Improve ``side``, halving hosts, in place until a pass finds nothing; returns cables cut."""
     cut, widest = 0, 0
     for v in range(side.size):
         around = 0

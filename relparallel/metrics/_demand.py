@@ -1,4 +1,4 @@
-"""Who sends how much to whom, between the nodes at which hosts are counted: every host sends one unit."""
+"""Who sends how much to whom, between nodes where hosts are counted: every host sends a unit."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -21,7 +21,7 @@ from relparallel.topology.symmetry import refine_colours
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Commodity:
-    """What one root sends: cells of nodes, of which cell ``source`` is the root alone, and classes of arcs.
+    """What one root sends: cells of nodes, cell ``source`` being the root alone, and arc classes.
 
     ``row`` is the class of arcs whose capacity a variable uses, ``demand`` what each cell receives
     in all, ``scale`` how many nodes send alike.
@@ -36,7 +36,7 @@ class Commodity:
 
 
 def commodities(problem: Problem, most: int) -> list[Commodity]:
-    """Variables of every root; none where the first root says that there would be more than ``most``."""
+    """Variables of every root; none if the first root says there would be more than ``most``."""
     first = _commodity(problem, 0)
     if first.tail.size * problem.roots.size > most:
         return []

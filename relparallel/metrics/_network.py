@@ -1,4 +1,4 @@
-"""The arcs that traffic uses: both directions of every living pair of joined nodes, in units of a host link.
+"""Arcs that traffic uses: both directions of living pairs of joined nodes, in units of a host link.
 
 Hosts that do not forward and have the same neighbours, cables and capacities are *twins*: one of
 them stands for the class, with the cables of all. Exchanging twins changes nothing else, so all of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:
-    """One node for each class of twins, one arc for each direction of a pair, sorted by tail, then head.
+    """One node for each class of twins, one arc per direction of a pair, sorted by tail, then head.
 
     ``member[v]`` is the node that stands for v, ``origin`` the first that it stands for, ``weight``
     the hosts of a node that live; ``cables`` and ``capacity`` (in host links) are of all cables
@@ -65,7 +65,7 @@ def _merged(
     weight: FloatArray,
     size: FloatArray,
 ) -> Network:
-    """One node for all that the same node stands for; ``size`` is that of a class of twins, else 1."""
+    """One node for all that one node stands for; ``size`` is that of a class of twins, else 1."""
     tail, head, number, capacity = arcs
     kept = np.flatnonzero(stands == np.arange(t.num_nodes))
     member = np.searchsorted(kept, stands)
@@ -86,7 +86,7 @@ def _merged(
 
 
 def carriers(t: Topology, net: Network, cables: IntArray) -> tuple[IntArray, FloatArray]:
-    """Of both directions of every pair, [m, 2]: the arc that stands for it, and its share of that arc's load.
+    """Of each direction of every pair, [m, 2]: the arc for it, and its share of that arc's load.
 
     The share is 0 where the pair has no living cable.
     """
@@ -142,7 +142,7 @@ def _arcs(t: Topology, cables: IntArray) -> tuple[IntArray, IntArray, FloatArray
 
 
 def switch_level(t: Topology) -> Network:
-    """Every host that hangs on one forwarding node is counted there; the others stay nodes of their own."""
+    """Hosts that hang on one forwarding node are counted there; others stay nodes of their own."""
     tail, head, number, capacity = _arcs(t, t.multiplicity)
     joined = np.searchsorted(tail, np.arange(t.num_nodes + 1))
     single = t.endpoint & ~t.transit & (np.diff(joined) == 1)

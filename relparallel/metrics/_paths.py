@@ -1,4 +1,4 @@
-"""Traffic over shortest paths, one destination at a time: counted in hops (ECMP) or along given lengths.
+"""Traffic over shortest paths, one destination at a time: in hops (ECMP) or along given lengths.
 
 Brandes, "A faster algorithm for betweenness centrality", 2001: search from the destination, then
 push the traffic from the farthest nodes inwards.
@@ -12,7 +12,7 @@ import numpy as np
 
 @numba.njit(cache=True)
 def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, against):  # type: ignore[no-untyped-def]
-    """What all nodes send to each root, split over all shortest paths; returns the traffic that arrived.
+    """What all nodes send to each root, split over all shortest paths; returns what arrived.
 
     Node v sends ``weight[v]`` times the root's ``scale``. ``by_paths`` splits evenly over the
     paths, else at every node evenly over the next cables. Adds to ``against`` of every arc what

@@ -109,7 +109,7 @@ def _lower(t: Topology) -> int:
 
 
 def _routed(t: Topology) -> float:
-    """Bound of a routing: all that one half sends to the other passes through the cables between them."""
+    """Bound of a routing: all one half sends to the other goes through the cables between them."""
     if _sources(t) * t.indices.size > _VISITS:
         return 0.0
     found = ecmp_load(t)
@@ -120,7 +120,7 @@ def _routed(t: Topology) -> float:
 
 
 def _sources(t: Topology) -> int:
-    """From how many hosts the load is found: one of every orbit, or of all that hang on one switch."""
+    """From how many hosts load is found: one of every orbit, or of all that hang on one switch."""
     alike = np.unique(orbits(t)[t.hosts]).size
     if t.transit[t.hosts].any() or np.any(np.diff(t.indptr)[t.hosts] != 1):
         return alike
@@ -128,7 +128,7 @@ def _sources(t: Topology) -> int:
 
 
 def _up_down(t: Topology) -> float:
-    """Bound by traffic up to the top switches, 0 where hosts reach the top switches in different shares."""
+    """Bound by traffic up to the top switches, 0 where hosts reach these in different shares."""
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
     level = levels(t.edges, t.endpoint)
     reaches, up = _upwards(tail, head, level)
@@ -149,7 +149,7 @@ def _up_down(t: Topology) -> float:
 
 
 def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
-    """First host of the group in which each host spreads its traffic, and the load of a cable there."""
+    """First host of the group in which each host spreads its traffic, and load of a cable there."""
     own, cables = np.arange(t.num_nodes), t.multiplicity.astype(np.float64)
     inside = t.endpoint[t.edges].any(axis=1) & ~reaches[t.edges].all(axis=1)
     if not inside.any():
@@ -180,7 +180,7 @@ def _upwards(tail: IntArray, head: IntArray, level: IntArray) -> tuple[BoolArray
 
 
 def _shares(tail: IntArray, head: IntArray, cables: FloatArray, level: IntArray) -> IntArray:
-    """Class of every node: in one class all have cables to the same classes, at the top each is alone."""
+    """Class of every node: all in one have cables to the same classes; at the top each is alone."""
     kind = np.where(level == level.max(), np.arange(level.size), -1)
     for depth in range(int(level.max()) - 1, -1, -1):
         arcs = np.flatnonzero(level[tail] == depth)

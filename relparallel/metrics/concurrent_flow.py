@@ -1,4 +1,4 @@
-"""The most that all hosts can send at once, routed at will: by linear programming, or between two bounds.
+"""The most all hosts can send at once, routed at will: by linear programming or between two bounds.
 
 The unit is a host link: the slowest cable of a host. Letters of the papers: ``N`` hosts.
 
@@ -51,7 +51,7 @@ def concurrent_flow(
     rng: np.random.Generator | None = None,
     gap: float = 0.01,
 ) -> Estimate:
-    """Most that every host can send at the same time in a traffic pattern, routed at will, in host links.
+    """Most that every host can send at once in a traffic pattern, routed at will, in host links.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _problem(t: Topology, traffic: Traffic, share: float, rng: np.random.Generat
 
 
 def _solved(problem: Problem, gap: float) -> Estimate:
-    """By shortest paths where these meet their bound, by linear programming where it is small enough."""
+    """By shortest paths where these meet their bound, by linear programming where small enough."""
     lower, upper = shortest(problem)
     if upper == 0.0:
         return exactly(0.0, "a path is missing")
@@ -146,7 +146,7 @@ def _solved(problem: Problem, gap: float) -> Estimate:
 
 
 def bracket(problem: Problem, gap: float) -> tuple[float, float]:
-    """Throughput from below and from above, at most ``gap`` apart (relative) if the rounds suffice."""
+    """Throughput from below and above, at most ``gap`` apart (relative) if the rounds suffice."""
     lower, upper = shortest(problem)
     best, left = np.full(problem.net.head.size, 1.0 / problem.net.head.size), _rounds(problem)
     softness, step, stage = _SOFTNESS, 1.0, _STAGE
@@ -173,7 +173,7 @@ def shortest(problem: Problem) -> tuple[float, float]:
 
 
 def routed(problem: Problem, price: FloatArray, softness: float) -> tuple[FloatArray, float]:
-    """Load of all traffic along prices, and the bound that the prices give; softness is in mean prices."""
+    """Load of all traffic along prices, and the bound they give; softness is in mean prices."""
     net, load = problem.net, np.zeros(problem.net.head.size)
     sent = problem.demand * problem.scale[:, None]
     price = np.maximum(price, _FLOOR * price.max())
@@ -195,7 +195,7 @@ def _stage(
     gap: float,
     known: tuple[float, float],
 ) -> tuple[float, float, FloatArray, int]:
-    """Bounds and the best prices (times capacity) of one stage, and its rounds: fewer if the bound rose."""
+    """Bounds and best prices (times capacity) of a stage, its rounds: fewer if the bound rose."""
     capacity, (lower, upper) = problem.net.capacity, known
     slow, fast, best, top = start, start, start, np.inf
     gone, mean = np.zeros(start.size), np.zeros(start.size)

@@ -1,4 +1,4 @@
-"""How many cables, or nodes, must fail before nodes are separated, and the disjoint paths that prove it."""
+"""How many cables, or nodes, must fail to separate nodes, and the disjoint paths that prove it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def edge_connectivity(
     source: Hashable | None = None,
     target: Hashable | None = None,
 ) -> Estimate:
-    """Smallest number of cables whose loss separates source from target; or any two nodes, if both are None.
+    """Fewest cables whose loss separates source from target; or any two nodes, if both are None.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ Endpoints = Literal["hosts", "switches", "nodes"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HopStatistics(Result):
-    """Distances over ordered pairs of different endpoints; a pair without a path is counted apart."""
+    """Distances over ordered pairs of different endpoints; a pair without a path counts apart."""
 
     histogram: Mapping[int, int]  #: ordered pairs at each distance
     unreachable: int  #: ordered pairs that no path joins; mean, std and diameter are of the others
@@ -162,7 +162,7 @@ def _relays(t: Topology, hops: Hops, endpoints: Endpoints) -> IntArray:
 
 
 def _exact(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:
-    """Search from one endpoint of every class of twins, which are neighbours of none of their class."""
+    """Search from one endpoint of every class of twins, which are not neighbours of each other."""
     first = first_twins(t.indptr, t.indices[:, None], t.transit, chosen)
     keep = first == np.arange(t.num_nodes)
     weight = np.bincount(first[chosen], minlength=t.num_nodes)
@@ -211,7 +211,7 @@ def _subgraph(indptr, indices, keep):  # type: ignore[no-untyped-def]
 
 
 def _by_orbits(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:
-    """Search from one endpoint of every orbit; where most stand alone, from every class of twins."""
+    """Search from one endpoint of every orbit; if most stand alone, from every class of twins."""
     _, first, sizes = np.unique(orbits(t), return_index=True, return_counts=True)
     first, sizes = first[chosen[first]], sizes[chosen[first]]
     if 2 * first.size > int(chosen.sum()) and not t.transit[chosen].all():

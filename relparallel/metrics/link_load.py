@@ -53,16 +53,16 @@ class LinkLoad(Result):
 
     @property
     def maximum(self) -> float:
-        """Load of the busiest cable in its busier direction, to twelve digits; 0 without traffic."""
+        """Load of the busiest cable in its busier direction, to twelve digits; 0 if no traffic."""
         return float(f"{self.load.max(initial=0.0):.12g}")
 
     @property
     def throughput(self) -> float:
-        """Sum over the joined pairs of what each gets when the busiest cable is just full [host links]."""
+        """Sum over joined pairs of what each gets when the busiest cable is full [host links]."""
         return self.pairs / self.maximum if self.pairs else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each direction with source, target, flow, capacity and load, the busiest first."""
+        """A row per direction with source, target, flow, capacity and load, the busiest first."""
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         found = {
             "source": ends[:, 0],
@@ -172,7 +172,7 @@ def _meeting(net: Network) -> BoolArray:
 
 
 def _among_twins(net: Network, split: Split) -> FloatArray:
-    """Traffic between twins on its way up: through any common neighbour that forwards; then it comes down."""
+    """Traffic between twins on its way up: through any common forwarding neighbour; then down."""
     meeting = _meeting(net)
     width = np.where(meeting, net.cables ** (2 if split == "paths" else 1), 0.0)
     total = np.bincount(net.tail, weights=width, minlength=net.weight.size)[net.tail]

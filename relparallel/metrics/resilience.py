@@ -1,4 +1,4 @@
-"""What failures leave of a network: how many pairs of hosts, and how many hosts, still reach each other.
+"""What failures leave of a network: how many hosts, and how many pairs, still reach each other.
 
 Two hosts are *joined* where a path of working cables and working, forwarding nodes connects them; a
 host that fails is joined to none. All shares are of the hosts, or pairs of hosts, of the intact
@@ -34,7 +34,7 @@ class Survival(Result):
 
 
 def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
-    """Share of the pairs of hosts that failures leave joined, and of the hosts that stay accessible.
+    """Share of pairs of hosts that failures leave joined, and of the hosts that stay accessible.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
 
 
 def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, IntArray]:
-    """Working hosts and the connected parts of forwarding nodes that they touch, each couple once."""
+    """Working hosts and the connected parts of forwarding nodes they touch, each couple once."""
     n, forwards = t.num_nodes, t.transit & nodes
     part = parts(edges[forwards[edges].all(axis=1)], n)
     inside = np.flatnonzero(forwards & t.endpoint)
@@ -85,7 +85,7 @@ def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, 
 
 
 def _joined_pairs(t: Topology, edges: IntArray, host: IntArray, part: IntArray) -> int:
-    """Ordered pairs of different hosts that share a part, or a cable between two that do not forward."""
+    """Ordered pairs of distinct hosts that share a part, or a cable if neither forwards."""
     from scipy.sparse import csr_array
 
     n = t.num_nodes

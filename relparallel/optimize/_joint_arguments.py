@@ -43,7 +43,7 @@ Measured = Mapping[Placement, float]
 
 
 class Fabric(NamedTuple):
-    """A network by name, with the failures of its parts; or the two levels of links of a cluster."""
+    """A network by name, with the failures of its parts; or a cluster's two levels of links."""
 
     name: str = ""
     network: Topology | None = None
@@ -165,7 +165,7 @@ def checkpoints_of(checkpoints: Any, workload: Transformer) -> dict[str, Checkpo
 
 
 def measured_of(measured: Any, clusters: tuple[Cluster, ...], **others: Any) -> Measured:
-    """Measured strategies with their placement; what only computed ones have is refused beside them."""
+    """Measured strategies with placement; what only computed ones have is refused beside them."""
     if measured is None:
         return {}
     for name, value in others.items():
@@ -288,7 +288,7 @@ def sites_of(
 
 
 def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
-    """What fails on the nodes of a job, no strategy placed; parts of a network replace that of a table."""
+    """What fails on the nodes of a job, no strategy placed; a network's parts replace a table's."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
     table = rate_table(rates, cluster)
     if isinstance(table, tuple):

@@ -1,4 +1,4 @@
-"""Mixed-integer programmes by HiGHS, solved to the end: the optimum, or the knowledge that there is none."""
+"""Mixed-integer programmes by HiGHS, solved to the end: the optimum, or proof that none exists."""
 
 import ctypes
 import os
@@ -36,7 +36,7 @@ def least(
     gap: float = 0.0,
     seconds: float = np.inf,
 ) -> tuple[FloatArray | None, float]:
-    """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``, and a bound of all costs.
+    """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``; a bound of all costs.
 
     None where there are none. Those that ``whole`` marks come back rounded, after a check. The
     optimum is known to 1e-9 of the largest cost, or ``finer`` times finer; with a gap, to that
@@ -78,7 +78,7 @@ def picking(columns: NDArray[Any], width: int) -> Any:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keep what the solver prints past Python out of sight: a line of HiGHS that no option turns off."""
+    """Keep what the solver prints past Python out of sight: a HiGHS line no option turns off."""
     if os.name != "posix":
         yield
         return

@@ -32,7 +32,7 @@ class Options(NamedTuple):
 
 
 class ChoiceTable(NamedTuple):
-    """Best value of the first i subsystems, ``stages[i]``, by what they may use beyond the least."""
+    """Best value of the first i subsystems, ``stages[i]``, by what they may use over the least."""
 
     options: Sequence[Options]
     least: IntArray
@@ -79,7 +79,7 @@ class ChoiceTable(NamedTuple):
 
 @njit(cache=True, fastmath={"nnan", "nsz"})
 def _extend(before, after, shape, extra, gain):  # type: ignore[no-untyped-def]
-    """One more subsystem: ``after[c] = max over options of before[c - extra] + gain``, row by row."""
+    """Add a subsystem: ``after[c] = max over options of before[c - extra] + gain``, row by row."""
     last = shape[-1]
     outer = shape.size - 1
     amount = np.zeros(outer, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A network under a job: how fast it lets every strategy be, what the loss of its parts does, what it costs.
+"""A network under a job: how fast it lets strategies be, what losing its parts does, what it costs.
 
 What a lost part leaves of the bandwidth depends on the degrees alone and is found once for each;
 what that does to the step depends on the whole strategy and is priced row by row.
@@ -64,7 +64,7 @@ class Wiring:
         return found.component_classes(rates, self.job)
 
     def _bandwidths(self, strategy: Strategy) -> tuple[tuple[NetworkPart, ...], list[Vector]]:
-        """What each kind of part takes; in place of its slowdown, the number of what is left from 1 on."""
+        """What each kind of part takes; as its slowdown the number of what is left, from 1 on."""
         numbers: dict[tuple[float, ...], float] = {}
         vectors: list[Vector] = []
 
@@ -85,7 +85,7 @@ class Wiring:
         return parts, [{name: _over(job.usual[name], has[name]) for name in has} for has in vectors]
 
     def _times(self, choices: NDArray[Any], vectors: list[Vector]) -> NDArray[np.float64]:
-        """Step of one strategy, for each vector of factors by which its groups are slower than usual."""
+        """Step of one strategy, for each vector of factors by which its groups are slower."""
         rows = np.repeat(self.costs.rows(choices), len(vectors))
         return np.asarray(totals(self.costs.slowed(rows, vectors)))
 

@@ -45,7 +45,7 @@ from relparallel.units import DAY
 from relparallel.workload import Transformer
 
 JOINT_OBJECTIVES: Final = ("goodput", "cost", "p10")
-"""Tokens per second that become progress; money per token; tokens per second with probability 0.9."""
+"""Tokens per second that become progress; money per token; tokens/s with probability 0.9."""
 
 POLICIES: Final = ("restart", "spares", "elastic")
 
@@ -97,7 +97,7 @@ class JointPlan(Result):
 
     @property
     def cost_per_token(self) -> float:
-        """Price of all GPUs of the cluster over the goodput; money per token, in the unit of the prices."""
+        """Price of all cluster GPUs over the goodput; money per token, in units of the prices."""
         return self.search.sites[self.choice.site].price / self.goodput
 
     @property
@@ -106,7 +106,7 @@ class JointPlan(Result):
         return self.fastest_with(copies=1)
 
     def fastest_with(self, copies: int) -> JointPlan:
-        """Return what is best for a planner who takes the fastest strategy with copies of the state."""
+        """Return what is best for a planner who takes the fastest strategy with copies of state."""
         require_int(copies=copies, at_least=1)
         every = [site.fastest for site in self.search.sites]
         fits = [fast.time[fast.copies >= copies] for fast in every]

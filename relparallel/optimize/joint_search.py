@@ -1,4 +1,4 @@
-"""Joint choices of strategy, spares, recovery and checkpoints, in the order of what they can reach."""
+"""Joint choices of strategy, spares, recovery and checkpoints, in order of what they can reach."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class JointSearch:
         policies: tuple[str, ...] = (),
         checkpoints: tuple[str, ...] = (),
     ) -> Choice | None:
-        """Best of all choices with certain rows, policies and checkpoints; None where there are none."""
+        """Best choice with certain rows, policies and checkpoints; None if there are none."""
         return next(iter(self.ranked(1, row, policies, checkpoints)), None)
 
     def ranked(
@@ -87,7 +87,7 @@ class JointSearch:
         policies: tuple[str, ...] = (),
         checkpoints: tuple[str, ...] = (),
     ) -> list[Choice]:
-        """Best choices of so many kinds of strategy, one for each kind, the best first; fewer if no more.
+        """Best choices of so many kinds of strategy, one per kind, best first; fewer if no more.
 
         Kinds are what failures can tell apart: degrees, copies of the state, nodes that are left;
         each measured strategy is one of its own. Best first: rows are asked by an upper bound on
@@ -143,7 +143,7 @@ class JointSearch:
     def bounds(
         self, policies: tuple[str, ...], checkpoints: tuple[str, ...]
     ) -> list[tuple[float, int, int]]:
-        """Upper bound on the score, site and row of the fastest of every kind, the largest bound first."""
+        """Upper bound on the score, site, row of the fastest of each kind, largest bound first."""
         key = (policies, checkpoints)
         if key not in self._bounds:
             found: list[tuple[float, int, int]] = []
@@ -189,7 +189,7 @@ class JointSearch:
     def _most_kept(
         self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool
     ) -> float:
-        """Upper bound on what checkpoints leave: the cheapest standstill and the shortest way back of all.
+        """Upper bound on what checkpoints leave: cheapest standstill and shortest way back of all.
 
         Longer ways, more expensive levels, lost checkpoints and further failures only take time.
         """
@@ -249,7 +249,7 @@ class JointSearch:
         return None if fast.costs is None else fast.costs.step(fast.grid.choices[[choice.row]])
 
     def at(self, scale: float, repair: float | None = None) -> JointSearch:
-        """The same question with all rates times a factor and another repair time; nothing evaluated yet."""
+        """The same question, all rates times a factor, new repair time; nothing evaluated yet."""
         sites = []
         for site in self.sites:
             classes = tuple(replace(c, rate=scale * c.rate) for c in site.failures.classes)
@@ -270,7 +270,7 @@ class JointSearch:
         )
 
     def model(self, place: int, row: int) -> FailureModel:
-        """Failures of a site under one of its strategies, with those of its network; once for each."""
+        """Failures of a site under one of its strategies, with those of its network; once each."""
         if (place, row) not in self._models:
             site = self.sites[place]
             model = site.placed(row)

@@ -35,7 +35,7 @@ from relparallel.training import JobShape
 from relparallel.workload import Transformer
 
 DEGREES: Final = ("tensor", "pipeline", "data", "context")
-"""Degrees: with the levels at which a failure takes the last copy of a shard, all that failures can see."""
+"""Degrees: with levels where a failure takes a shard's last copy, all that failures can see."""
 
 _SHAPED: Final = tuple(name for name in _INNER if name != "recompute")
 _SHARDED: Final = ("zero_stage", "shard")
@@ -67,7 +67,7 @@ class Fastest:
 def rules_allow(
     gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
 ) -> bool:
-    """Whether some degrees that multiply to a number of GPUs keep every rule that looks at degrees alone."""
+    """Whether some degrees with product ``gpus`` keep every rule that looks at degrees alone."""
     return _degrees(gpus, model, global_batch, node, limits)[0].size > 0
 
 
@@ -79,7 +79,7 @@ def rule_keeping(
     limits: Mapping[str, Any],
     fits: Callable[[NDArray[Any]], NDArray[np.bool_]] | None = None,
 ) -> tuple[NDArray[Any], int, int]:
-    """Rows of `StrategyGrid.all` that keep every rule and may fit, how many cannot, and how many in all.
+    """Rows of `StrategyGrid.all` that keep all rules and may fit, how many cannot, how many in all.
 
     ``fits`` says of degrees and ZeRO columns whether any strategy with them can fit. Every rule
     looks at the degrees and either at the ZeRO columns or at the others, so each side is asked
@@ -125,7 +125,7 @@ def rule_keeping(
 def _degrees(
     gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Degrees that keep the rules in the plainest strategy; data and pipeline degree of all, [n, 2]."""
+    """Degrees keeping the rules in the plainest strategy; data, pipeline degree of all, [n, 2]."""
     given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
     divisors = np.array(_divisors(gpus), dtype=np.int64)
     tensor, pipeline, context = (
@@ -247,7 +247,7 @@ def with_fewer_replicas(placement: Placement, cluster: Cluster) -> Placement | N
 def measured_strategies(
     measured: Mapping[Placement, float], cluster: Cluster, tokens: int, whole: bool
 ) -> Fastest:
-    """Strategies of measured speed [tokens/s] on a cluster, the speed in proportion to the replicas."""
+    """Strategies of measured speed [tokens/s] on a cluster, the speed in proportion to replicas."""
     found = []
     for number, (placement, throughput) in enumerate(measured.items()):
         fewer = with_fewer_replicas(placement, cluster)
@@ -281,7 +281,7 @@ def _chained(kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def least_memory(costs: Pricing, rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Lower bound on the memory of every strategy with the degrees and ZeRO columns of the rows [bytes].
+    """Lower bound on memory of each strategy with the degrees and ZeRO columns of the rows [bytes].
 
     Weights, gradients and optimizer state of the average stage, matrices of the layers outside
     experts alone: no stage can be smaller than the average on all of them.

@@ -1,4 +1,4 @@
-"""What a network design is made of: candidate links and their prices, links that are bought, minimum cuts."""
+"""What a network design is made of: candidate links, their prices, bought links, minimum cuts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NetworkDesign(Result):
 def edge_numbers(
     argument: str, given: LinkCost, topology: Topology, graph: Topology | nx.Graph[Any]
 ) -> NDArray[np.float64]:
-    """A number >= 0 for every row of ``topology.edges``: one, an array, a mapping or an attribute."""
+    """A number >= 0 per row of ``topology.edges``: one, an array, a mapping or an attribute."""
     if isinstance(given, str):
         if not len(topology.edges):
             return np.zeros(0)

@@ -174,7 +174,7 @@ def _cutting_planes(
     max_rounds: int,
     until: float,
 ) -> tuple[Mask, float, int]:
-    """The cheapest set that the oracle admits, the bound on its price, and the inequalities it took."""
+    """The cheapest set that the oracle admits, a bound on its price, the inequalities it took."""
     sides = _sides(problem)
     free = prices == 0
     # by which a link lowers the failure of a cut
@@ -221,7 +221,7 @@ def _cutting_planes(
 
 
 def _step(prices: FloatArray) -> float:
-    """What two different sums of prices differ by at least; 0 where that is not known, or too little."""
+    """What two different sums of prices differ by at least; 0 if that is unknown or too little."""
     for parts in (1, 2, 4, 5, 10, 100, 1000):
         units = np.round(prices * parts)
         common = int(np.gcd.reduce(units.astype(np.int64))) if units.max() < 2**31 else 0
@@ -233,7 +233,7 @@ def _step(prices: FloatArray) -> float:
 def _cheaper(
     prices: FloatArray, rows: FloatArray, most: float, whole: bool, until: float, gap: float
 ) -> tuple[FloatArray | None, float]:
-    """A choice that satisfies the inequalities and costs at most so much, and a bound on all of them.
+    """A choice that satisfies the inequalities and costs at most so much; a bound on all of them.
 
     The cheapest fractions; of whole choices the first (with a gap of 1), which gives inequalities
     as good as the cheapest would and is found much sooner. None if there is none.
@@ -250,7 +250,7 @@ def _cheaper(
 def _greedy(
     problem: Problem, prices: FloatArray, oracle: Oracle, target: float, until: float
 ) -> Mask:
-    """Links of price 0 and a cheapest tree, then what lowers log U most for its price, while time lasts."""
+    """Links of price 0, cheapest tree, then what lowers log U most per price, while time lasts."""
     graph: nx.Graph[int] = nx.Graph()
     for link, (u, v) in enumerate(problem.edges.tolist()):
         graph.add_edge(u, v, price=prices[link], link=link)
@@ -268,7 +268,7 @@ def _greedy(
 
 
 def _repaired(prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> Mask:
-    """A reliable set near the choice: cheap links added until it is one, dear ones left out again."""
+    """A reliable set near the choice: cheap links added until it is, dear ones left out again."""
     links: Mask = chosen | (prices == 0)
     for link in np.argsort(prices, kind="stable"):
         if oracle(links) <= target:
@@ -282,7 +282,7 @@ def _repaired(prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -
 
 
 def _sides(problem: Problem) -> Mask:
-    """Links across every cut that parts the terminals [cuts, m]; only single nodes in a large network."""
+    """Links across every cut that parts the terminals [cuts, m]; in large networks single nodes."""
     count = len(problem.node)
     ends = problem.edges
     if count <= MOST_SPLIT:

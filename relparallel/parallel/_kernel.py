@@ -71,7 +71,7 @@ MACHINE: Final = np.dtype(
         ],
     )
 )
-"""What a machine and its software can do; products with weights may run in a smaller number format."""
+"""What a machine and its software can do; weight products may run in a smaller number format."""
 
 CHOICE: Final = np.dtype(
     (
@@ -247,7 +247,7 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def pass_times(model: Any, h: Any, s: Any) -> Any:
-    """Kernels of one layer on one micro-batch: forward, backward, of that for weights, and forward again."""
+    """Kernels of a layer on a micro-batch: forward, backward, its weight part, forward again."""
     forward, backward, core, weight = _layer(model, h, s)
     return (
         forward,
@@ -293,7 +293,7 @@ def _under(moved: Any, work: Any, share: Any) -> Any:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _held(model: Any, s: Any) -> Any:
-    """Weights that a rank holds besides experts, and in experts; from both ends where a schedule has two."""
+    """Weights of a rank besides experts, and in experts; from both ends if a schedule has two."""
     t, p, ends = s.tensor, s.pipeline, 2.0 if s.schedule == _CHIMERA else 1.0
     dense = ends * (
         model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t
@@ -305,7 +305,7 @@ def _held(model: Any, s: Any) -> Any:
 def _gradients(
     model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward: Any, held: Any
 ) -> Any:
-    """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them.
+    """Gradients (and parameters) between replicas at a step's end, as far as it waits for them.
 
     The first gradients are complete when the last micro-batch has passed a layer backward, or where
     stages have chunks, when the last p micro-batches have passed the last one; the last layer hides
@@ -354,7 +354,7 @@ def _gradients(
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _update(model: Any, h: Any, s: Any) -> Any:
-    """Optimiser on the weights that a rank owns; context ranks hold the same ones and share them too."""
+    """Optimiser on the weights a rank owns; context ranks hold the same ones and share them too."""
     dense, expert = _held(model, s)
     if s.zero_stage > 0:
         copies = 1.0 * s.shard * s.context
@@ -456,6 +456,6 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def run(models: Any, machines: Any, choices: Any, model: Any, machine: Any, out: Any) -> None:
-    """Parts of the step of every strategy, [rows, parts]; ``model`` and ``machine`` name the rows to use."""
+    """Parts of each strategy's step, [rows, parts]; ``model`` and ``machine`` name rows to use."""
     for i in range(choices.size):
         _step(models[model[i]], machines[machine[i]], choices[i], out[i])

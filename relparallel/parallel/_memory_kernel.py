@@ -47,7 +47,7 @@ BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers"
 """Columns of the kernel: the first five are held together, the last one before training starts."""
 
 FLIGHT_RULES: Final = {name: FLIGHTS.index(known.flight) for name, known in TABLE.items()}
-"""Schedule: how many micro-batches its stages hold; a backward pass in two parts frees half with each."""
+"""Schedule: how many micro-batches stages hold; each part of a split backward pass frees half."""
 
 FRAGMENTATION: Final = 0.02
 """Of what is held, lost between the blocks of a caching allocator.
@@ -72,7 +72,7 @@ _HALF: Final = 2.0
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def flight(rule: Any, p: Any, m: Any, v: Any, i: Any) -> Any:
-    """Micro-batches in flight: of the stage (a chunk counts 1/v), of its first chunk, of its last one."""
+    """Micro-batches in flight: of the stage (a chunk counts 1/v), its first chunk, its last one."""
     behind = p - 1.0 - i
     if rule == 0:
         return m, m, m
@@ -140,7 +140,7 @@ def most_layers(layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: 
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def counted_ends(layers: Any, mtp: Any, p: Any, v: Any, folded: Any, said: Any) -> Any:
-    """Layers that embedding and loss count as: as said, or those that fill chunks and let no stage grow.
+    """Layers that embedding and loss count as: given, or those that fill chunks and grow no stage.
 
     Each of the ``mtp`` layers behind the last one counts as a layer and a loss. The loss comes
     first: its stage is the slowest; the embedding only takes memory.
@@ -213,7 +213,7 @@ def layer_bytes(
     flash: Any,
     dropout: Any,
 ) -> Any:
-    """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, and more for weights.
+    """Bytes a layer keeps of a micro-batch, its backward pass needs at once, and more for weights.
 
     A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer``
     bytes besides two masks, and inside ``inner``. What is computed again for the gradients of the
@@ -236,7 +236,7 @@ def layer_bytes(
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _layer_activations(model: Any, s: Any, k: Any, mixture: Any) -> Any:
-    """`layer_bytes` of a model: inputs of norms and products, Q, K, V, and what feed-forward blocks keep.
+    """`layer_bytes` of a model: inputs of norms and products, Q, K, V, and what feed-forward keeps.
 
     Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which
     the gradient of attention needs in half precision too, and behind the activation; those of
@@ -282,7 +282,7 @@ def state_bytes(
     gradient: Any,
     optimizer: Any,
 ) -> Any:
-    """Bytes of parameters, gradients and optimizer state that a rank holds, of all or of its shard."""
+    """Bytes of parameters, gradients, optimizer state that a rank holds, of all or of its shard."""
     return (
         parameter * copies * (shard if thin else whole),
         gradient * (shard if zero_stage >= 2 else whole),
@@ -364,7 +364,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def layer(model: Any, s: Any, k: Any, mixture: Any) -> Any:
-    """Parameters and activations of one layer, or of the mean of some, that share of them with experts."""
+    """Parameters and activations of a layer, or a mean of some, that share of them with experts."""
     common, experts = _layer_parameters(model, s, mixture)
     kept, needed, again = _layer_activations(model, s, k, mixture)
     return common, experts, kept, needed, again
@@ -397,7 +397,7 @@ def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _mixture(model: Any, s: Any, rule: Any, layers: Any, before: Any) -> Any:
-    """Share of a stage's layers that have experts, the first ``before`` layers being on stages before it.
+    """Share of a stage's layers with experts, the first ``before`` layers being on earlier stages.
 
     Where fewer than half of the layers have none, these come first (DeepSeek, Kimi, GLM); else
     every stage has its share (Llama 4, where kinds alternate), as have both ends of Chimera.

@@ -60,7 +60,7 @@ MODEL: Final = np.dtype(
         ],
     )
 )
-"""Sizes of a model; ``matrices`` is 2, or 3 with a gate; ``positions``, ``tied`` and ``biases`` are 0 or 1.
+"""Sizes of a model; ``matrices``: 2, or 3 with a gate; ``positions``, ``tied``, ``biases``: 0 or 1.
 
 What layers do not share is a mean over all of them: the shares ``mixture`` with experts, ``dense``
 with a dense block, ``attention`` with the own attention, whose queries look at ``span`` tokens (a
@@ -104,7 +104,7 @@ def model_record(model: Transformer) -> NDArray[Any]:
 
 
 def _span(model: Transformer) -> float:
-    """Tokens that queries of the model's own attention look at in all layers, a masked half counted."""
+    """Tokens that queries of the model's own attention see in all layers, a masked half counted."""
     full = (model.attentions - model.windowed) * model.sequence
     return full + model.windowed * 2 * attended(model.sequence, model.window, causal=True)
 
@@ -155,7 +155,7 @@ def machine_record(
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Machine:
-    """A cluster with its software: row of `MACHINE`, what is known, whether assumed, peak [FLOP/s]."""
+    """A cluster with software: row of `MACHINE`, what is known, whether assumed, peak [FLOP/s]."""
 
     row: NDArray[Any]
     known: Calibration
@@ -218,7 +218,7 @@ def step_parts(
     choices: NDArray[Any],
     machine: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Parts of a step [s], one row for each choice; one model or machine stands for all, unless chosen."""
+    """Parts of a step [s], a row per choice; one model or machine stands for all, unless chosen."""
     rows = np.arange(choices.size)
     out = np.empty((choices.size, len(PARTS)))
     machine = rows % machines.size if machine is None else machine

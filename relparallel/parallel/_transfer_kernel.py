@@ -1,4 +1,4 @@
-"""Collectives and transfers on the two levels of links of a cluster, compiled for the kernel of a step.
+"""Collectives and transfers on the two levels of links of a cluster, compiled for the step kernel.
 
 Sizes are bytes, ``h`` is a row of `MACHINE`, ``inside`` the ranks of a group that share a node;
 seconds.
@@ -17,7 +17,7 @@ _rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def gather(size: Any, ranks: Any, inside: Any, ring: Any, h: Any) -> Any:
-    """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
+    """Cheapest reduce-scatter or all-gather of a vector among ranks of which some share a node.
 
     The forms of `collective_time` with calibrated links, whose latencies are counted on their own.
     Over several nodes, two levels save network and use it later. The halves of an all-reduce have

@@ -1,4 +1,4 @@
-"""Collectives beside the ring, as rounds of messages: trees, halving and doubling, nodes, exchanges.
+"""Collectives beside the ring, as message rounds: trees, halving and doubling, nodes, exchanges.
 
 Ranks are numbered node by node. A reduction between nodes happens chunk by chunk: the ranks of a
 node first scatter what they have, the ranks with the same number in all nodes reduce their chunk,
@@ -34,7 +34,7 @@ from relparallel.parallel.collectives import (
 def tree_all_reduce(
     ranks: int, elements: int, ranks_per_node: int | None = None
 ) -> Iterator[Round]:
-    """Reduce over a binomial tree to rank 0, then broadcast the same way back, whole vectors each time.
+    """Reduce over a binomial tree to rank 0, broadcast back the same way, whole vectors each time.
 
     With nodes of g ranks the tree joins first these, then the first ranks of the nodes:
     2 (ceil(log2 g) + ceil(log2 n/g)) rounds, for short vectors.
@@ -141,7 +141,7 @@ def hierarchical_all_reduce(
 def recursive_doubling_all_reduce(
     ranks: int, elements: int, ranks_per_node: int | None = None
 ) -> Iterator[Round]:
-    """Swap whole vectors with ranks 1, 2, 4, ... places off, first inside nodes of g: for the shortest ones.
+    """Swap whole vectors with ranks 1, 2, 4, ... places off, first in nodes of g: for the shortest.
 
     log2 g (alpha + beta N) inside, log2 n/g (A + g N/C) between; 2 rounds more for each of g and
     n/g that is no power of two. Thakur, Rabenseifner and Gropp 2005, section 4.5.
@@ -166,7 +166,7 @@ def in_nodes(
 def between_nodes(
     ranks: int, node: int, rounds: Callable[..., Iterator[Round]], elements: int, roll: int = 0
 ) -> Iterator[Round]:
-    """Rounds of the ranks with the same number in all nodes, on the chunk that a ring inside them leaves."""
+    """Rounds of ranks with the same number in all nodes, on the chunk that a ring inside leaves."""
     cut = bounds(node, elements)
     chunks = [((rank + 1) % node, np.arange(rank, ranks, node)) for rank in range(node)]
     return together(
@@ -225,7 +225,7 @@ def _fold(ranks: int, elements: int, reduce: bool) -> Iterator[Round]:
 
 
 def _chunk_of(core: int) -> Whole:
-    """The chunk that each of a power of two of ranks has after halving: its number with bits reversed."""
+    """The chunk that each of 2**k ranks has after halving: its number with bits reversed."""
     chunk = np.zeros(core, dtype=np.int64)
     for bit in range(core.bit_length() - 1):
         chunk = 2 * chunk + (np.arange(core) >> bit & 1)
@@ -283,7 +283,7 @@ def _exchange(ranks: int, elements: int) -> Iterator[Round]:
 
 @algorithm("all_to_all", "direct")
 def direct_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
-    """Send every chunk straight to its rank, in round k k ranks further on: (n - 1)(alpha + beta N/n)."""
+    """Send every chunk straight to its rank, k ranks on in round k: (n - 1)(alpha + beta N/n)."""
     require_group(ranks, elements)
     rank, cut = np.arange(ranks, dtype=np.int64), bounds(ranks, elements)
 
@@ -357,7 +357,7 @@ def chain_broadcast(ranks: int, elements: int, pieces: int = 1) -> Iterator[Roun
 
 @algorithm("all_gather", "bruck")
 def bruck_all_gather(ranks: int, elements: int) -> Iterator[Round]:
-    """Give everything one has to the rank 1, 2, 4, ... places back; rank r starts with its part of n.
+    """Give all one has to the rank 1, 2, 4, ... places back; rank r starts with its part of n.
 
     ceil(log2 n) alpha + (n - 1)/n N beta where n divides N. Bruck et al., "Efficient algorithms for
     all-to-all communications in multiport message-passing systems", IEEE TPDS 1997.
@@ -385,7 +385,7 @@ def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> I
 
 
 def _runs(first: Whole, count: int, parts: int) -> tuple[Whole, Whole, Whole]:
-    """First part and the one after the last of ``count`` parts round a circle, cut at its seam; and whose."""
+    """First part and one after the last of ``count`` parts on a circle, cut at its seam; whose."""
     last = first + count
     wraps = np.flatnonzero(last > parts)
     start = np.concatenate([first, np.zeros(wraps.size, dtype=np.int64)])

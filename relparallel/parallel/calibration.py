@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REGIMES: Final = ("kernels", "host")
-"""What a step waits for: the host, above `HOST_BOUND` of its time, where predictions are less certain."""
+"""What a step waits for: host, above `HOST_BOUND` of its time, where predictions are less sure."""
 HOST_BOUND: Final = 0.01
 UNSEEN: Final = " unseen"
 """Added to a regime where the software is one that no run was measured with."""
@@ -44,7 +44,7 @@ KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in RE
 
 @record
 class Software:
-    """A generation of training software: its kernels, its gradients on the wire, and what it overlaps.
+    """A generation of training software: its kernels, gradients on the wire, and what it overlaps.
 
     ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop
     out activations of models that have biases; ``expert_launch``: host time for the kernels of one
@@ -187,7 +187,7 @@ def software(name: str) -> Software:
 
 
 def newest_software(device: str | Accelerator | None = None) -> str:
-    """Newest generation measured on this accelerator's family, on the one it borrows from, or on any.
+    """Newest generation measured on an accelerator's family, on the one it borrows from, or on any.
 
     Of several of one year it is the first in the table that stores no attention scores.
     """
@@ -235,7 +235,7 @@ def calibration(name: str | Accelerator) -> Calibration:
 
 
 def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
-    """Calibration of the family next to an accelerator in peak rate, within the bounds of its own data sheet.
+    """Calibration of the family next to an accelerator in peak rate, within its data-sheet bounds.
 
     Nothing is known of software on it. How far such a loan is off is measured where it need not be
     made: each family's runs are predicted from the family next to it.
@@ -251,7 +251,7 @@ def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
 
 
 def untried(experts: int, precision: str) -> str:
-    """What a step has that few runs of the calibrations had, or none, in words; nothing for most."""
+    """What a step has that few or no runs of the calibrations had, in words; nothing for most."""
     mixed = "mixtures of experts are in the fit of one source alone" if experts > 1 else ""
     return mixed or ("products in fp4 are in no fit" if precision == "fp4" else "")
 

@@ -1,4 +1,4 @@
-"""How long an all-reduce takes, by every algorithm, and which one is best: closed forms on two levels.
+"""How long an all-reduce takes, by every algorithm, and which is best: closed forms on two levels.
 
 n ranks with g in each of k = n/g nodes reduce a vector of N bytes; a and B are latency and
 bandwidth inside a node, A and C those of a node's network. Every form is what `rounds_time` says of
@@ -34,7 +34,7 @@ _MOST_PIECES: Final = 2.0**20
 
 Form = Callable[[Any, Any, Any, Links], Any]
 FORMS: Final[dict[str, dict[str, Form]]] = {}
-"""Closed forms of size, ranks, ranks of a node and links, by kind of collective and by algorithm."""
+"""Closed forms of size, ranks, ranks per node and links, by kind of collective and by algorithm."""
 _GENERATORS: Final = (algorithms, server_rounds)  # which enter their generators into `COLLECTIVES`
 
 
@@ -172,7 +172,7 @@ def collective_time(
 def _on_levels(
     kind: str, algorithm: str, size: Any, levels: Sequence[tuple[int, float, float]]
 ) -> float:
-    """Time of an all-reduce over levels: by its best factors, or by one ring as slow as its slowest link."""
+    """All-reduce time over levels: by best factors, or by one ring as slow as its slowest link."""
     require_choice(("all_reduce",), kind=kind)
     require_choice(("blueconnect", "ring"), algorithm=algorithm)
     if algorithm == "blueconnect":
@@ -206,7 +206,7 @@ def one_ring(n: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
 
 
 def rings_in_rings(g: Any, k: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
-    """A ring inside every node of g ranks, and rings between the k nodes, in the terms of `one_ring`."""
+    """A ring inside every node of g ranks, rings between the k nodes, in terms of `one_ring`."""
     return (g - 1) * a + near * (g - 1) / g + (k - 1) * A + far * (k - 1) / k
 
 
@@ -242,7 +242,7 @@ def _hierarchical(rounds: int) -> Form:
 
 @form("halving_doubling", "all_reduce")
 def _halving_doubling(size: Any, n: Any, g: Any, links: Links) -> Any:
-    """On both levels log2 rounds each way; the surplus over a power of two hands its vector over."""
+    """On both levels log2 rounds each way; surplus over a power of two hands its vector over."""
     near = _swapped(size, g, links.latency, links.bandwidth)
     return near + _swapped(size, n / g, links.network_latency, links.network_bandwidth)
 
@@ -277,7 +277,7 @@ def _double_tree(size: Any, n: Any, g: Any, links: Links) -> Any:
 
 
 def _pipelined(size: Any, depth: Any, latency: Any, bandwidth: Any) -> Any:
-    """Time of depth + p - 1 rounds of size/p bytes with the best whole p, sqrt((depth - 1) beta N/alpha)."""
+    """Time of depth+p-1 rounds of size/p bytes, best whole p, sqrt((depth - 1) beta N/alpha)."""
     scale = np.asarray(latency * bandwidth, dtype=np.float64)
     share = (depth - 1).clip(0) * size / np.where(scale > 0, scale, 1.0)
     ideal = np.sqrt(np.where(scale > 0, share, _MOST_PIECES))
@@ -298,7 +298,7 @@ form("tree", "all_reduce")(_tree)
 def crossover_size(
     kind: str, first: str, second: str, ranks: int, ranks_per_node: int, links: Links
 ) -> float:
-    """Bytes from which on the second of two algorithms is faster: the last change of sign from 1 byte on.
+    """Bytes from which the second of two algorithms is faster: the last sign change from 1 byte on.
 
     0 where the second is never slower, infinite where it is never faster.
     """
@@ -332,7 +332,7 @@ def overlap_time(
     compute_slowdown: ArrayLike = 1.0,
     communication_slowdown: ArrayLike = 1.0,
 ) -> Any:
-    """Seconds of a computation X and a communication Y that start together and take a and b times longer.
+    """Seconds of computation X and communication Y that start together and take a, b times longer.
 
     Of the stretched times x = a X and y = b Y the shorter ends first, and the rest of the other
     runs at full speed, x + (y - x)/b or y + (x - y)/a. To overlap is no slower than one after the

@@ -1,4 +1,4 @@
-"""What every strategy of a grid costs: whether it is possible, whether it fits, how long its step takes.
+"""What every strategy of a grid costs: whether it is possible and fits, how long its step takes.
 
 The numbers are those of `memory` and `step_time`, from the same kernels: rules first, then memory,
 then time.
@@ -51,7 +51,7 @@ _MEMORY: Final = len(REASONS) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Evaluation(Result):
-    """Time of a step [s], memory of the fullest GPU [bytes] and place in `REASONS` of every row of a grid."""
+    """Step time [s], memory of the fullest GPU [bytes], place in `REASONS`, of every grid row."""
 
     grid: StrategyGrid
     time: NDArray[np.float64]
@@ -108,7 +108,7 @@ class Pricing:
         choices: NDArray[Any],
         order: tuple[str, ...] = DEGREES,
     ) -> Pricing:
-        """The same on a network with another rank order, for strategies with the degrees of the choices."""
+        """The same on a network with another rank order, for strategies of the choices' degrees."""
         degrees = degrees_of(choices)
         machines = np.repeat(self.machines, len(degrees))
         for machine, slow in zip(
@@ -142,7 +142,7 @@ class Pricing:
     def slowed(
         self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]
     ) -> NDArray[np.float64]:
-        """Parts of the step [s] where the groups of each degree are slower by a factor of their own."""
+        """Parts of the step [s] where each degree's groups are slower by a factor of their own."""
         place = self._machine(rows)
         machines = self.machines[np.zeros(rows.size, np.int64) if place is None else place]
         for machine, factors in zip(machines, slow, strict=True):
@@ -174,7 +174,7 @@ def pricing(
     dropout: bool | None = None,
     reserve: float = RESERVE,
 ) -> Pricing:
-    """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
+    """All about a model and a cluster that strategies are priced with; arguments of `evaluate`."""
     require_instance(Transformer, model=model)
     machine = calibrated_machine(cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)

@@ -1,4 +1,4 @@
-"""Rules that a strategy has to keep with a model, a batch and a cluster, and which of them it breaks first.
+"""Rules that a strategy has to keep with a model, a batch and a cluster, and which it breaks first.
 
 One compiled list of rules serves a single strategy, which gets an error, and a grid, whose rows get
 a code.
@@ -71,7 +71,7 @@ def _broken(
     choices: Any,
     out: Any,
 ) -> None:
-    """Bits of the rules that every strategy breaks, the first rule lowest; no rule about the GPUs if 0."""
+    """Bits of the rules that every strategy breaks, the first lowest; no rule about GPUs if 0."""
     for i in range(choices.size):
         s = choices[i]
         t, p, v = np.int64(s.tensor), np.int64(s.pipeline), np.int64(s.virtual_stages)
@@ -141,7 +141,7 @@ def require_feasible(
     *,
     dealt: bool = False,
 ) -> None:
-    """Raise a ValueError that names the rule which a strategy breaks; ``dealt``: its layers are given."""
+    """Raise a ValueError naming the rule that a strategy breaks; ``dealt``: layers are given."""
     if cluster is not None and strategy.gpus > cluster.gpus:
         raise ValueError(
             f"strategy must fit the {cluster.gpus} GPUs of the cluster, got {strategy.gpus} "

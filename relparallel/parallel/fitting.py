@@ -122,7 +122,7 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
 
 
 def _baselines(runs: Sequence[Run], others: Sequence[Run]) -> pd.DataFrame:
-    """Errors of runs that reach the same share of the peak as others do, and how near the nearest is."""
+    """Errors of runs that reach the same share of peak as others, and how near the nearest is."""
     best = np.array([run.least_time for run in runs])
     measured = np.array([run.time for run in runs])
     share = np.array([run.least_time / run.time for run in others])
@@ -201,7 +201,7 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
 
 
 def prediction_scatter(seen: pd.DataFrame, unseen: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """By regime, level to the bound of abs(log(predicted / measured)) that this share of left-out runs keeps.
+    """By regime, level to the bound of |log(predicted/measured)| this share of left-out runs keeps.
 
     ``seen`` is what `cross_validate` gives by source: its errors after one factor are those of
     software that was measured. ``unseen`` is the same by software: its raw errors are those of
@@ -234,7 +234,7 @@ def coverage(crossed: pd.DataFrame, column: str, level: float = 0.9) -> pd.Serie
 
 
 def strategy_order(runs: Sequence[Run], error: pd.Series) -> pd.DataFrame:
-    """Pairs of strategies for one model, batch and cluster of a source, and the share in their right order.
+    """Pairs of strategies for a model, batch and cluster of a source, and the share in right order.
 
     ``error`` of every run is predicted over measured - 1. Measured times less than 5 % apart are
     not asked about: a run that is repeated differs by as much. Indexed by source; ``rows`` are the
@@ -264,7 +264,7 @@ def _of_regime(table: pd.DataFrame, regime: str) -> pd.Series:
 
 
 def _bound(size: NDArray[np.float64], group: pd.Series, level: float) -> float:
-    """Bound of the error in a group that is new: Student's t of as many groups, times their mean square.
+    """Bound of the error in a new group: Student's t of as many groups, times their mean square.
 
     Runs of a group err alike, so that a quantile of all runs would promise too much.
     """

@@ -1,4 +1,4 @@
-"""Traffic split equally over all shortest paths (ECMP), pair of ranks by pair, and what a loss moves.
+"""Traffic split equally over all shortest paths (ECMP), by pair of ranks, and what a loss moves.
 
 A pair is searched from both ends at once. After a loss only pairs whose paths cross what is lost
 are searched anew; the least bandwidth of all groups follows from the loads of the links.
@@ -22,7 +22,7 @@ _NOISE = 1e-12  # of the bytes of a pair: the same share, added up in another or
 
 
 class Wiring(NamedTuple):
-    """A network as arcs of every node, each with the number of its link: its pair, or m more backwards."""
+    """A network as arcs of each node, each with its link number: its pair, or m more backwards."""
 
     indptr: Ints
     head: Ints
@@ -40,7 +40,7 @@ class Wiring(NamedTuple):
         )
 
     def flows(self, cables: Ints, ends: Ints) -> scipy.sparse.csr_array:
-        """Share of each pair of ends on every link, [pairs, links], over all shortest paths (ECMP)."""
+        """Share of each pair of ends on each link, [pairs, links], on all shortest paths (ECMP)."""
         starts, links, shares = shortest_flows(
             *self[:3], cables.astype(np.float64), self.transit, ends
         )
@@ -98,7 +98,7 @@ class PairFlows:
         return 0.0 if torn else self._least(self.load, self.capacity)
 
     def without(self, wiring: Wiring, network: Topology, cables: Ints) -> tuple[float, Ints]:
-        """Least bandwidth with the living cables of every pair of nodes, and the nodes of torn groups."""
+        """Least bandwidth with living cables of every node pair, and the nodes of torn groups."""
         gone = np.flatnonzero(np.tile(cables < network.multiplicity, 2))
         ptr, of = self.crossing.indptr, self.crossing.indices
         hit = np.unique(np.concatenate([of[ptr[link] : ptr[link + 1]] for link in gone]))
@@ -129,7 +129,7 @@ class PairFlows:
 def _grow(  # type: ignore[no-untyped-def]
     indptr, head, link, cables, transit, order, first, last, level, ways, weight, goal
 ):
-    """Label the nodes one cable beyond those in order[first:last]; returns the new end of ``order``."""
+    """Label nodes one cable beyond those in order[first:last]; returns the new end of ``order``."""
     m, end = cables.size, last
     for i in range(first, last):
         u = order[i]

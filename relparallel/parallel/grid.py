@@ -1,4 +1,4 @@
-"""Many strategies at once: the fields of `Strategy` as columns, and every way to fill a number of GPUs."""
+"""Many strategies at once: fields of `Strategy` as columns, and every way to fill so many GPUs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class StrategyGrid:
 
     @classmethod
     def of(cls, **columns: ArrayLike) -> StrategyGrid:
-        """Rows from columns, one value or a list of each field of `Strategy`, broadcast to one length.
+        """Rows from columns, one value or list per field of `Strategy`, broadcast to one length.
 
         >>> len(StrategyGrid.of(tensor=[1, 2, 4], data=8, recompute=["none", "full", "full"]))
         3
@@ -139,7 +139,7 @@ class StrategyGrid:
         return {name: tuple(_names(name, np.sort(pd.unique(self.choices[name])))) for name in AXES}
 
     def where(self, **values: Any) -> StrategyGrid:
-        """Rows that have given values: by axis one value, or several of which a row must have one."""
+        """Rows of given values: per axis one value, or several of which a row must have one."""
         keep = np.ones(len(self), dtype=np.bool_)
         for name, value in values.items():
             codes = _codes(name, value)
@@ -253,7 +253,7 @@ def _inner_axes(
 
 
 def zero_stages(pipeline: int, limits: Mapping[str, NDArray[np.int64]]) -> list[int]:
-    """ZeRO stages to ask about: those given, or all, with a pipeline the two that Megatron-LM has."""
+    """ZeRO stages to ask about: those given, or all, with a pipeline the two of Megatron-LM."""
     found: list[int] = limits.get("zero_stage", np.arange(4 if pipeline == 1 else 2)).tolist()
     return found
 

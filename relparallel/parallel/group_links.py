@@ -1,4 +1,4 @@
-"""Which links the groups of a placement use, how fast each group is, and how much slower than by default."""
+"""Which links the groups of a placement use, how fast each is, how much slower than by default."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KINDS: Final = (*DEGREES, "shard", "expert")
 """Kinds of groups of a placement."""
 PATTERNS: Final = ("ring", "chain", "all_to_all")
-"""Who sends to whom in a group: the next rank and the last to the first; the next; all to all others."""
+"""Who sends to whom in a group: the next rank and the last to the first; the next; all to all."""
 
 Floats = NDArray[np.float64]
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
@@ -54,7 +54,7 @@ class GroupLinks(Result):
 
     @property
     def bandwidth(self) -> Floats:
-        """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
+        """Send rate of a group's ranks while all groups send [bytes/s]; 0 if it is torn apart."""
         busy = (self.load / _positive(self.capacity))[self.flow.indices]
         row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
         worst = np.zeros(len(self.groups))
@@ -99,7 +99,7 @@ def group_links(
 
 
 def groups_of(placement: Placement, degree: str) -> NDArray[np.int64]:
-    """GPUs of every group; experts are spread over neighbours in data and context, or in tensor first."""
+    """GPUs of every group; experts spread over neighbours in data and context, or tensor first."""
     if degree != "expert":
         return np.asarray(getattr(placement, f"{degree}_groups"))
     s = placement.strategy
@@ -186,7 +186,7 @@ def placement_slowdowns(
     network: Topology | None,
     alive: ArrayLike | None,
 ) -> dict[str, float]:
-    """Bandwidth of the groups of each degree in the default placement, over that which they have."""
+    """Bandwidth of the groups of each degree in the default placement, over what they have."""
     usual = Placement(strategy=strategy)
     chosen = usual if placement is None else require_instance(Placement, placement=placement)
     if chosen.strategy != strategy:
@@ -209,7 +209,7 @@ def _slowdown(
     degree: str,
     alive: ArrayLike | None = None,
 ) -> float:
-    """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
+    """Least bandwidth of a degree's groups on a cluster, over that which they have, all at once."""
     usual, pattern = (
         Placement(strategy=placement.strategy),
         communicating(placement.strategy)[degree],
@@ -236,7 +236,7 @@ def slowdowns(
     network: Cluster | Topology,
     order: tuple[str, ...] = DEGREES,
 ) -> list[dict[str, float]]:
-    """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
+    """Bandwidth of each degree's groups on a cluster over that on a network, per row of degrees.
 
     On the network ranks are dealt out in an order; the ranks of a group are equally far apart, so
     two degrees whose groups have as many ranks at the same distances have the same groups.
@@ -259,7 +259,7 @@ def slowdowns(
 
 
 def _distances(strategy: Strategy, order: tuple[str, ...]) -> dict[str, int]:
-    """How far apart two neighbours of a group of each degree are where ranks are dealt out in an order."""
+    """How far apart neighbours of a group of each degree are, with ranks dealt out in an order."""
     found, apart = {}, 1
     for degree in order:
         found[degree], apart = apart, apart * getattr(strategy, degree)

@@ -1,4 +1,4 @@
-"""All-reduces over several levels of links: rounds, price, the best factors; and which machines are close."""
+"""All-reduces over levels of links: rounds, price, the best factors; which machines are close."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from relparallel.parallel.collectives import (
 def blueconnect_all_reduce(
     ranks: int, elements: int, factors: Sequence[int] | None = None
 ) -> Iterator[Round]:
-    """Reduce-scatter in groups of p_1 ranks, each chunk in p_2 such groups, and so on; then gather back.
+    """Reduce-scatter in groups of p_1 ranks, each chunk in p_2 such groups, etc.; then gather back.
 
     The factors multiply to n; its prime factors where omitted. Cho et al., MLSys 2019, section 3.
     """

@@ -1,4 +1,4 @@
-"""Published training runs, as models, strategies and clusters: what a step-time model has to predict."""
+"""Published training runs as models, strategies and clusters, for a step-time model to predict."""
 
 from collections.abc import Mapping
 from dataclasses import replace

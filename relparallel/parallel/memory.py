@@ -67,7 +67,7 @@ NOTHING: Final[Dealt] = (np.empty(0), np.empty(0))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Whether the largest stage fits, why in words, its bytes, and those of a GPU after the reserve."""
+    """Whether the largest stage fits, why in words, its bytes, and a GPU's after the reserve."""
 
     fits: bool
     reason: str
@@ -78,7 +78,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StageMemory(Result):
-    """Bytes on a GPU of each pipeline stage, float64 [stages] each; the first five parts sum to `total`.
+    """Bytes on a GPU of each pipeline stage, float64 [stages]; the first five parts sum to `total`.
 
     ``parameters``, ``gradients`` and ``optimizer`` are the state, or this GPU's shard of it;
     ``activations`` are kept for the backward pass of all micro-batches in flight, with what one
@@ -114,7 +114,7 @@ class StageMemory(Result):
         return np.maximum(self.total * (1 + FRAGMENTATION), self.setup)
 
     def fits(self, cluster: Cluster, reserve: float = RESERVE) -> Verdict:
-        """Whether the largest stage fits into a GPU less ``reserve`` bytes that tensors cannot have."""
+        """Whether the largest stage fits a GPU less ``reserve`` bytes that tensors cannot have."""
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
@@ -281,7 +281,7 @@ def kept_by(
     flash_attention: bool | None = None,
     dropout: bool | None = None,
 ) -> tuple[Precision, bool, bool]:
-    """Bytes of its numbers, whether scores are never stored, and whether masks are kept; as `memory` says."""
+    """Bytes of its numbers, whether scores are never stored, and masks are kept; see `memory`."""
     kept = PRECISIONS[software.storage]
     if isinstance(precision, str):
         require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
@@ -378,7 +378,7 @@ def layers_on_stages(
 
 
 def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> Dealt:
-    """Layers of every stage, and layers times micro-batches in flight, below 0 where its chunks are equal."""
+    """Layers of each stage, and layers times micro-batches in flight, below 0 for equal chunks."""
     held = stage_sums(strategy, chunks)
     differs = chunks * strategy.virtual_stages != held[chunk_devices(strategy)]
     if strategy.schedule == "chimera":
@@ -399,7 +399,7 @@ def known_precision(**named: Any) -> Precision:
 
 
 def _require_split(model: Transformer, strategy: Strategy, dealt: bool) -> None:
-    """Raise where a degree does not divide what it splits, or layers that are not ``dealt`` do not do."""
+    """Raise if a degree does not divide what it splits, or if layers not ``dealt`` do not."""
     if model.heads % strategy.tensor:
         raise ValueError(
             f"strategy must have a tensor that divides {model.heads} heads, got {strategy}"

@@ -34,7 +34,7 @@ def model_state_bytes(
     gradient_bytes: float = 2,
     optimizer_bytes: float = 12,
 ) -> Any:
-    """Return the bytes of parameters, gradients and optimizer state on one GPU; broadcasts over arrays.
+    """Return bytes of parameters, gradients and optimizer state on one GPU; broadcasts over arrays.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class MergedMessages(Result):
 
 
 class _Policy(NamedTuple):
-    """What goes first, the most bytes of a message, and the bytes that close a bucket of tensors."""
+    """What goes first, the most bytes of a message, and the bytes that close a tensor bucket."""
 
     first: str
     partition: float | None = None
@@ -225,7 +225,7 @@ def fluid_bound(graph: LayerGraph, *, network: ArrayLike) -> float:
 
 
 class _Plan(NamedTuple):
-    """Bytes and number of each message; the layers that each concerns, and how long they hold it back."""
+    """Bytes and number of each message; layers each concerns, and how long they hold it back."""
 
     size: Floats
     part: Whole
@@ -372,7 +372,7 @@ def _properties(needs: NDArray[np.bool_], seconds: Floats, work: Floats) -> tupl
 
 
 def _tac(needs: NDArray[np.bool_], seconds: Floats, work: Floats) -> list[int]:
-    """Order of the tensors by Hashemi et al., algorithm 3: of two the one that idles less goes first."""
+    """Tensor order of Hashemi et al., algorithm 3: of two the one that idles less goes first."""
     left, chosen = list(range(seconds.size)), []
     while left:
         alone, pending = _properties(needs[:, left], seconds[left], work)

@@ -1,4 +1,4 @@
-"""Rounds of messages placed on a network: what every link carries, how long that takes, what a loss costs.
+"""Rounds of messages placed on a network: the load of every link, the time, the cost of a loss.
 
 Messages take all shortest paths of what works equally (ECMP). Round after round, each lasts until
 its busiest link is done. A *stream* of many small pieces keeps all rounds busy at once and lasts as
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundPlan(Result):
-    """Rounds of messages between nodes of a network; `plan_rounds` makes one and says what the fields are.
+    """Rounds of messages between network nodes; `plan_rounds` makes one and explains the fields.
 
     Links are the pairs of joined nodes from the lower to the higher node, then all of them the
     other way.
@@ -86,7 +86,7 @@ class RoundPlan(Result):
         return float(busiest + self.latency * len(self.rounds))
 
     def slowdown_on(self, living: NDArray[np.bool_], cables: Ints) -> float:
-        """`slowdown` on the living nodes and the living cables of every pair; 1 where nothing takes time."""
+        """`slowdown` on the living nodes and each pair's living cables; 1 if nothing takes time."""
         return (self.work + self.time_on(living, cables)) / self.step if self.step > 0 else 1.0
 
     @cached_property
@@ -105,7 +105,7 @@ class RoundPlan(Result):
         return alive[:n], t.multiplicity * (alive[n:] & alive[t.edges].all(axis=1))
 
     def _sent(self, nodes: Ints, cables: Ints) -> scipy.sparse.csr_array:
-        """Bytes over every link in every round, [rounds, links]; infinite where a message has no path."""
+        """Bytes per link and round, [rounds, links]; infinite where a message has no path."""
         which = np.repeat(np.arange(len(self.rounds)), [step.source.size for step in self.rounds])
         ends = np.concatenate(
             [np.stack([nodes[step.source], nodes[step.destination]]) for step in self.rounds], 1

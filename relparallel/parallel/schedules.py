@@ -32,7 +32,7 @@ FLIGHTS: Final = (
     "v_half",
     "v_min",
 )
-"""Schedules whose micro-batches in flight the kernel of `memory` counts, in the order of its codes."""
+"""Schedules whose micro-batches in flight the kernel of `memory` counts, in order of its codes."""
 
 
 class Schedule(NamedTuple):
@@ -69,7 +69,7 @@ def schedule(name: str, **known: Any) -> Callable[[Rule], Rule]:
 
 
 def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) -> Order:
-    """Warm-up forward passes, then one forward and one backward in turn, then the backward passes left.
+    """Warm-up forward passes, one forward and one backward in turn, then the backward passes left.
 
     The weights of a micro-batch wait for ``deferred`` more backward passes of their stage.
     """
@@ -85,7 +85,7 @@ def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) 
 
 
 def _one_forward_one_backward(ahead: int, *, split: bool = False) -> Rule:
-    """1F1B that starts ``ahead`` forward passes for every stage behind, as far as a stage may hold them."""
+    """1F1B starting ``ahead`` forward passes per stage behind, as far as a stage may hold them."""
 
     def rule(p: int, m: int, v: int, limit: Turns) -> Order:
         stage = np.arange(p)
@@ -158,7 +158,7 @@ def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
     fewest=(2, -1),
 )
 def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
-    """Cycles of six passes: forward, backward and weights of the first chunk, then of the second."""
+    """Cycles of six passes: forward, backward and weights of the first chunk, then the second."""
     item, stage, part = _v_shape(p, m)
     # with few micro-batches, the passes of absent ones fall out
     n, left = max(m, 2 * p - 1), p - stage
@@ -172,7 +172,7 @@ def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
 
 
 def _blocks(slots: Turns, m: int, deferred: int) -> Order:
-    """A block of six slots per micro-batch, repeated; weights take the free slots, first come first served.
+    """A repeated block of six slots per micro-batch; weights take free slots in order of arrival.
 
     ``slots`` says when each stage (column) runs the first micro-batch: forward down, forward up,
     backward down, backward up (rows). Weights leave out ``deferred`` free slots.
@@ -212,7 +212,7 @@ def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
     even=True,
 )
 def _chimera(p: int, m: int, v: int, limit: Turns) -> Order:
-    """Even micro-batches go down the stages, odd ones up; units of p of them follow every 2 p slots."""
+    """Even micro-batches go down the stages, odd ones up; units of p follow every 2 p slots."""
     item, chunk = np.indices((m, p))
     up = item % 2
     begin = item // p * 2.0 * p + item % p // 2 * 2

@@ -1,4 +1,4 @@
-"""Servers that sum gradients, alone or beside the workers: time and rounds; and the time of a superstep.
+"""Servers that sum gradients, alone or beside the workers: time and rounds; time of a superstep.
 
 n workers send M bytes each and want the sum back; a NIC carries B bytes/s each way, both ways at
 once. Of the n + k ranks of a round the first n are workers with a gradient each, the last k are

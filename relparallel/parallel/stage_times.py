@@ -88,7 +88,7 @@ def in_chunks(layers: NDArray[np.int64]) -> str:
 
 
 def even_chunks(layers: int, chunks: int) -> NDArray[np.int64]:
-    """Layers of the chunks of one stage, [v]; they differ by one at most, the later ones have more."""
+    """Layers of one stage's chunks, [v]; they differ by one at most, the later ones have more."""
     return np.arange(layers, layers + chunks) // chunks
 
 
@@ -109,7 +109,7 @@ def stage_sums(strategy: Strategy, chunks: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def device_layers(strategy: Strategy, chunks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Layers that a micro-batch meets on each stage, [p]; Chimera's mean over its two directions."""
+    """Layers a micro-batch meets on each stage, [p]; Chimera's mean over its two directions."""
     held = stage_sums(strategy, chunks)
     return (held + held[::-1]) / 2 if strategy.schedule == "chimera" else held
 
@@ -206,7 +206,7 @@ def simulated_passes(
 def simulated_parts(
     rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Parts of a step [s] in the order of `PARTS`: the work of the slowest stage, and how long it waits."""
+    """Parts of a step [s], ordered as `PARTS`: the slowest stage's work, and how long it waits."""
     one, m = priced_passes(rows), int(rows.choice["micro_batches"][0])
     layers, heads = device_layers(strategy, chunks), np.zeros(strategy.pipeline)
     heads[chunk_devices(strategy)[-1]] = 1  # output layers that a micro-batch meets on each stage

@@ -1,4 +1,4 @@
-"""What a pipeline schedule costs once it runs: idle time per iteration, and the weights that it keeps."""
+"""What a pipeline schedule costs once it runs: idle time per iteration and the weights it keeps."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ def bubble_fraction(
     backward: float = 2.0,
     backward_weight: float | None = None,
 ) -> float:
-    """Return idle over ideal time of an iteration among others, with equal stages and free communication.
+    """Idle over ideal time of an iteration among others, with equal stages and free communication.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def bubble_fraction(
 
 
 def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
-    """Return how many updates lie between the weights that a forward pass reads and its own gradient's.
+    """Return how many updates lie between the weights that a forward pass reads and its gradient's.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
-    """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
+    """Time a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
     For few micro-batches too: each one more fills a gap of the first one's way down and up. With
     V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and

@@ -121,7 +121,7 @@ class StepTime(Result):
         return bars(seconds[seconds > 0], "time of a step [s]", ax)
 
     def explain(self) -> str:
-        """Time, interval and use of the peak in a sentence; then what was assumed, and what does not fit."""
+        """Time, interval and peak use in a sentence; then the assumptions and what does not fit."""
         return "\n".join([f"{self._said()}.", *(f"{note}." for note in self.notes)])
 
     def _said(self) -> str:
@@ -268,7 +268,7 @@ def step_time(
 def _seen_of_offload(
     held: StageMemory, rows: Rows, layers: NDArray[np.float64], host_link: float
 ) -> float:
-    """Seconds of a step that transfers to the host and back add on the stage where they add most."""
+    """Seconds of a step that transfers to host and back add on the stage where they add most."""
     machine, m = rows.machine[0], int(rows.choice["micro_batches"][0])
     forward, backward, _, again = pass_times(rows.model[0], machine, rows.choice[0])
     moved, seen = held.transfer / 2 / (host_link * machine["link_share"]), np.zeros(layers.size)
@@ -370,7 +370,7 @@ def step_rows(
     stage_layers: Sequence[int] | str | None = None,
     slow: Mapping[str, float] | None = None,
 ) -> tuple[Machine, Rows, NDArray[np.int64] | None]:
-    """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
+    """Check the arguments of `step_time`; return what the kernel takes and the chunks' layers."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
     require_instance(Cluster, cluster=cluster)
@@ -396,7 +396,7 @@ def step_timeline(
     stage_layers: Sequence[int] | str | None = None,
     **options: Any,
 ) -> Timeline:
-    """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
+    """Every pass of the micro-batches of a step, simulated with the layers stages really have.
 
     With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed
     form.
@@ -417,6 +417,6 @@ def slowed_step(
     slow: Mapping[str, float],
     software: str | None = None,
 ) -> float:
-    """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
+    """Seconds of a step whose groups of each degree have 1/slow of the bandwidth of the cluster."""
     _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
     return float(step_parts(*rows).sum())

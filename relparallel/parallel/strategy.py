@@ -133,7 +133,7 @@ class Strategy:
         return self.data if self.zero_stage == 0 else self.data // self.shard_group
 
     def for_gpus(self, gpus: int) -> Strategy:
-        """Return this strategy if its degrees multiply to a given GPU count, and refuse it otherwise."""
+        """Return this strategy if its degrees multiply to a given GPU count, else refuse it."""
         require_int(gpus=gpus, at_least=1)
         if gpus != self.gpus:
             degrees = f"{self.tensor} * {self.pipeline} * {self.data} * {self.context}"
@@ -144,7 +144,7 @@ class Strategy:
         return self
 
     def micro_batches(self, global_batch: int) -> int:
-        """Micro-batches m = B/(d b) that each replica works through in one iteration of B sequences."""
+        """Micro-batches m = B/(d b) each replica works through in one iteration of B sequences."""
         require_int(global_batch=global_batch, at_least=1)
         step = self.data * self.micro_batch
         if self.schedule == "interleaved_1f1b" and self.virtual_stages > 1:
@@ -218,7 +218,7 @@ class Placement:
 
     @property
     def shard_groups(self) -> NDArray[np.int64]:
-        """GPUs that share one copy of the ZeRO state: data groups cut into runs of ``shard`` ranks."""
+        """GPUs sharing one copy of the ZeRO state: data groups cut into runs of ``shard`` ranks."""
         return self.data_groups.reshape(-1, self.strategy.shard_group)
 
     @property

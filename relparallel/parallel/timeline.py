@@ -1,4 +1,4 @@
-"""One simulator for whatever runs in an order: tasks on resources, with dependencies and priorities.
+"""One simulator for whatever runs in an order: tasks on resources with dependencies and priorities.
 
 A resource (a pipeline stage, a link) runs one task at a time and never interrupts it. A task may
 start when all its predecessors have finished, plus the lag of each dependency. A resource that is
@@ -29,7 +29,7 @@ _HOLDING: Final = {2: (1.0, -1.0), 3: (1.0, -0.5, -0.5)}
 
 
 class Order(NamedTuple):
-    """Stage and part of every (micro-batch, chunk), and the turn of every (kind, micro-batch, chunk).
+    """Stage and part of each (micro-batch, chunk), and the turn of each (kind, micro-batch, chunk).
 
     Kind 0 is the forward pass, 1 the backward pass (of the inputs, where the weights have their
     own), 2 the backward pass of the weights. A stage runs its passes by rising turn.
@@ -42,7 +42,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline(Result):
-    """When every task runs on its resource, and what each resource holds meanwhile; arrays of shape (tasks,).
+    """When each task runs on its resource, and what that holds meanwhile; arrays of shape (tasks,).
 
     ``start`` and ``duration`` are seconds. ``holding`` is what a task adds to its resource's
     holdings: a positive amount from its start on, a negative one from its end on. ``kind``,
@@ -177,7 +177,7 @@ def simulate_timeline(
 
 
 def play(order: Order, seconds: NDArray[np.float64], delay: float) -> Timeline:
-    """Simulate the passes of an order; seconds have its axes (kind, micro-batch, chunk of the model)."""
+    """Simulate an order's passes; seconds have its axes (kind, micro-batch, chunk of the model)."""
     kinds, _, chunks = order.turn.shape
     kind, item, chunk = np.indices(order.turn.shape).reshape(3, -1)
     stage, p = order.stage[item, chunk], int(order.stage.max()) + 1
@@ -207,7 +207,7 @@ def play(order: Order, seconds: NDArray[np.float64], delay: float) -> Timeline:
 
 
 def _dependencies(task: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs (before, after): each micro-batch goes forward through all chunks, then back; weights follow."""
+    """Pairs (before, after): each micro-batch forward through all chunks, back; then weights."""
     path = np.concatenate([task[0], task[1][:, ::-1]], axis=1)
     weights = [(task[1].ravel(), later.ravel()) for later in task[2:]]
     before, after = zip((path[:, :-1].ravel(), path[:, 1:].ravel()), *weights, strict=True)

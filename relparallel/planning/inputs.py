@@ -26,10 +26,10 @@ from relparallel.units import GB, GBIT
 from relparallel.workload import Transformer, read_config, transformer, transformers
 
 FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
-"""Networks by name: leaves for whole servers; a leaf for each rail; two planes of those; rails alone."""
+"""Networks by name: leaves for whole servers; a leaf per rail; two planes of those; rails alone."""
 
 USUAL: Final = 8192
-"""Tokens of a sequence where a file says what a model can read: as Llama 3 was trained on, section 3.4."""
+"""Tokens of a sequence where a file says what a model can read: Llama 3's training, section 3.4."""
 _COUNTS: Final = (
     "gpus_per_node",
     "nodes_per_switch",
@@ -271,7 +271,7 @@ def require_room(name: str, model: Transformer, cluster: Cluster) -> None:
 
 
 def network_of(network: str | PathLike[str] | Topology | None, cluster: Cluster) -> Topology | None:
-    """The GPUs of a cluster on a network by name, as fast as its links are, from a file, or as it is."""
+    """A cluster's GPUs on a network by name, as fast as its links are, from a file, or as it is."""
     if network is None:
         return None
     require_instance((str, PathLike, Topology), network=network)

@@ -1,4 +1,4 @@
-"""The GPUs of a cluster on a network whose hosts are its nodes, as schedulers and graphs have them."""
+"""GPUs of a cluster on a network whose hosts are its nodes, as schedulers and graphs have them."""
 
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +15,7 @@ Cables = tuple[IntArray, IntArray, FloatArray, IntArray]
 
 
 def network_of_gpus(t: Topology, cluster: Cluster) -> Topology:
-    """A network of GPUs as it is; one of nodes with the GPUs, cards and NVSwitch of every node in its place.
+    """A network of GPUs as is; one of nodes with each node's GPUs, cards and NVSwitch in its place.
 
     A card reaches all switches of its node. Where a file has no cables, those of a node are as fast
     as the cluster's network, and every switch has as many up as GPUs below. ``graph_attributes``
@@ -66,7 +66,7 @@ def network_of_gpus(t: Topology, cluster: Cluster) -> Topology:
 def _non_blocking(
     ends: IntArray, nodes: int, switches: int, cluster: Cluster
 ) -> tuple[Cables, int]:
-    """Cables as many as GPUs below and as fast as their cards, and how many switches a core has to join."""
+    """As many cables as GPUs below, as fast as their cards; how many switches a core must join."""
     below = np.zeros(nodes + switches, dtype=np.int64)
     below[:nodes] = cluster.gpus_per_node
     ups = np.bincount(ends[:, 0], minlength=nodes + switches)

@@ -1,4 +1,4 @@
-"""From a model and a cluster to the best strategies, each with its interval, its memory and its reason.
+"""From a model and a cluster to the best strategies, each with its interval, memory and reason.
 
 `plan` asks `optimize.joint` and shows the answer in the units of an engineer.
 """
@@ -52,7 +52,7 @@ _NORMAL: Final = 1.6448536269514722  # standard deviations on either side of a 9
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Plan(Result):
-    """The best strategies of a model on one or several clusters, and the questions one asks next."""
+    """The best strategies of a model on one or several clusters, and questions one asks next."""
 
     name: str  # of the model
     model: Transformer
@@ -66,7 +66,7 @@ class Plan(Result):
 
     @property
     def best(self) -> JointPlan:
-        """The joint optimum on the cluster where it gives most tokens that count, for each unit of money."""
+        """Joint optimum on the cluster where it gives most tokens that count per unit of money."""
         if self.price is None:
             return max(self.found, key=lambda one: one.goodput)
         each = zip(self.found, self.price, strict=True)
@@ -147,12 +147,12 @@ class Plan(Result):
         }
 
     def _costs(self, one: JointPlan, choice: Choice) -> Any:
-        """What prices the strategies of a choice; for measured ones what is asked where no speed is known."""
+        """What prices a choice's strategies; if measured, what is asked where no speed is known."""
         site = one.search.sites[choice.site]
         return site.fastest.costs or pricing(self.model, site.job, self.global_batch)
 
     def why_not(self, strategy: Strategy | str, cluster: int | None = None) -> str:
-        """Say why a strategy is not the answer: the rule it breaks, the bytes that lack, or what it loses.
+        """Say why a strategy is not the answer: a rule it breaks, bytes it lacks, or what it loses.
 
         ``cluster`` is the place of the cluster among those that were given, that of the best where
         omitted. A text without a data-parallel degree has the one that fills the cluster.
@@ -235,7 +235,7 @@ class Plan(Result):
         return ax
 
     def save_trace(self, path: str | PathLike[str]) -> None:
-        """Write the passes of one step of the best strategy as JSON that Chrome and Perfetto open."""
+        """Write the passes of a step of the best strategy as JSON that Chrome and Perfetto open."""
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
         line = step_timeline(
             self.model, self.strategy, self.best.cluster, self.global_batch, **options
@@ -270,7 +270,7 @@ class Plan(Result):
         write(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, as the ending says."""
+        """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, by its ending."""
         where = require_target(path=path, endings=ENDINGS)
         if where.suffix in (".svg", ".pdf", ".png"):
             held = BytesIO()
@@ -290,11 +290,11 @@ class Plan(Result):
             write(where, self.to_latex())
 
     def to_latex(self) -> str:
-        """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside their numbers."""
+        """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside numbers."""
         return as_latex(self.to_frame())
 
     def to_text(self, width: int | None = None) -> str:
-        """The table turned, under what was assumed, in blocks that fit a width; the terminal's if omitted."""
+        """Table turned, below its assumptions, in blocks of a width; the terminal's if omitted."""
         head = (
             f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch "
             f"{self.global_batch:,}"

@@ -27,7 +27,7 @@ _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of a plan turned, a column for each strategy; bounds beside their numbers, as text."""
+    """The turned table of a plan, a column per strategy; bounds beside their numbers, as text."""
     inside = {name for names in _AROUND.values() for name in names}
     shown = {
         str(name): [_with_bounds(row, str(name)) for row in table.to_dict("records")]
@@ -74,7 +74,7 @@ def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) 
 
 
 def read_measured(path: Any) -> dict[Strategy, float]:
-    """Measured speeds of a CSV file with the columns strategy, as `read_strategy` takes it, and tokens/s."""
+    """Measured speeds of a CSV file with columns strategy, as for `read_strategy`, and tokens/s."""
     found: dict[Strategy, float] = {}
     try:
         table = read_table(path, ("strategy", "tokens/s"))

@@ -8,7 +8,7 @@ from relparallel.units import DAY, HOUR, MINUTE
 
 
 def sliders(plan: Plan) -> object:
-    """Show sliders over the failure rate and the repair time of a plan, and a sentence that follows them.
+    """Show sliders for a plan's failure rate and repair time, and a sentence that follows them.
 
     Parameters
     ----------

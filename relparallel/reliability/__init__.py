@@ -1,4 +1,4 @@
-"""The probability that a network works: exact, sampled or in closed form, and always beside its complement.
+"""Probability that a network works: exact, sampled or in closed form, always beside its complement.
 
 Where to begin, by question:
 

@@ -1,4 +1,4 @@
-"""Ways to answer one question, and the choice: the first that applies and fits its budget, and why."""
+"""Ways to answer a question; the choice: the first that applies and fits its budget, and why."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _MANY_STATES = 1024  # that are asked for an exact answer over up-down paths
 
 
 class Question(NamedTuple):
-    """A problem, the graph it was read from, and how much an answer may cost; fields as for `evaluate`."""
+    """A problem, its source graph, and how much an answer may cost; fields as for `evaluate`."""
 
     graph: Topology | nx.Graph[Any]
     problem: Problem
@@ -125,7 +125,7 @@ def _by_method(question: Question, method: str) -> Reliability:
 
 
 def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
-    """Closed form, symmetry, frontier DP, bounds and estimate, for the first that is good enough."""
+    """Closed form, symmetry, frontier DP, bounds, estimate, for the first that is good enough."""
     # A Topology may have a symmetry that is worth more than the sweep; a plain graph seldom has.
     known = isinstance(question.graph, Topology)
     if known:
@@ -150,7 +150,7 @@ def _by_form(question: Question) -> Reliability:
 
 
 def _up_and_down(question: Question, method: str) -> Reliability:
-    """Over paths that go up and then down: by a closed form, or by the sweep, whole or truncated."""
+    """Over paths that go up, then down: by a closed form, or by the sweep, whole or truncated."""
     from relparallel.reliability.closed_forms.form_recognition import bound_pairs
     from relparallel.reliability.extensions.updown import bound_updown, solve_updown
 

@@ -27,7 +27,7 @@ NodeChance = ArrayLike | Mapping[Any, float] | str
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts that fail together: indices of nodes, rows of ``Problem.edges``, and the chance of the event."""
+    """Parts that fail together: node indices, rows of ``Problem.edges``, chance of the event."""
 
     nodes: frozenset[int]
     links: frozenset[int]
@@ -62,7 +62,7 @@ def read_problem(
     link_down: LinkChance | None = None,
     node_down: NodeChance | None = None,
 ) -> Problem:
-    """Check the arguments of `evaluate` and turn them into arrays; links that cannot help are left out."""
+    """Check arguments of `evaluate`, turn them into arrays; leave out links that cannot help."""
     simple = _read_simple(graph, terminals, link_up, node_up, link_down, node_down)
     if simple is not None:
         return simple
@@ -135,7 +135,7 @@ def _read_simple(
     link_down: Any,
     node_down: Any,
 ) -> Problem | None:
-    """The problem of a bare networkx graph with one chance for all links and one for all nodes, read quickly.
+    """Problem of a bare networkx graph with one chance for links and one for nodes, read quickly.
 
     None for every other, and for every mistake: the general way reads it, or says what is wrong. A
     grid of 3 x 3 is read in 11 us instead of 1.2 ms, which would be twenty times as long as its
@@ -170,7 +170,7 @@ def _read_simple(
 
 @numba.njit(cache=True)
 def _arrays(near_by, n, link_up, link_down, node_up, node_down):  # type: ignore[no-untyped-def]
-    """Edges u < v in ascending order, chances of links and nodes, and transit, from lists of neighbours.
+    """Edges u < v, ascending, chances of links and nodes, and transit, from lists of neighbours.
 
     ``near_by`` holds the degrees of the n nodes and then their neighbours. Going through the nodes
     in order finds the upper ends of every node's links in order.
@@ -243,7 +243,7 @@ _NAMES: Final = frozenset((int, str, tuple))  # types of labels
 
 
 def mute_terminals(problem: Problem) -> list[int]:
-    """Terminals that forward nothing and have several links, where there are three terminals or more."""
+    """Terminals that forward nothing and have several links, where terminals are three or more."""
     if len(problem.terminals) <= 2 or 0 not in problem.transit.tobytes():  # all forward
         return []
     links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))

@@ -1,4 +1,4 @@
-"""The runner: re-execute stale notebooks through papermill and regenerate their figures, byte for byte.
+"""The runner: re-execute stale notebooks through papermill and regenerate figures byte for byte.
 
 ``python -m relparallel figures`` is its command line; ``run_figures`` is the same from Python.
 """

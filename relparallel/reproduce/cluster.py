@@ -33,7 +33,7 @@ _FILES, _CODE = "files of the checkout", "installed relparallel"
 
 @contextmanager
 def connected(address: str, root: Path) -> Iterator[tuple[Pool, int]]:
-    """Connect to a cluster; give the pool that executes there, and how many notebooks it takes at a time."""
+    """Connect to a cluster; give the pool executing there and its number of notebooks at a time."""
     client = _client(address)
     try:
         wanted = described(root)
@@ -108,13 +108,13 @@ class _Apart(Executor):
         return lost
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Have the cluster forget what it has not done; a cluster that is gone has nothing to forget."""
+        """Have the cluster forget what is not done; one that is gone has nothing to forget."""
         if self.client.status not in ("closing", "closed"):
             self.inner.shutdown(wait=wait)
 
 
 def described(root: Path | None) -> dict[str, str]:
-    """Return what the bytes of a result depend on: files, package, interpreter and installed versions."""
+    """Return what a result's bytes depend on: files, package, interpreter, installed versions."""
     modules = sorted(PACKAGE.rglob("*.py"))
     code = "".join(
         f"{p.relative_to(PACKAGE).as_posix()} {sha256(p.read_bytes())}\n" for p in modules
@@ -139,7 +139,7 @@ def _installed() -> dict[str, str]:
 
 
 def differences(wanted: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """Say what differs between runner and worker; a package that only one of them has is no difference."""
+    """Say how runner and worker differ; a package that only one of them has is no difference."""
     names = [name for name in here if wanted.get(name, here[name]) != here[name]]
     return ", ".join(f"{name} {here[name]} instead of {wanted[name]}" for name in names)
 
@@ -161,7 +161,7 @@ def checked_checkout(root: str, wanted: Mapping[str, str]) -> tuple[Path | None,
 def _run_there(
     function: Callable[[Task], Outcome], task: Task, root: str, wanted: Mapping[str, str]
 ) -> Outcome:
-    """Execute a task in a process of its own, once it is clear that the result will be the runner's."""
+    """Execute a task in its own process, once it is clear that the result will be the runner's."""
     checkout, difference = checked_checkout(root, wanted)
     if checkout is None:
         return Outcome(failure=Failure(error=f"a worker on {platform.node()} has {difference}"))

@@ -1,4 +1,4 @@
-"""Compiled kernels: said once when made, made ahead by ``python -m relparallel warm``, dropped when old."""
+"""Compiled kernels: reported once, made ahead by ``python -m relparallel warm``, dropped if old."""
 
 import ast
 import sys
@@ -19,7 +19,7 @@ NOTICE = (
 
 
 def announce() -> None:
-    """Have the first compilation of a kernel of this package said on stderr, where that is a terminal."""
+    """Announce on stderr, if a terminal, the first compilation of a kernel of this package."""
     if sys.stderr is None or not sys.stderr.isatty():
         return
     if "numba" in sys.modules:
@@ -29,7 +29,7 @@ def announce() -> None:
 
 
 class _WhenNumbaLoads(MetaPathFinder):
-    """Begins to listen when somebody imports numba, so that no notice costs the 0.2 s of loading it."""
+    """Begins to listen when numba is imported, so that no notice costs the 0.2 s of loading it."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Find numba as everybody does, with a listener put in once it is loaded."""
@@ -50,7 +50,7 @@ class _WhenNumbaLoads(MetaPathFinder):
 
 
 def _listen() -> None:
-    """Say it at the first compilation of a function of this package; what a cache holds is not compiled."""
+    """Say it when a function of this package first compiles; a cached one is not compiled."""
     from numba.core import event
 
     class Once(event.Listener):  # type: ignore[misc]
@@ -113,7 +113,7 @@ def _imported(path: Path, text: str, package: Path) -> set[Path]:
 
 
 def warm(stream: TextIO | None = None) -> None:
-    """Compile what the main functions need, an example call after the other; each kernel is kept at once."""
+    """Compile what main functions need, by example calls in turn; each kernel is kept at once."""
     from numba.core.event import install_recorder
 
     stream = sys.stdout if stream is None else stream

@@ -83,7 +83,7 @@ def execute(task: Task) -> Outcome:
 
 
 def _begin_by_noting(folder: Path) -> None:
-    """Have the kernel that will live in ``folder`` note what it reads, from before the first cell."""
+    """Have the kernel of ``folder`` note what it reads, from before the first cell."""
     startup = folder / "ipythondir" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     text = f"{inspect.getsource(noting)}\nnote(shell, {str(folder / 'read')!r})\n"
@@ -99,7 +99,7 @@ def _noted(folder: Path, tops: list[Path]) -> tuple[str, ...]:
 
 
 def _run(task: Task, folder: Path) -> Failure | None:
-    """Run the notebook in ``folder``; exceptions decide, for a killed cell is saved as completed."""
+    """Run the notebook in ``folder``; exceptions decide: a killed cell is saved as completed."""
     # jsonschema's grammar of addresses takes longer than all other imports
     with _absent("rfc3987_syntax"):
         import papermill
@@ -173,7 +173,7 @@ def _unanswered(path: Path, reason: str) -> Failure:
 
 @contextmanager
 def _stderr_in(log: Path) -> Iterator[None]:
-    """Keep what a kernel tells the terminal, such as that its parent stops it, out of the display."""
+    """Keep what a kernel tells the terminal, such as a stop by its parent, out of the display."""
     terminal = os.dup(2)
     with log.open("wb") as file:
         os.dup2(file.fileno(), 2)

@@ -27,7 +27,7 @@ _VOLATILE_CELL = ("papermill", "execution")
 
 
 class NotebookError(ValueError):
-    """A notebook, or something asked of it, is not as it must be; the message says what is allowed."""
+    """A notebook, or a request to it, is not as it must be; the message says what is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +61,7 @@ def read(path: Path) -> Notebook:
 
 
 def normal_form(content: dict[str, Any]) -> bytes:
-    """Return the one way in which a notebook is written: nothing in it depends on when or where it ran.
+    """Return the one way a notebook is written: nothing in it depends on when or where it ran.
 
     Timings and other traces of the run are dropped, the kernel's description and the id of the cell
     of injected parameters are constant, neighbouring pieces of one output stream are joined, keys
@@ -85,7 +85,7 @@ def code_digest(content: dict[str, Any]) -> str:
 
 
 def outputs_digest(content: Mapping[str, Any]) -> str:
-    """Return the digest of what the execution left: outputs and counts of the code cells, in order."""
+    """Return the digest of what execution left: outputs and counts of the code cells, in order."""
     cells = [_normal_cell(cell) for cell in _code_cells(content)]
     return _digest([(cell.get("execution_count"), cell.get("outputs")) for cell in cells])
 

@@ -1,4 +1,4 @@
-"""What a kernel reads. It is run there as text before the first cell: no module of the package is loaded."""
+"""What a kernel reads. Run there as text before the first cell: no package module is loaded."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ _READING = ("open", "os.listdir", "os.scandir")
 
 
 def note(shell: Any, path: str) -> None:
-    """Write to ``path``, after every cell, what was read: files, modules, and folders, which end in ``/``."""
+    """Write to ``path`` after each cell what was read: files, modules, folders ending in ``/``."""
     import matplotlib.font_manager  # noqa: F401  (builds its list once, where its notice lands in no notebook)
 
     found = set[str]()

@@ -32,7 +32,7 @@ _FINDING: Final = re.compile(r"^\*\*(?:Finding|Result)\.?\*\*\s*(.+)", re.S)
 def paper(
     notebooks: Sequence[Notebook], sources: Sequence[Mapping[str, str]], saved: Collection[str] = ()
 ) -> dict[str, str]:
-    """Text of the skeleton and of its tables by their paths; tables that cells have ``saved`` are named."""
+    """Text of the skeleton and its tables by path; tables that cells have ``saved`` are named."""
     by_number = {one.name[:2]: one for one in notebooks}
     tables = {
         name: latex_table(_shown(cell))
@@ -97,7 +97,7 @@ def _paper(
 def _section(
     notebook: Notebook, sources: Sequence[Mapping[str, str]], tables: Collection[str]
 ) -> Iterator[str]:
-    """Title, question, answer, one sentence for each source, then the figures and tables in their order."""
+    """Title, question, answer, a sentence per source, then the figures and tables in order."""
     title, said = _head(notebook)
     yield f"\n\\subsection{{{title}}}\n\\label{{sec:{notebook.name[:2]}}}\n{said}\n"
     yield "\n".join(f"{latex(source['english'])}~\\cite{{{source['key']}}}" for source in sources)
@@ -114,7 +114,7 @@ def _head(notebook: Notebook) -> tuple[str, str]:
 
 
 def _exhibits(notebook: Notebook, tables: Collection[str]) -> Iterator[str]:
-    """Every figure that the notebook saves, with its finding, and every table that is chosen from it."""
+    """Every figure that the notebook saves, with its finding, and every table chosen from it."""
     cells = notebook.content["cells"]
     for place, cell in enumerate(cells):
         names = _SAVED.findall(joined(cell["source"])) if cell["cell_type"] == "code" else []

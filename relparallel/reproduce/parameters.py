@@ -1,4 +1,4 @@
-"""The parameters of a notebook: what its ``parameters`` cell declares, and values given in their place.
+"""The parameters of a notebook: what its ``parameters`` cell declares, and values given instead.
 
 papermill passes a misspelled or ill-typed parameter on without a word; here it is refused before
 anything runs. Only the standard library is imported.
@@ -14,7 +14,7 @@ from .notebook import Notebook, NotebookError, parameters_source
 
 
 def declared(notebook: Notebook) -> dict[str, Any]:
-    """Return the parameters of a notebook and their default values, read without running anything."""
+    """Return a notebook's parameters and their default values, read without running anything."""
     try:
         statements = ast.parse(parameters_source(notebook.content)).body
         return dict(_assignment(statement) for statement in statements)
@@ -70,7 +70,7 @@ def _literal(text: str, default: Any) -> Any:
 
 
 def _converted(value: Any, default: Any) -> Any:
-    """Return ``value`` in the type of ``default``; an integer passes for a float, nothing else bends."""
+    """Return ``value`` in the type of ``default``; an integer passes for a float, nothing else."""
     if default is None:
         return value
     if isinstance(default, float) and type(value) is int:

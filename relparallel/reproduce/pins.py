@@ -49,7 +49,7 @@ _LIBM_FEATURES = "-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"
 
 
 def _generic_processor() -> dict[str, str | None]:
-    """Return the variables that hold numpy, OpenBLAS and the C library to the oldest instructions."""
+    """Return variables that hold numpy, OpenBLAS and the C library to the oldest instructions."""
     import numpy as np
 
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])

@@ -51,7 +51,7 @@ def local_pool(workers: int) -> Iterator[Executor]:
 
 
 def run_apart(function: Callable[[Any], Any], argument: Any, wanted: Callable[[], bool]) -> Any:
-    """Return what a process of its own answers; end it, and its kernels, when nobody wants the answer.
+    """Return what a separate process answers; end it, and its kernels, if nobody wants the answer.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def end_children() -> None:
 
 
 def _end_kernels_of(private: str) -> None:
-    """Kill kernels that outlived their process; they are known by the folder in their environment."""
+    """Kill kernels that outlived their process, known by the folder in their environment."""
     for process in psutil.process_iter(["environ"]):
         if ((process.info["environ"] or {}).get(FIGURES_VARIABLE) or "").startswith(private):
             _kill(process)

@@ -6,7 +6,7 @@ from typing import Any, Self, TextIO
 
 
 class Progress:
-    """A row with a clock for every notebook that runs or has run; without a terminal, a line at its end.
+    """A row with a clock for each notebook that runs or ran; without a terminal, a line at its end.
 
     Given are the seconds that each notebook took the last time, how many need no run, how many run
     at once.

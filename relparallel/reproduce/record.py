@@ -50,12 +50,12 @@ def checkout_of_package() -> Path | None:
 
 
 def checkout(root: Path | None = None) -> Path:
-    """Return the checkout: the one asked for, the one this package lies in, or the current folder."""
+    """Return the checkout: the one asked for, the one of this package, or the current folder."""
     return Path(root).resolve() if root is not None else checkout_of_package() or Path.cwd()
 
 
 def whole_checkout(root: Path | None) -> Path:
-    """Return the checkout, which must hold the notebooks: an installed package comes without them."""
+    """Return the checkout, which must hold the notebooks: an installed package has none."""
     found = checkout(root)
     if not (found / "notebooks").is_dir():
         raise NotebookError(
@@ -81,7 +81,7 @@ class Record:
 
     @classmethod
     def of(cls, notebook: Notebook) -> Record | None:
-        """Return the record in a notebook's metadata, or None when there is none of this version."""
+        """Return the record in a notebook's metadata, or None if there is none of this version."""
         try:
             record = cls(**notebook.content["metadata"][RECORD])
             whole = all(isinstance(name, str) for name in [*record.read.values(), *record.figures])
@@ -153,7 +153,7 @@ class Project:
             )
 
     def reason(self, notebook: Notebook, elsewhere: bool = False) -> str:
-        """Say why running the notebook again might change something; empty when it would change nothing.
+        """Say why running the notebook again might change something; empty if it would not.
 
         The record of a run on another machine counts only when runs ``elsewhere`` are trusted.
         """
@@ -226,7 +226,7 @@ class Project:
         return path
 
     def _drawn_by_others(self, notebook: Notebook) -> dict[str, str]:
-        """Return which other notebook of this checkout is recorded to draw a figure, by the figure's name."""
+        """Return by figure name which other notebook of this checkout is recorded to draw it."""
         others = [
             read(path) for path in sorted(self.notebooks.glob("*.ipynb")) if path != notebook.path
         ]
@@ -287,7 +287,7 @@ def _paths(read: Mapping[str, str]) -> list[str]:
 
 
 def _digest_of(read: Mapping[str, str], files: Mapping[str, str]) -> str:
-    """Return the digest of what was read as it is now, and of the names of all files where ``*`` stands."""
+    """Return the digest of what was read as it is now, and of all file names where ``*`` stands."""
     lines = []
     for path in sorted({*_ALWAYS, *_paths(read)}):
         folder, _, name = path.rpartition("/")
@@ -297,7 +297,7 @@ def _digest_of(read: Mapping[str, str], files: Mapping[str, str]) -> str:
 
 
 def replace_file(path: Path, data: bytes, staging: Path) -> None:
-    """Write ``data`` to ``path`` in one step: a reader, or a kill, finds the old file or the new one."""
+    """Write ``data`` to ``path`` in one step: a reader or a kill finds the old file or the new."""
     staging.mkdir(parents=True, exist_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = staging / f".{path.name}.part"
@@ -306,7 +306,7 @@ def replace_file(path: Path, data: bytes, staging: Path) -> None:
 
 
 def _take(descriptor: int) -> bool:
-    """Lock an open file without waiting; the system lets go of it when the process ends, however it ends."""
+    """Lock an open file without waiting; the system unlocks it when the process ends in any way."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -1,4 +1,4 @@
-"""Running the notebooks: choose, skip what is current, execute in workers, store in one step, report."""
+"""Running notebooks: choose, skip current ones, execute in workers, store in one step, report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LINES = 15  # of a failing cell's source in the report
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What came of a run: notebooks that needed none, that ran, that failed or would run, with the reason."""
+    """What came of a run: notebooks that needed none, ran, failed or would run, with the reason."""
 
     current: tuple[str, ...] = ()
     stale: dict[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def run_figures(
     executor: str | None = None,
     stream: TextIO | None = None,
 ) -> Report:
-    """Execute every notebook that is not current, by number, name or path, and regenerate its figures.
+    """Execute every notebook that is not current, by number, name or path; regenerate its figures.
 
     Default are all notebooks of the checkout ``root`` that holds this package, else of the current
     folder; as many ``jobs`` as there are processors, at most 8, or threads of the cluster.
@@ -225,7 +225,7 @@ def _settle(store: Project | Elsewhere, notebook: Notebook, outcome: Outcome) ->
 
 
 def _described(failure: Failure, kept: Path | None) -> str:
-    """Return a failure as lines: the error and its cell, the cell's source, where the notebook is kept."""
+    """Return a failure as lines: error and cell, the cell's source, where the notebook is kept."""
     where = f"failed in code cell {failure.count}: " if failure.count else "failed: "
     lines = failure.source.splitlines()
     shown = [f"    | {line}" for line in lines[:_MOST_LINES]] + ["    | ..."] * (

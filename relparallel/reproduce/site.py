@@ -99,7 +99,7 @@ def build_site(folder: str | PathLike[str], root: Path | None) -> list[Path]:
 
 
 def _framed(frame: str, page: Page, notebooks: Sequence[Page]) -> str:
-    """A page inside the frame: contents of the collection, of the page, and the pages before and after it."""
+    """A page in the frame: contents of the collection and the page, pages before and after it."""
     names = [one.name for one in notebooks]
     place = names.index(page.name) if page.name in names else None
     before = notebooks[place - 1] if place else None
@@ -161,7 +161,7 @@ def _markdown(text: str) -> str:
 
 
 def notebook_page(path: Path, known: set[str]) -> Page:
-    """Page of a notebook: code folded, figures numbered and described in words, rows linked to claims."""
+    """Page of a notebook: code folded, figures numbered and described, rows linked to claims."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     number = path.stem.partition("_")[0]
     parts, entries, shown = [], [], 0
@@ -260,7 +260,7 @@ def front_page(readme: Path, name: str, notebooks: Sequence[Page]) -> Page:
 
 
 def claims_page() -> Page:
-    """Every row of the ledger: the published value beside the computed one, its source, and its state."""
+    """Every ledger row: the published value beside the computed one, its source and its state."""
     from relparallel.ledger import ledger
 
     known = {row: fact for topic in topics() for row, fact in facts(topic).items()}
@@ -328,7 +328,7 @@ def _signature(thing: Any) -> str:
 
 
 def whatif_page(grid: Grid | None = None) -> Page:
-    """Page with sliders over failures and recovery, for the best strategies of every entry of a grid."""
+    """Page with sliders over failures and recovery for the best strategies of each grid entry."""
     known = [
         entry
         for model, cluster, sizes in (GRID if grid is None else grid)

@@ -79,7 +79,7 @@ def names(name: str, values: Iterable[str]) -> tuple[str, ...]:
 
 
 def adjacency(edges: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
-    """Where each node's neighbours start, and the neighbours, ascending, of pairs u < v in order."""
+    """Where each node's neighbours start, and the neighbours, ascending, of ordered pairs u < v."""
     from scipy.sparse import coo_array
 
     u, v = edges.T
@@ -134,7 +134,7 @@ def ordered_pairs(edges: ArrayLike, n: int) -> IntArray:
 
 
 def merged(edges: ArrayLike, n: int) -> tuple[IntArray, IntArray]:
-    """Sort cables by their ends and merge parallel ones: pairs [m, 2] and how many cables each has."""
+    """Sort cables by ends and merge parallel ones: pairs [m, 2] and how many cables each has."""
     cables = np.sort(integers("edges", edges, -1, 2, at_most=n - 1), axis=1)
     loops = cables[:, 0] == cables[:, 1]
     if loops.any():
@@ -168,7 +168,7 @@ def columns(
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
-    """Array of Python values: bool, int64 or float64 where all are, else object (None where missing)."""
+    """Array of Python values: bool, int64 or float64 if all are, else object (None if missing)."""
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
     found = {type(value) for value in values}
     for kinds, dtype in (({bool}, np.bool_), ({int}, np.int64), ({int, float}, np.float64)):

@@ -68,7 +68,7 @@ def check(topology: Topology) -> pd.DataFrame:
 
 
 def as_built(t: Topology) -> Description | None:
-    """Closed forms of the design, if it has them and the network is still what its builder makes."""
+    """Closed forms of the design, if it has any and the network is still what its builder makes."""
     try:
         form = describe(t.meta.name, **t.meta.parameters)
         built = rules()[t.meta.name].builder(**t.meta.parameters)
@@ -89,7 +89,7 @@ def _degree(t: Topology, kind: str) -> Counts:
 
 
 def _host_connectivity(t: Topology) -> int:
-    """Fewest disjoint paths from the first host to some others: spread out, and one of fewest cables."""
+    """Fewest disjoint paths from the first host to some: spread out, and one of fewest cables."""
     spread = np.linspace(0, t.num_hosts - 1, _SAMPLED + 1).astype(np.int64)
     weakest = np.argmin(t.degrees[t.hosts])
     first, *others = (t.labels[v] for v in t.hosts[np.unique(np.append(spread, weakest))])

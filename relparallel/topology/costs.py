@@ -259,7 +259,7 @@ def _priced(bill: BillOfMaterials) -> BillOfMaterials:
 
 
 class Fittings(NamedTuple):
-    """What is plugged in where: the item of every node's ports, their number, and what every pair takes."""
+    """What is plugged in where: the item of each node's ports, their number, what a pair takes."""
 
     item: NDArray[np.object_]  # [n]
     ports: IntArray  # [n]
@@ -280,7 +280,7 @@ class Fittings(NamedTuple):
 
 
 def fittings(t: Topology) -> Fittings:
-    """Count the ends of all cables by what they are plugged into; links of NVSwitches are internal."""
+    """Count the ends of all cables by what they plug into; links of NVSwitches are internal."""
     hardware = np.array(t.device_classes, dtype=object)[t.device_class]
     mirror = ~t.endpoint & (hardware == "ocs")
     fibres, channels, circuits = _fibres(t)
@@ -309,7 +309,7 @@ def _inside(t: Topology) -> NDArray[np.bool_]:
 
 
 def _fibres(t: Topology) -> tuple[IntArray, int, NDArray[np.bool_]]:
-    """Fibres of every node to circuit switches, channels of a fibre, and the pairs that circuits join."""
+    """Fibres of each node to circuit switches, channels per fibre, and pairs that circuits join."""
     fibres = np.zeros(t.num_nodes, dtype=np.int64)
     if t.meta.name not in HYBRID:
         return fibres, 1, np.zeros(len(t.edges), dtype=np.bool_)

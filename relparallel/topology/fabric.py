@@ -245,7 +245,7 @@ class Topology:
 
     @property
     def indices(self) -> IntArray:
-        """Neighbours of node v, ascending: ``indices[indptr[v]:indptr[v + 1]]``; parallel cables once."""
+        """Neighbours of v, sorted: ``indices[indptr[v]:indptr[v + 1]]``; parallel cables once."""
         return self._neighbours[1]
 
     @cached_property

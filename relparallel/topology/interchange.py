@@ -114,7 +114,7 @@ def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
 def _cables(
     graph: nx.Graph[Any], index: Mapping[Any, int]
 ) -> dict[tuple[int, int], dict[str, Any]]:
-    """Attributes of every joined pair u < v, ascending; parallel edges merged into one multiplicity."""
+    """Attributes of every joined pair u < v, ascending; parallel edges become one multiplicity."""
     cables: dict[tuple[int, int], dict[str, Any]] = {}
     for a, b, given in graph.edges(data=True):
         pair = (min(index[a], index[b]), max(index[a], index[b]))

@@ -97,7 +97,7 @@ def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple
 
 
 def dcell_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
-    """DCellRouting: over the one cable between both copies, level by level (Guo et al. 2008, 4.1)."""
+    """DCellRouting: over the one cable between copies, level by level (Guo et al. 2008, 4.1)."""
     s, d = _servers(topology, "dcell", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
     return _copy_by_copy(s, d, dcell_servers(n, k), [1] * k)
@@ -113,7 +113,7 @@ def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path
 def vl2_route(
     topology: Topology, source: Hashable, target: Hashable, *, rng: np.random.Generator
 ) -> Path:
-    """Valiant load balancing of VL2: up to a random intermediate switch, then down; a rack is not left.
+    """Valiant load balancing of VL2: to a random intermediate switch and down; a rack is not left.
 
     All intermediate switches and both aggregation switches of a rack are equally likely (Greenberg
     et al., SIGCOMM 2009, section 4.2.2).
@@ -297,7 +297,7 @@ def maximum_flow(
 
 
 def flow_of_paths(t: Topology, s: int, d: int, share: str) -> Flow:
-    """Flow of paths from node s to d that share no cable, or, where they share ``"ends"`` alone, no node.
+    """Flow of paths from s to d that share no cable or, if they share ``"ends"`` alone, no node.
 
     In the second case, node v is entered at v + n and left at v.
     """
@@ -316,7 +316,7 @@ def flow_of_paths(t: Topology, s: int, d: int, share: str) -> Flow:
 
 
 def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> int:
-    """Largest number of paths from source to target that share no cable: a maximum flow (Menger)."""
+    """Largest number of source-target paths that share no cable: a maximum flow (Menger)."""
     return flow_of_paths(*ends_of(topology, source, target), "nodes").value
 
 

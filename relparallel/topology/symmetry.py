@@ -1,4 +1,4 @@
-"""Symmetry with proof: permutations of the nodes that a design declares, checked against its cables.
+"""Symmetry with proof: permutations of nodes that a design declares, checked against its cables.
 
 A design is *said* to look the same from every host; a wiring rule or a lost cable may break that.
 So each declared permutation is compared with the built network, and only those that map it onto
@@ -56,7 +56,7 @@ def _once(find: Callable[[Topology], IntArray]) -> Callable[[Topology | nx.Graph
 
 @_once
 def automorphisms(t: Topology) -> IntArray:
-    """Symmetries that the design declares and the network has: generators of a group, one per row."""
+    """Symmetries the design declares and the network has: generators of a group, one per row."""
     proved = [g for g in _declared(t) if _proved(t, g)]
     return np.array(proved, dtype=np.int64).reshape(-1, t.num_nodes)
 
@@ -107,7 +107,7 @@ def orbits(
 def symmetries_that_keep(
     topology: Topology, node_colours: ArrayLike | None, edge_colours: ArrayLike | None
 ) -> IntArray:
-    """Some proved symmetries that keep the colours: permutations of the nodes, then of the joined pairs."""
+    """Some proved symmetries that keep the colours: permutations of nodes, then of joined pairs."""
     n, m, found = topology.num_nodes, len(topology.edges), automorphisms(topology)
     colours = [_colours("node_colours", node_colours, n), _colours("edge_colours", edge_colours, m)]
     arcs = [_arc_images(topology, g)[:m] % max(m, 1) for g in found]
@@ -152,7 +152,7 @@ def refine_colours(
 def neighbour_classes(
     edges: IntArray, node_colours: ArrayLike, edge_colours: ArrayLike | None = None
 ) -> IntArray:
-    """Class of every node, [n]: one colour and the same neighbours over edges of the same colours (twins)."""
+    """Class of every node, [n]: same colour, same neighbours over edges of same colours (twins)."""
     (tail, head), label = _arcs(edges, edge_colours, None)
     own, order = _words(node_colours), np.lexsort((label, head, tail))
     starts = np.searchsorted(tail[order], np.arange(own.size + 1))
@@ -164,7 +164,7 @@ def neighbour_classes(
 
 @numba.njit(cache=True)
 def first_twins(indptr, arcs, kind, candidates):  # type: ignore[no-untyped-def]
-    """First candidate of the same kind with the same rows of ``arcs``, for every candidate; else the node.
+    """First candidate of the same kind and rows of ``arcs``, for each candidate; else the node.
 
     A hash table of these rows, O(m): equal keys only say where to look, rows are compared in full.
     """
@@ -348,7 +348,7 @@ def _numbered(labels: ArrayLike) -> IntArray:
 
 
 def _declared(t: Topology) -> Sequence[IntArray]:
-    """Permutations that the design of a topology names; none where it has no rule or other parameters."""
+    """Permutations that a topology's design names; none if it has no rule or other parameters."""
     rule = rules().get(t.meta.name)
     try:
         form = None if rule is None else describe(t.meta.name, **t.meta.parameters)

@@ -1,4 +1,4 @@
-"""Arguments of this package: times and rates inside the range where its formulas keep their meaning."""
+"""Arguments of this package: times and rates in the range where its formulas keep their meaning."""
 
 from typing import Any, Final, TypeAlias
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from relparallel._checks import bare, require_real
 
 Real: TypeAlias = float | NDArray[np.float64]
-"""What the formulas take and return: a float for scalars, else a float64 array of the broadcast shape."""
+"""What formulas take and return: a float for scalars, else a float64 array of broadcast shape."""
 
 SHORTEST: Final = 1e-9  # s
 LONGEST: Final = 1e18  # s, beyond the age of the universe: a slip in the unit, not a time
@@ -17,7 +17,7 @@ MOST_NODES: Final = 10**6
 
 
 def require_time(*, positive: bool = False, single: bool = False, **named: Any) -> Any:
-    """Return the named times [s]; at least 0, or at least a nanosecond where zero has no meaning."""
+    """Return the named times [s]; at least 0, or a nanosecond where zero has no meaning."""
     if single:
         require_single(**named)
     return require_real(at_least=SHORTEST if positive else 0.0, at_most=LONGEST, **named)
@@ -38,7 +38,7 @@ def require_single(**named: Any) -> None:
 def run_percentiles(
     levels: Any, run: float, mean: float, variance_rate: float, third_rate: float
 ) -> Real:
-    """Return percentiles of a share over a run that is nearly normal: that is what many renewals add up to.
+    """Return percentiles of a share over a run, nearly normal as the sum of many renewals.
 
     Wilson and Hilferty's cube for the distribution of its skewness, from the asymptotic variance
     and third cumulant: it agrees with Cornish and Fisher's series in the first order and rises at

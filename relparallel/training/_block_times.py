@@ -35,7 +35,10 @@ def chained(a: Series, b: Series) -> Series:
 
 
 def looped(start: Series, turn: Series, out: Any) -> Series:
-    """Start / (1 - turn): any number of turns first; 1 - turn begins with ``out``, known to more digits."""
+    """Start / (1 - turn): any number of turns first.
+
+    1 - turn begins with ``out``, known to more digits.
+    """
     c0 = start[0] / out
     c1 = (start[1] + c0 * turn[1]) / out
     if len(start) == 2 or len(turn) == 2:
@@ -54,7 +57,7 @@ def passed(time: Any, moments: int = 3) -> Series:
 
 
 def struck(time: Any, alive: Series) -> Series:
-    """The time to the failure, on the event that it strikes within ``time``: (1 - e^{-(1+s)t})/(1 + s)."""
+    """Time to failure, on the event that it is within ``time``: (1 - e^{-(1+s)t})/(1 + s)."""
     found = [-np.expm1(-time)]
     for coefficient in alive[1:]:
         found.append(-coefficient - found[-1])
@@ -62,7 +65,7 @@ def struck(time: Any, alive: Series) -> Series:
 
 
 def geometric(ratio: Series, terms: Any) -> tuple[Series, Series]:
-    """Sum of ratio^r over r < terms, and ratio^terms; by doubling, O(log terms), sound at ratio 1."""
+    """Sum of ratio^r, r < terms, and ratio^terms; by doubling, O(log terms), sound at ratio 1."""
     total, power = _NEVER, _ALWAYS
     for bit in reversed(range(int(np.max(terms)).bit_length())):
         total, power = added(total, chained(power, total)), chained(power, power)
@@ -84,7 +87,7 @@ def _where(found: Any, one: Series, other: Series) -> Series:
 def block_times(
     work: Any, every: Any, cost: Any, delay: Any, weight: Any, restarts: Any, moments: int = 3
 ) -> Series:
-    """Time from one checkpoint of the last level to the next; ``work`` and each of ``every`` broadcast."""
+    """Time between checkpoints of the last level; ``work`` and each of ``every`` broadcast."""
     levels = range(len(cost))
     # By the level at the end: passing the block, and falling back to a level that the block cannot
     # restore.
@@ -119,7 +122,7 @@ def restarts(read: Any, back: Any, delay: Any, weight: Any) -> list[tuple[Series
 
 
 def _restarted(level: int, entered: Any, delay: Any, weight: Any) -> tuple[Series, list[Series]]:
-    """After a failure that reads ``level``, where a checkpoint of it is: on the way again, or a higher level.
+    """After a failure reading ``level`` at its checkpoint: on the way again, or at a higher level.
 
     A failure within ``delay`` of the restart finds nothing newer: it is one more turn at the same
     place.
@@ -143,7 +146,7 @@ def _restarted(level: int, entered: Any, delay: Any, weight: Any) -> tuple[Serie
 
 
 def _entered(level: int, read: Any, back: Any) -> tuple[Series, Series, Series, Series, Any]:
-    """A restart at a level, struck and passed: for failures that read it, and for those that read no higher.
+    """A restart at a level, struck and passed: for failures reading it, and ones reading no higher.
 
     Last the probability that a failure reads a higher level.
     """

@@ -1,4 +1,4 @@
-"""Simulation with identities: every node has a life of its own, groups fail together, records are replayed.
+"""Simulation with identities: each node has its own life, groups fail together, replayed records.
 
 Two heaps: ends of lives on the clock of running nodes, and ends of repairs on the wall clock. One
 event costs O(log nodes).
@@ -164,7 +164,7 @@ def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
 
 @njit(**BARE)
 def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
-    """The first life ends; the node will be new after its repair. Its row, or -1 - row for a spare."""
+    """The first life ends; the node is new after its repair. Its row, or -1 - row for a spare."""
     name = nodes.owner[0]
     row = _which(nodes.single, rng.random()) if nodes.single.size > 2 else 0
     nodes.tally[LIVES] -= 1

@@ -1,4 +1,4 @@
-"""The job inside a simulation: where it stands, what a failure does, which bucket each second goes to.
+"""The job in a simulation: where it stands, what a failure does, which bucket each second goes to.
 
 Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit.
 The one on counts stands below: exponential failures of all rows superposed, exponential repairs, no
@@ -27,7 +27,7 @@ WRITING, PATTERN, LEVEL, CAUSE = range(PLACES)
 
 
 class Tables(NamedTuple):
-    """Numbers of a simulation by row of failures (i), level of checkpoints (l) and nodes missing (k)."""
+    """Numbers of a simulation by failure row (i), checkpoint level (l) and nodes missing (k)."""
 
     size: int  # nodes of the job
     spares: int
@@ -54,7 +54,7 @@ class Tables(NamedTuple):
 
 
 def new_marks(levels: int) -> Floats:
-    """Checkpoints by level: work, paid, place of the durable one; those of the one on its way, and when."""
+    """Checkpoints by level: work, paid, place of the durable one and one on its way, its time."""
     marks = np.zeros((levels, 7))
     marks[:, 6] = np.inf
     return marks
@@ -177,7 +177,7 @@ def _go_back(
     spent: Floats,
     blame: Floats,
 ) -> None:
-    """Restore the newest durable checkpoint of a level or a higher one; all that was done since is lost."""
+    """Restore the newest durable checkpoint of a level or higher; what was done since is lost."""
     best = level
     for other in range(marks.shape[0]):
         _settle(other, times[CLOCK], tables, marks)
@@ -213,7 +213,7 @@ def strike(
     blame: Floats,
     counts: Integers,
 ) -> None:
-    """A failure stops the job: it goes back to a checkpoint that survives, or pauses where it stands.
+    """A failure stops the job: it goes back to a checkpoint that survives, or pauses where it is.
 
     A failure during a standstill begins the standstill anew, from no cheaper level than before.
     """
@@ -253,14 +253,14 @@ def slowest(under: Integers, tables: Tables) -> float:
 
 @njit(**BARE, inline="always")
 def speed_left(missing: int, under: Integers, tables: Tables) -> float:
-    """Share of the full speed with nodes missing and parts degraded; the last speed stands for more nodes."""
+    """Share of full speed with nodes missing, parts degraded; the last speed is for more nodes."""
     speed, factor = float(tables.speed[min(missing, tables.speed.size - 1)]), slowest(under, tables)
     return speed if factor == 1.0 else speed / factor
 
 
 @njit(**BARE)
 def failure_rates(tables: Tables) -> tuple[float, float, float]:
-    """Failures per second with all up: of rows that take nodes, that slow the job, and of the others."""
+    """Failures per second with all up: of rows that take nodes, that slow the job, and others."""
     own, slow, other = 0.0, 0.0, 0.0
     for row in range(tables.rate.size):
         if tables.nodes[row] > 0:
@@ -274,7 +274,7 @@ def failure_rates(tables: Tables) -> tuple[float, float, float]:
 
 @njit(**BARE, inline="always")
 def pick_row(draw: float, up: float, waiting: bool, tables: Tables) -> int:
-    """Which row a failure belongs to; ``draw`` is uniform below the rate of those that can fail now."""
+    """Row of a failure; ``draw`` is uniform below the rate of those that can fail now."""
     last = 0
     for row in range(tables.rate.size):
         able = (
@@ -341,7 +341,7 @@ def run_counts(
     spent: Floats,
     under: Integers,
 ) -> None:
-    """Fill ``found`` [window, bucket] (seconds), ``counts`` by row: failures, interruptions, last level."""
+    """Fill ``found`` [window, bucket] (s), row ``counts``: failures, interruptions, last level."""
     times[2] = tables.interval
     down, now, place, stopped, share, mending = 0, 0.0, 0, False, tables.speed[0], 0.0
     crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, tables), tables.every

@@ -73,7 +73,7 @@ def binomial(size: int, share: float, down: int) -> Array:
 
 
 def among_sets(nodes: int, down: int, joint: Callable[[float], Array]) -> Array:
-    """Mean of a quantity over all sets of k nodes, from its mean over nodes that fail independently.
+    """Mean of a quantity over all sets of k nodes, from its mean if nodes fail independently.
 
     ``joint(q)`` gives, for every k = 0 … down, the mean of the quantity times 1 where k nodes are
     down, each with probability q. Divided by P(k down) that is the mean over the sets, whatever q;

@@ -94,7 +94,7 @@ class Rows:
         return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
     def outside_pauses(self, waits: bool) -> tuple[Self, NDArray[np.float64]]:
-        """The job as it is found outside its pauses, and the share of parts that can fail meanwhile, [i].
+        """The job as found outside its pauses, and the share of parts that can fail meanwhile, [i].
 
         Outside a pause of length d nothing has failed for d seconds, and of the parts that were
         under repair then the share e^{-d/r} still is. With repairs of mean r and the share a of all
@@ -143,7 +143,7 @@ def rows(
     spares: int = 0,
     shape: JobShape | None = None,
 ) -> Rows:
-    """Compile a job, which lies on its nodes as `shape_of` says, with failures that `under` has told apart.
+    """Compile a job, on its nodes as `shape_of` says, with failures that `under` has told apart.
 
     Where the interval or the frequencies of the levels are open, those with the largest share of
     productive time are taken: the best time between checkpoints does not depend on the speed, so

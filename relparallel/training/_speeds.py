@@ -1,4 +1,4 @@
-"""Expected share of the full throughput with 0 … ``down`` failed nodes, of policies that need a recursion."""
+"""Mean share of full throughput with 0 … ``down`` failed nodes, of policies needing a recursion."""
 
 import math
 from functools import lru_cache
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 def redundant(
     shape: JobShape, down: int, batch: str, micro_batches: int | None, overhead: float
 ) -> Array:
-    """Let the node before a failed one do the work of both; drop a pipeline that loses two neighbours.
+    """Let the node before a failed one work for both; drop a pipeline that loses two neighbours.
 
     A unit is w rings of P nodes. Given i failed nodes it goes on in A_i of C(g, i) cases. One unit
     that goes on with a failed node slows every step, the others wait for it.
@@ -94,7 +94,7 @@ def _kept(
 
 
 def rerouted(shape: JobShape, down: int, micro_batches: int | None, bubble: float) -> Array:
-    """Let the replicas share the micro-batches of a failed worker, stage by stage; the busiest stage decides.
+    """Let replicas share a failed worker's micro-batches stage by stage; the busiest stage decides.
 
     A stage has a worker of w nodes in each of U units. P(no stage lost more than f workers) is a
     power, and the mean of a falling function of the most is a sum over f with positive terms.
@@ -138,7 +138,7 @@ def _rerouted_speed(
 def template_speed(
     nodes: int, smallest: int, largest: int, faults: int = 1, layers: int | None = None
 ) -> Array:
-    """Largest joint speed of pipelines of n0 … n1 nodes on 0 … n nodes, in units of one node (read only).
+    """Largest joint speed of pipelines of n0 … n1 nodes on 0 … n nodes, in node units (read only).
 
     A pipeline of i nodes has the rate 1 / ceil(L / i) of its fullest node, times L; each takes a
     share of the batch in proportion; fewer than f + 1 pipelines count as none. With n1 >= 2 n0 - 1
@@ -197,7 +197,7 @@ def uneven_speed(
 
 
 def shared_shards(units: int, holders: int, held: Array) -> Array:
-    """Mean of 1/L with 0 … k dead units of a ring whose shards lie on r units in a row, L the most on one.
+    """Mean of 1/L with 0 … k dead units of a ring, shards on r units in a row, L the most on one.
 
     Every arc of shards needs holders (Hall): a step of at most l shards a unit is possible if in
     every row of units l - 1 for each living one, minus 1 for each dead one, sum to more than -r.
@@ -232,7 +232,7 @@ def shared_shards(units: int, holders: int, held: Array) -> Array:
 
 
 def _rings(units: int, room: int, most: int, share: float, down: int) -> Array:
-    """Chance of 0 … k dead units in walks from an empty queue to a living unit, times what it leaves."""
+    """Chance of 0 … k dead in walks from an empty queue to a living unit, times what it leaves."""
     now = np.zeros((room, down + 1))  # [level, dead]
     now[0, 0] = 1.0
     for _ in range(units - 1):
@@ -246,7 +246,7 @@ def _rings(units: int, room: int, most: int, share: float, down: int) -> Array:
 
 
 def _closed_rings(units: int, room: int, most: int, share: float) -> float:
-    """Chance of walks that end at the level where they began, summed over levels, none of them outside."""
+    """Chance of walks that end at the level where they began, summed over levels, none outside."""
     now = np.eye(room)  # [level, level at the begin]
     for _ in range(units):
         after, alive = np.zeros_like(now), now[most - 1 :] * (1 - share)

@@ -164,7 +164,7 @@ def _sharding_groups(group: Placement, gpus_per_node: int) -> NDArray[np.int64]:
 
 
 def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> CheckpointLevel:
-    """Return the checkpoint that healthy replicas write after a failure: nothing stands still before.
+    """Return the checkpoint that healthy replicas write after a failure: nothing stops before.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _read(size: float, bandwidth: float, read_bandwidth: float | None) -> float:
 
 
 def _survival(holders: NDArray[np.int64], cluster: Cluster, needed: int) -> dict[str, float]:
-    """Probability that a failed part leaves enough of every row; GPUs and processes take no host memory."""
+    """Chance that a failure leaves enough of every row; GPUs and processes take no host memory."""
     sizes = {"node": 1, "switch": cluster.nodes_per_switch, "rack": cluster.nodes_per_rack}
     return {
         level: 1 - domain_loss_probability(holders, nodes, needed) for level, nodes in sizes.items()

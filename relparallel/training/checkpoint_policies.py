@@ -1,4 +1,4 @@
-"""Checkpoints a job can go back to: levels that survive different failures, and how often each is written.
+"""Checkpoints to go back to: levels that survive different failures, how often each is written.
 
 The levels are ordered from the cheapest to the last, which survives everything. After every
 ``interval`` of work a checkpoint is written; every so many of one level, it is one of the next

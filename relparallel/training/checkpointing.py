@@ -1,4 +1,4 @@
-"""Checkpoints of a whole job: what one costs, how often to write it, and what time it leaves for training.
+"""Checkpoints of a whole job: what one costs, how often to write it, what time is left to train.
 
 The job computes W seconds, writes a checkpoint in C seconds, and so on. Failures strike at rate
 1/M, while it computes, writes and restarts. A failure costs D seconds of standstill, R seconds of
@@ -132,7 +132,7 @@ def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EffectiveTime(Result):
-    """Share of the wall time that becomes saved work: its mean, and its spread over a finite run."""
+    """Share of wall time that becomes saved work: its mean, and its spread over a finite run."""
 
     mean: Real  # over a long run
     # M, W, C, R and D of the exact model; None of a first-order mean

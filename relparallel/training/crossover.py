@@ -1,4 +1,4 @@
-"""Where one choice overtakes another: cross-over repair times, by closed form and by root finding."""
+"""Where one choice overtakes another: cross-over repair times, by closed form and root finding."""
 
 import math
 from collections.abc import Callable

@@ -159,7 +159,7 @@ def _whole_job(cluster: Cluster, placement: Placement, reason: str) -> BlastRadi
 def _dropped(
     placement: Placement, width: int, together: int, gpus: tuple[int, ...] = ()
 ) -> NDArray[np.bool_]:
-    """Which replicas (columns) leave when a part with ``width`` consecutive GPUs, or these GPUs, fails."""
+    """Which replicas (columns) leave if a part of ``width`` GPUs in a row, or these GPUs, fails."""
     replicas = placement.replicas
     if gpus:
         units = np.isin(replicas, gpus).reshape(1, -1, together * replicas.shape[1]).any(axis=2)

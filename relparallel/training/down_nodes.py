@@ -1,4 +1,4 @@
-"""How many nodes are down: distributions for a job that loses parts of several sizes, and their spread.
+"""How many nodes are down: distributions for a job losing parts of several sizes, and their spread.
 
 Last the Markov chain of the nodes: limited repairmen, spares that fail, second failures in a pause.
 """
@@ -54,7 +54,7 @@ def speeds(down: NDArray[np.int64], spares: int, table: Array) -> Array:
 
 
 def down_distribution(loads: Mapping[int, float], able: Array) -> Array:
-    """Probabilities of 0 ... K nodes down; ``loads`` holds, by nodes per part, the parts under repair.
+    """Probabilities of 0 ... K nodes down; ``loads`` holds, by nodes per part, parts under repair.
 
     K q(K) = sum_n n rho_n able(K - n) q(K - n), O(K sizes). For parts of one size it is the
     birth-death distribution with any distribution of repairs, whatever `able` is (Erlang's B, the
@@ -83,7 +83,7 @@ def down_distribution(loads: Mapping[int, float], able: Array) -> Array:
 def cold_distribution(
     loads: Mapping[int, float], repairs: Mapping[int, float], spares: int
 ) -> Array | None:
-    """Probabilities of 0 ... K nodes down of a job that waits, or None where there are too many states.
+    """Probabilities of 0 ... K nodes down of a waiting job, or None if there are too many states.
 
     A state counts the parts under repair by size. Nothing fails while more nodes are down than
     there are spares; a small part may come back before the large one that the job waits for, and
@@ -118,7 +118,7 @@ def cold_distribution(
 def balanced_moves(
     probability: Array, loads: Mapping[int, float], able: Array, repair: float
 ) -> Moves:
-    """Moves of the reversible chain of whole parts that has the probabilities of `down_distribution`."""
+    """Moves of the reversible whole-part chain with the probabilities of `down_distribution`."""
     moves: list[tuple[int, Array]] = []
     for size, load in loads.items():
         if load > 0 and size < len(probability):
@@ -207,7 +207,7 @@ class NodeChain:
         return top
 
     def generator(self) -> "scipy.sparse.csr_array":
-        """Return the rates [1/s] between the states (0, running), (0, pausing), (1, running), ..."""
+        """Return rates [1/s] between the states (0, running), (0, pausing), (1, running), ..."""
         most = self._most()
         if 2 * most + 2 > _MOST_CHAIN:
             raise ValueError(f"nodes must leave at most {_MOST_CHAIN} states, got {2 * most + 2}")
@@ -230,11 +230,11 @@ class NodeChain:
         return scipy.sparse.csr_array(rates - scipy.sparse.diags_array(rates.sum(axis=1)))
 
     def stationary(self) -> Array:
-        """Return the share of time in each state, shape (nodes under repair, 2): running and pausing."""
+        """Return each state's time share, shape (nodes under repair, 2): running and pausing."""
         return stationary_distribution(self.generator()).reshape(-1, 2)
 
     def shares(self) -> tuple[float, float, float]:
-        """Return the shares of time that the job waits (no speed is left) and pauses, and its mean speed."""
+        """Return shares of time the job waits (no speed left) and pauses, and its mean speed."""
         chance = self.stationary()
         speed = speeds(np.arange(len(chance)), self.spares, self.speed)
         return (
@@ -244,7 +244,7 @@ class NodeChain:
         )
 
     def transient(self, times: Real) -> Array:
-        """Return the mean throughput at times [s] after a start with all nodes up, one share per time."""
+        """Mean throughput at times [s] after a start with all nodes up, one share per time."""
         from scipy.sparse.linalg import expm_multiply
 
         when = np.atleast_1d(require_time(times=times))

@@ -13,7 +13,7 @@ from relparallel.training._arguments import Real
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Factors(Result):
-    """What is kept: numbers, or arrays that broadcast over candidates; what is left out keeps everything."""
+    """What is kept: numbers, or arrays broadcast over candidates; what is omitted keeps all."""
 
     # nodes that the job is laid out for, over those that are paid for (spares stand by)
     active: Real = 1.0
@@ -87,6 +87,6 @@ def slowest_decides(absent: NDArray[np.float64], slowdown: NDArray[np.float64]) 
 
 
 def outside_pauses(rate: NDArray[np.float64], pause: NDArray[np.float64]) -> float:
-    """Share of time outside pauses d_i that every failure begins anew: sum_i (v_i / v) e^{-v d_i}."""
+    """Time share outside pauses d_i that every failure begins anew: sum_i (v_i / v) e^{-v d_i}."""
     total = rate.sum()
     return float(rate @ np.exp(-total * pause) / total) if total else 1.0

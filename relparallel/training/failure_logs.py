@@ -175,7 +175,7 @@ class FailureLog(Result):
         return np.diff(np.unique(self.start))
 
     def level_of(self) -> dict[str, str]:
-        """Return what fails with each cause: as given, else by usual words in its name, else a node."""
+        """What fails with each cause: as given, else by usual words in its name, else a node."""
         found = {}
         for cause in np.unique(self.cause).tolist():
             words = {
@@ -256,7 +256,7 @@ class FailureLog(Result):
         return replace(self, levels=levels, **columns)
 
     def records(self) -> pd.DataFrame:
-        """Return every failure as a record for `simulate`: nodes from 0 in the order of their names."""
+        """Return failures as records for `simulate`: nodes from 0 in the order of their names."""
         if open_ := int(np.isnan(self.end).sum()):
             raise ValueError(
                 f"end must be known for records, got {open_} failures without one: give repair="
@@ -265,7 +265,7 @@ class FailureLog(Result):
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: failures, share, failures per 1000 node-days, mean and median repair [s].
+        """Rows by class: failures, share, failures per 1000 node-days, mean and median repair [s].
 
         The most frequent class first.
         """
@@ -298,7 +298,7 @@ class FailureLog(Result):
 
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
+    """Refuse, merge or keep failures of nodes still down; ``table`` is in order of time."""
     latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
     # also where repairs take no time
     again = table["start"] == table.groupby("node")["start"].shift()

@@ -276,7 +276,7 @@ _LANL: Final = (
 
 
 def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLog:
-    """Failures of one system or all in Los Alamos' record LA-UR-05-7318 (Schroeder, Gibson, DSN 2006).
+    """Failures of one system or all in Los Alamos' LA-UR-05-7318 (Schroeder, Gibson, DSN 2006).
 
     Nodes are called "system-node"; seconds since the first failure of the whole record; down times
     of the record's own column. Repairs that overlap another one of the same node are kept.

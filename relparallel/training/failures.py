@@ -1,4 +1,4 @@
-"""Component classes: what can fail, how often, and what stands behind it: nodes, replicas, training state.
+"""Component classes: what fails, how often, and what is behind it: nodes, replicas, training state.
 
 All parts of a class have the same rate, and parts with the same harm are counted together, so that
 131,072 GPUs are a few domains.
@@ -243,7 +243,7 @@ class FailureModel:
 
     @property
     def node_rate(self) -> float:
-        """Failures per node and second that stop this node, or a tray of it, and leave the others alive."""
+        """Failures per node and second that stop it or a tray of it, and leave the others alive."""
         stopped = (
             self.class_rate(entry) * self._nodes(entry) for entry in self.classes if entry.local
         )
@@ -258,7 +258,7 @@ class FailureModel:
 
     @property
     def mtbf(self) -> float:
-        """Mean time between interruptions of a job that any failure stops [s]; infinite without failures."""
+        """Mean time between interruptions of a job any failure stops [s]; infinite without any."""
         total = sum(self.class_rate(entry) for entry in self.classes if entry.stops)
         return 1 / total if total else float("inf")
 
@@ -313,7 +313,7 @@ class FailureModel:
         return max(self.cluster.gpus_per_part(entry.level) // size, 1)
 
     def parts(self, entry: ComponentClass) -> int:
-        """Return how many parts a class has: its own number, else that of its level in the cluster."""
+        """Return how many parts a class has: its own number, else its level's in the cluster."""
         require_instance(ComponentClass, entry=entry)
         return self.cluster.parts(entry.level) if entry.parts is None else entry.parts
 
@@ -322,7 +322,7 @@ class FailureModel:
         return self.parts(entry) * entry.rate
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: level, effect, parts, interruptions per day, mean hours between them."""
+        """Rows by class: level, effect, parts, interruptions per day, mean hours between them."""
         import pandas as pd
 
         return pd.DataFrame([self._row(entry) for entry in self.classes])
@@ -366,7 +366,7 @@ def groups_per_part(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 
 def state_copies_lost(placement: Placement, width: int) -> NDArray[np.int64]:
-    """Parts, of so many consecutive GPUs, that stand before every copy of some shard of the state."""
+    """Parts of so many consecutive GPUs that stand before every copy of some shard of the state."""
     part = _copies(placement) // width
     return np.unique(part[:, 0][(part == part[:, :1]).all(axis=1)])
 

@@ -1,4 +1,4 @@
-"""Goodput of a job in closed form: what failures, checkpoints, recovery and spares leave of its time.
+"""Job goodput in closed form: what failures, checkpoints, recovery and spares leave of its time.
 
 The productive share is the product of `Factors`.
 """
@@ -57,7 +57,7 @@ def goodput(
     method: str = "closed",
     crews: int | None = None,
 ) -> GoodputReport:
-    """Productive share of a job's time, its spread, where the rest goes, and which class of parts decides.
+    """Productive share of a job's time, its spread, where the rest goes, which part class decides.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class SteadyState(Factors):
 def steady_state(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
 ) -> SteadyState | None:
-    """The factors alone of `goodput` in closed form; None where replicas share some of their nodes only."""
+    """Factors alone of `goodput` in closed form; None where replicas share only some nodes."""
     model = under(model, recovery)
     try:
         shape = shape_of(model, recovery)
@@ -198,7 +198,7 @@ def steady_state(
 def most_running(
     model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]
 ) -> list[float]:
-    """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so many.
+    """Upper bounds on the mean speed of jobs on these nodes whose replicas touch at least so many.
 
     If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept
     batch is never faster; others may promise at most the share of nodes left
@@ -327,7 +327,7 @@ class _Job:
         return _Evaluated(factors, back, float(noticed))
 
     def _in_chain(self, crews: int | None) -> tuple[float, float, float]:
-        """Shares of the time with some speed, and of that outside pauses, and the mean speed outside.
+        """Shares of time with some speed, and of that outside pauses, and the mean speed outside.
 
         Outside a pause of length d no failure that pauses has struck for d: the states of the chain
         after such a time without its moves by those failures. The pause of a job without nodes
@@ -392,7 +392,7 @@ class _Job:
         return float(f.share**2 * (parts + job.slow_variance()))
 
     def third_rate(self, found: _Evaluated) -> float:
-        """Third cumulant of the productive share over a run, times its length squared; going back only."""
+        """Third cumulant of a run's productive share, times its length squared; going back only."""
         if found.factors.share < STANDING:
             return 0.0
         cube = (found.factors.share / found.back.share) ** 3

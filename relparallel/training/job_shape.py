@@ -107,7 +107,7 @@ class JobShape:
 
     @property
     def positions(self) -> tuple[int, int]:
-        """Groups of nodes of one unit that hold other stages than the others, and nodes in such a group."""
+        """Node groups of a unit that hold other stages than the others, and nodes in a group."""
         held = self.stages_per_node or max(1, self.stages // self.nodes_per_replica)
         if self.stages % held or self.nodes_per_replica * held % self.stages:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Distributions of lives: how long a part lasts when it is new, and how much is left of it at a given age.
+"""Distributions of lives: how long a new part lasts, and how much life is left at a given age.
 
 An old fleet is stationary: a part met at a random time has the equilibrium residual life, density
 S(t)/m, and n parts fail n/m times per second whatever the distribution. A new fleet is not.
@@ -34,7 +34,7 @@ Ages: TypeAlias = Any  # "stationary", "new" or an array of ages [s]
 
 @record(eq=False)
 class Lifetime:
-    """Distribution of the life of a part; made by `exponential`, `weibull`, `lognormal` or `empirical`.
+    """Distribution of a part's life; made by `exponential`, `weibull`, `lognormal` or `empirical`.
 
     Weibull: S(t) = exp(-(t/s)^k), m = s Gamma(1 + 1/k). Lognormal: S(t) = Phi((mu - ln t)/sigma),
     m = exp(mu + sigma^2/2). O(1) per life, with observed lives O(log of their number).
@@ -127,7 +127,7 @@ class Lifetime:
     def remaining(
         self, rng: np.random.Generator, count: int, ages: Ages = "stationary"
     ) -> NDArray[np.float64]:
-        """Return what is left of the lives of running parts [s] (Cox, "Renewal Theory", 1962, chapter 5).
+        """Return the remaining lives of running parts [s] (Cox, "Renewal Theory", 1962, chapter 5).
 
         Parts met at a random time of an old fleet: a uniform share of a life drawn with density
         proportional to its length; "new" ones: a life; of given ages [s]: X - age under the

@@ -1,4 +1,4 @@
-"""Files that people bring: lines and tables of text with the numbers of their lines, times, and dialects.
+"""Files that users bring: lines and tables of text with their line numbers, times, and dialects.
 
 Lines are read, never executed; one that is damaged is refused with its number. A new format of a
 log is one function under ``@dialect(kind, name)``, of the kind "run" or "failures".
@@ -60,7 +60,7 @@ def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Lines of a text file, also a compressed one, with their numbers; of a length that a log has."""
+    """Numbered lines of a text file, also a compressed one; of a length that a log has."""
     name = Path(require_instance((str, PathLike), path=path))
     try:
         with _OPENERS.get(name.suffix, open)(name, "rt", encoding="utf-8-sig", newline="") as file:
@@ -78,7 +78,7 @@ def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
 def read_objects(
     path: str | PathLike[str], mark: str = ""
 ) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """JSON objects of the lines that hold a mark, behind it, and what is before; a torn line is named."""
+    """Of lines with a mark: the JSON objects behind it and what is before; a torn line is named."""
     for number, line in read_lines(path):
         if not line.strip() or mark not in line:
             continue
@@ -154,7 +154,7 @@ def row_of(table: pd.DataFrame | pd.Series, row: Any, path: Any) -> str:
 def require_rows(
     table: pd.DataFrame, faults: Mapping[str, Any], told: Sequence[str], path: Any
 ) -> None:
-    """Refuse the first row with a fault; ``faults``: what is allowed, and for each row whether it is not."""
+    """Refuse the first faulty row; ``faults``: what is allowed, and for each row if it is not."""
     for allowed, wrong in faults.items():
         if (bad := np.asarray(wrong)).any():
             row = int(bad.argmax())

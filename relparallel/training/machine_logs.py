@@ -151,7 +151,7 @@ def _runs(table: pd.DataFrame, states: Sequence[str], path: Any) -> pd.DataFrame
 
 
 def _nodes(lists: pd.Series, path: Any) -> pd.Series:
-    """Names of the nodes of lists as Slurm folds them, in their order; none where none was assigned."""
+    """Node names of lists as Slurm folds them, in their order; none where none was assigned."""
     found: list[list[str]] = []
     for row, text in enumerate(lists):
         try:
@@ -165,7 +165,7 @@ def _nodes(lists: pd.Series, path: Any) -> pd.Series:
 
 
 def _next_run(run: Any, runs: pd.DataFrame) -> tuple[str, float, float, str, bool]:
-    """Node, start, end and cause of a failure, and whether the nodes of the next run tell the node."""
+    """Node, start, end and cause of a failure, and whether the next run's nodes tell the node."""
     later = runs[
         (runs["begun"] >= run.ended) & (runs.index != run.Index) & (runs["JobName"] == run.JobName)
     ]

@@ -1,4 +1,4 @@
-"""Result logs of MLPerf Training, rounds 3.1 to 6.0: blocks of steps between evaluations, counted twice.
+"""Result logs of MLPerf Training 3.1 to 6.0: blocks of steps between evaluations, counted twice.
 
 Since 6.0 ``samples_count`` of a block is its length, before it was its position; that of an
 evaluation is a position in all rounds. The log decides, not its round: one reading fits its
@@ -105,7 +105,7 @@ def read(path: Any) -> dict[str, Any]:
 
 
 def _events(path: Any) -> tuple[list[_Event], int]:
-    """Events of the rank that writes blocks, of all ranks from before, and how many lines are left out."""
+    """Events of the rank writing blocks, of all ranks before, and how many lines are left out."""
     events, writer, others = [], "", 0
     for number, front, entry in read_objects(path, _MARK):
         try:
@@ -151,7 +151,7 @@ def _sizes(events: list[_Event], path: Any) -> dict[str, int]:
 
 
 def _blocks(events: list[_Event]) -> tuple[list[_Block], int]:
-    """Blocks with a start and a stop, and how many have none; what several ranks wrote counts once."""
+    """Blocks with start and stop, and how many have none; what several ranks wrote counts once."""
     blocks: list[_Block] = []
     start: _Event | None = None
     stats: list[_Event] = []
@@ -228,7 +228,7 @@ def _apart(samples: Any, others: Any) -> Any:
 
 
 def _own_times(blocks: list[_Block], seconds: Any, steps: Any, batch: int) -> list[str]:
-    """Where times of steps or throughputs that the log states differ by more than 1 % from its blocks."""
+    """Where step times or throughputs that the log states differ by over 1 % from its blocks."""
     stated = {
         "train_step_time": [[event.stat(*_TIMES) for event in block.stats] for block in blocks],
         "throughput": [

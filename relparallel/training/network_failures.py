@@ -36,13 +36,13 @@ _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkImpact(Result):
-    """What every kind of network part does to one job, and the seconds of a step while everything works."""
+    """What each kind of network part does to a job, and the seconds of a step while all works."""
 
     parts: tuple[NetworkPart, ...]
     step: float = 1.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per kind of part; GPUs cut off, slowest degree and the bandwidth that it keeps."""
+        """Return one row per kind of part; GPUs cut off, slowest degree and bandwidth it keeps."""
         rows = [
             (p.name, p.count, p.effect, len(p.stopped), p.slowdown, p.slowest, p.left)
             for p in self.parts
@@ -61,7 +61,7 @@ class NetworkImpact(Result):
     def component_classes(
         self, rates: Mapping[str, float], cluster: Cluster
     ) -> tuple[ComponentClass, ...]:
-        """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
+        """Return the classes that `failure_model` takes, one per kind with a rate and an effect.
 
         Rates are per part and second, by name; parts that are not named never fail. A class has as
         many parts as the network, and the GPUs that one of them cuts off; its level, which decides
@@ -153,7 +153,7 @@ def network_impact(
 
 
 def network_bounds(placement: Placement, cluster: Cluster, network: Topology) -> NetworkImpact:
-    """`network_impact` at worst: 1/(least share of bandwidth left), as of steps that only communicate."""
+    """`network_impact` at worst: 1/(least bandwidth share left), as if steps only communicated."""
     usual: dict[str, float] = {}
 
     def time(has: dict[str, float]) -> float:

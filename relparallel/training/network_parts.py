@@ -1,4 +1,4 @@
-"""The parts of a network that can be lost, which are interchangeable to a job, and whom a loss cuts off."""
+"""Network parts that can be lost, which are interchangeable to a job, and whom a loss cuts off."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _INSIDE = ("nvswitch", "nic")  # parts of a server; elsewhere the ports of a hos
 
 
 class Part(NamedTuple):
-    """Nodes, and pairs of joined nodes, that are lost together; one cable of each pair, or all of them."""
+    """Nodes and pairs of joined nodes that are lost together; one or all cables of each pair."""
 
     name: str
     nodes: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class NetworkPart:
 
     @property
     def effect(self) -> str:
-        """Whether its loss stops ranks ("stop"), slows the step ("degrade") or does nothing ("none")."""
+        """Whether its loss stops ranks ("stop"), slows the step ("degrade") or neither ("none")."""
         return "stop" if self.stopped else "degrade" if self.slowdown > 1 else "none"
 
     def level(self, gpus_per_node: int) -> str:
@@ -83,7 +83,7 @@ def parts_of(t: Topology) -> list[Part]:
 
 
 def outside(t: Topology, name: str) -> bool:
-    """Whether a kind of part is of the network, not of a server: beyond its cards, which count as network."""
+    """Whether a kind of part is of the network, not of a server; network cards count as network."""
     if not name.endswith(" cable"):
         return name != "nvswitch"
     hosts = {t.kinds[kind] for kind in t.node_kind[t.hosts]}
@@ -94,7 +94,7 @@ def outside(t: Topology, name: str) -> bool:
 def classes_of(
     t: Topology, parts: Iterable[Part], links: Iterable[PairFlows], apart: bool = False
 ) -> list[list[Part]]:
-    """Parts of one kind that are interchangeable to the groups, first part first; all apart if wanted."""
+    """Parts of one kind interchangeable to the groups, first part first; all apart if wanted."""
     node, pair = _colours(t, list(links))
     same_kind: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
@@ -107,7 +107,7 @@ def classes_of(
 
 
 def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
-    """Colours of nodes and pairs, refined with an edge from every rank to the next of each of its groups."""
+    """Colours of nodes and pairs, refined with an edge from each rank to the next in its groups."""
     m = len(t.edges)
     load = np.array([np.round(found.load * 1e6) for found in links]).reshape(-1, 2, m)
     cables = np.column_stack([np.round(t.capacity / t.capacity.max() * 1e6), t.multiplicity])
@@ -129,7 +129,7 @@ def _neighbours(found: PairFlows) -> Ints:
 
 
 def cut_off(t: Topology, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
-    """Hosts apart from the part of the network, held together by forwarding nodes, where most are."""
+    """Hosts outside the part of the network, joined by forwarding nodes, where most hosts are."""
     one, other = t.edges[cables > 0].T
     inner = t.transit[one] & t.transit[other]
     part = connected_components(_graph(one[inner], other[inner], t.num_nodes), directed=False)[1]

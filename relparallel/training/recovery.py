@@ -22,7 +22,7 @@ BATCHES: Final = ("shrink", "keep")
 
 
 def statistical_efficiency(share: Real, noise: Real) -> Real:
-    """Progress per sample of a batch that shrank to a share of its size, over that of the full batch.
+    """Progress per sample of a batch shrunk to a share of its size, over that of the full batch.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ POLICIES: Final[dict[str, Policy]] = {}
 
 
 def policy(name: str, **traits: Any) -> Callable[[Any], Any]:
-    """Register a function as the speed of a policy: (recovery, shape, k) -> shares with 0 … k nodes down."""
+    """Register a policy's speed function: (recovery, shape, k) -> shares with 0 … k nodes down."""
 
     def register(speed: Any) -> Any:
         POLICIES[name] = Policy(speed=speed, **traits)
@@ -221,7 +221,7 @@ class Recovery:
 
     @classmethod
     def ft_hsdp(cls, away: float, stall: float = 180.0) -> Recovery:
-        """Return FT-HSDP: the replica that is hit is away until it has caught up, the others stall and go on.
+        """Return FT-HSDP: the hit replica is away until it catches up; the others stall and go on.
 
         "elastic" with a short repair. Stalls R alone leave e^(-R/M) of the time in `goodput`, M the
         mean time between failures, since a failure within a stall begins it anew. Replicas that are
@@ -274,7 +274,7 @@ class Recovery:
         return kind.needs == "some replica" and domain.replicas >= shape.replicas
 
     def speed(self, shape: JobShape, down: int) -> NDArray[np.float64]:
-        """Return the expected share of the full throughput with 0 … k failed nodes at random places.
+        """Return the expected share of full throughput with 0 … k failed nodes at random places.
 
         Every mean is exact; all terms are positive; the policies below say how each is found. O(k)
         to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
@@ -284,7 +284,7 @@ class Recovery:
         return POLICIES[self.policy].speed(self, shape, down)
 
     def throughput(self, shape: JobShape, node_rate: float) -> float:
-        """Return the long-run share of the full throughput when nodes fail independently, without spares.
+        """Return the long-run share of full throughput if nodes fail independently, without spares.
 
         E[speed[K]] / (1 + N lam pause), K binomial (N, lam r / (1 + lam r)); terms beyond a tail of
         1e-16 are left out. Waiting policies: the time without a shortage, since nothing fails while
@@ -313,7 +313,7 @@ def _waiting(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
 
 @policy("elastic", needs="some replica", drops=True)
 def _elastic(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Go on without the replicas that are hit: C(N - g, k) / C(N, k), or m / ceil(U m / u) of u units."""
+    """Go on without the hit replicas: C(N - g, k) / C(N, k), or m / ceil(U m / u) of u units."""
     if recovery.batch == "shrink":
         return unit_clean(shape.nodes, shape.nodes_per_replica, down)
     chance = units_hit(shape.units, shape.nodes_per_replica, down)
@@ -330,7 +330,7 @@ def _regroup(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
 
 @policy("bamboo", neighbours=True, hides=True, options=("overhead",))
 def _bamboo(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Let the node before a failed one do the work of both: p + 2 (m - 1) instead of p + m - 1 slots."""
+    """Let the node before a failed one do the work of both: p + 2 (m - 1), not p + m - 1, slots."""
     overhead = recovery.overhead or 0.0
     return _speeds.redundant(shape, down, recovery.batch, recovery.micro_batches, overhead)
 
@@ -342,7 +342,7 @@ def _bamboo(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float6
     options=("smallest", "largest", "layers", "faults"),
 )
 def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Spread the nodes that are up over pipelines of fitting sizes: their best speed over that of N."""
+    """Spread the nodes that are up over pipelines of fitting sizes: best speed over that of N."""
     faults = 1 if recovery.faults is None else recovery.faults
     smallest = recovery.smallest or shape.nodes_per_replica
     if (faults + 1) * smallest > shape.nodes:
@@ -366,7 +366,7 @@ def _recycle(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
     options=("partial", "divisor", "boost"),
 )
 def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Go on with t' of t tensor-parallel ranks at min(1, boost t' / t); a dead node takes its replica.
+    """Run t' of t tensor-parallel ranks at min(1, boost t' / t); a dead node takes its replica.
 
     With a kept batch whole micro-batches are shared out so that the last one ends as early as
     possible.
@@ -399,7 +399,7 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
 
 @policy("spare_shards", needs="some replica", batches=("shrink",), options=("holders",))
 def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Let the living holders share the shards as evenly as they can; r dead ones in a row held one alone."""
+    """Let living holders share the shards as evenly as they can; r dead in a row held one alone."""
     chance = units_hit(shape.units, shape.nodes_per_replica, down)
     holders, most = min(recovery.holders or 2, shape.units), min(chance.shape[1], shape.units)
     if shape.units * holders * most > _STEPS:

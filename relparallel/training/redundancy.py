@@ -1,4 +1,4 @@
-"""Redundant work and redundant state: which failures pipelines, pairs of processes and copies survive.
+"""Redundant work and state: which failures pipelines, pairs of processes and copies survive.
 
 Pipelines: a neighbour takes over. Copies of the training state: each of N nodes owns one shard,
 which m nodes hold, the owner counted: in groups of m nodes that hold each other's shards; on a
@@ -23,7 +23,7 @@ MOST_STAGES = 10**4
 
 
 def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool = True) -> float:
-    """Probability that no pipeline loses two neighbours, all sets of k failed nodes being as likely.
+    """Probability that no pipeline loses two neighbours, all sets of k failed nodes equally likely.
 
     Thorpe et al., "Bamboo", NSDI 2023: a node also holds the layers of its successor, in a ring
     those of the first. A ring has P/(P - k) C(P - k, k) sets without neighbours, a chain C(P - k +
@@ -38,7 +38,7 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
 def independent_failures_survived(
     stages: int, pipelines: int, node_down: float, ring: bool = True
 ) -> float:
-    """Probability of the same where every node is down with a probability: that of one pipeline, D times."""
+    """The same where every node is down with a probability: that of one pipeline to the power D."""
     held = [pipeline_survival(stages, failures, 1, ring) for failures in range(stages + 1)]
     return (
         float(scipy.stats.binom.pmf(np.arange(stages + 1), stages, node_down) @ held) ** pipelines
@@ -113,7 +113,7 @@ def _ring_nodes(nodes: int, replicas: int, placement: str) -> int:
 
 @lru_cache(maxsize=4096)
 def shards_held(nodes: int, replicas: int, failures: int, placement: str = "ring") -> float:
-    """Probability that k failed nodes leave a copy of every shard: a quotient of integers, rounded once."""
+    """Probability that k failed nodes leave each shard a copy: ratio of integers, rounded once."""
     ring = _ring_nodes(nodes, replicas, placement)
     grouped = nodes - ring
     kept = sum(  # one term only, unless the placement is mixed
@@ -138,7 +138,7 @@ def _on_ring(nodes: int, replicas: int, failures: int) -> int:
 
 
 def _alternating(parts: int, top: int, size: int, chosen: int) -> int:
-    """Sum over j of (-1)^j C(parts, j) C(top - j size, chosen - j size), each term from the one before."""
+    """Sum over j: (-1)^j C(parts, j) C(top - j size, chosen - j size), each term from the last."""
     term = total = comb(top, chosen)
     for j in range(min(parts, chosen // size)):
         up, down = perm(chosen - j * size, size), perm(top - j * size, size)

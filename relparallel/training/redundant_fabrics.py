@@ -1,4 +1,4 @@
-"""A family of fabrics that differ in redundancy alone: rails, planes, and how many GPUs share a leaf.
+"""A family of fabrics differing in redundancy alone: rails, planes, and how many GPUs share a leaf.
 
 Every member gives a GPU the same bandwidth, so that what differs is what a lost part does.
 """

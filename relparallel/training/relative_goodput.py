@@ -134,7 +134,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goodput(Factors):
-    """Share of the failure-free throughput of all nodes, and where the rest goes; numbers or arrays."""
+    """Share of all nodes' failure-free throughput, and where the rest goes; numbers or arrays."""
 
     policy: str
     spares: Any  # nodes held back
@@ -258,7 +258,7 @@ def _elastic(job: Job, repair: Any) -> Goodput:
 
 
 def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) -> Goodput:
-    """Hold back spares; the job stops as a whole at every failure and waits when it is short of nodes."""
+    """Hold back spares; the whole job stops at every failure and waits when short of nodes."""
     active = job.nodes - spares
     kept, interval = best_rollback(
         job.checkpoint, job.restart, active * job.node_rate + job.job_rate

@@ -1,4 +1,4 @@
-"""What a job reaches under failures: one report for closed forms, the Markov chain and simulations."""
+"""What a job reaches under failures: one report for closed forms, Markov chain and simulations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUCKETS: Final = (
     "degraded",
     "planned",
 )
-"""Where the wall time goes: productive; writing checkpoints; work that is done again; until a failure is
+"""Where the wall time goes: productive; writing checkpoints; work done again; until a failure is
 noticed; restarts and pauses; waiting for nodes; speed that missing or slow parts cost, as time;
 planned."""
 _WORDS: Final = {
@@ -44,7 +44,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GoodputReport(Result):
-    """Share of the wall time that becomes saved work at full speed, its spread, and where the rest goes.
+    """Share of wall time turned into saved work at full speed, its spread, and where the rest goes.
 
     Over a run of length T that holds many failures the productive share is nearly normal with
     variance ``variance_rate / T`` (renewal-reward processes: Asmussen 2003, chapter VI.3).
@@ -81,7 +81,7 @@ class GoodputReport(Result):
     def percentiles(
         self, levels: tuple[float, ...] = (5, 50, 95), horizon: float | None = None
     ) -> NDArray[np.float64]:
-        """Return percentiles (levels in percent) of the productive share over a run of a length [s].
+        """Return percentiles (levels in percent) of the productive share over runs of a length [s].
 
         Of the simulated runs where there are any of this horizon, else nearly normal with a
         skewness.
@@ -112,7 +112,7 @@ class GoodputReport(Result):
         return float(-np.expm1(-self.state_loss_rate * span))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the buckets with their share and hours per day, and the bracket where there is one."""
+        """Return the buckets with share and hours per day, and the bracket where there is one."""
         import pandas as pd
 
         frame = pd.DataFrame(

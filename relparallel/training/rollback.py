@@ -226,7 +226,7 @@ def _chosen(checkpointing: Checkpointing, system: _System) -> tuple[float, tuple
 
 
 def _searched(checkpointing: Checkpointing, system: _System) -> tuple[float, tuple[int, ...]]:
-    """Best interval and frequencies: from the first order downhill, one frequency after the other."""
+    """Best interval and frequencies: from the first order downhill, one frequency at a time."""
     fixed = None if checkpointing.interval is None else checkpointing.interval * system.rate
     best = checkpointing.every or _first_order(system, fixed)
     known = _best_intervals(system, [best], fixed, (SHORTEST, LONGEST))
@@ -266,7 +266,7 @@ def _best_intervals(
     bounds: tuple[float, float],
     tolerance: float = 1e-3,
 ) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Least time per unit of work and the interval that reaches it, by frequencies: refined grids."""
+    """Least time per unit of work and the interval reaching it, by frequencies: refined grids."""
     every = np.array(choices).T[:, :, None]  # [level, choice, 1]
     blocks = every.prod(axis=0, dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""Logs that training runs write of themselves: starts, steps, what was done twice; how long starts take.
+"""Logs that training runs write: starts, steps, what was done twice; how long starts take.
 
 Lines are read, never executed.
 """
@@ -28,7 +28,7 @@ _APART: Final = ("custom_badput_event", "elastic_wait", "elastic_reinit")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RunLog(Result):
-    """One run of training: how long its starts took, its steps, and which of them were done again."""
+    """One training run: how long its starts took, its steps, and which of them were done again."""
 
     source: str  # file that was read
     elapsed: float  # from the first event to the last [s]
@@ -43,7 +43,7 @@ class RunLog(Result):
 
     @property
     def step_time(self) -> float:
-        """Mean time of a step [s], the first block or step of the run left out where there are others."""
+        """Mean time of a step [s], without the run's first block or step where there are others."""
         rest = slice(1, None) if self.steps.size > 1 else slice(None)
         return float(np.average(self.steps[rest], weights=self.weights[rest]))
 
@@ -225,7 +225,7 @@ def _tracked(
 
 
 def _spans(edges: list[tuple[float, str, str]], finish: float) -> list[tuple[float, float]]:
-    """Intervals between starts and ends of a kind, none inside another; a start of the job ends them all."""
+    """Intervals between starts and ends of a kind, none inside another; a job start ends all."""
     found: list[tuple[float, float]] = []
     open_: dict[str, float] = {}
     for time, kind, edge in [*edges, (finish, "", "")]:

@@ -29,7 +29,7 @@ LARGEST_LOAD: Final = 1e5  # nodes under repair at once, beyond every cluster
 
 
 def loss_probability(servers: Any, load: Any, crews: float = math.inf) -> NDArray[np.float64]:
-    """Erlang's B: all servers of a loss system are busy; at most ``crews`` repairs at a time. Broadcasts.
+    """Erlang's B: all servers of a loss system busy; at most ``crews`` repairs at once. Broadcasts.
 
     Erlang 1917; only the mean of the repairs counts: Sevastyanov, Theory Probab. Appl. 2, 1957.
     """

@@ -1,4 +1,4 @@
-"""Operators that models share: products, norms, softmax, activations, attention, feed-forward blocks.
+"""Models' shared operators: products, norms, softmax, activations, attention, feed-forward blocks.
 
 A function here makes one operator or the few operators of a block. Sizes are whole numbers;
 ``times`` is how often a forward pass repeats it, each time with parameters of its own unless
@@ -97,7 +97,7 @@ def embedding(name: str, m: int, n: int, rows: int) -> Operator:
 def attention_core(
     rows: int, context: int, key: int, value: int, *, groups: int, times: int = 1, label: str = ""
 ) -> tuple[Operator, ...]:
-    """Scores, softmax and weighted sum, for ``rows`` queries of all heads and ``groups`` sets of keys."""
+    """Scores, softmax, weighted sum for ``rows`` queries of all heads, ``groups`` sets of keys."""
     return (
         matmul(f"{label}scores", rows, context, key, batch=groups, times=times),
         pointwise(f"{label}softmax", "softmax", rows, context, times=times),
@@ -158,7 +158,7 @@ def feed_forward(
     experts: int = 1,
     label: str = "",
 ) -> tuple[Operator, ...]:
-    """Two products with an activation between them; three for a gated one, of which two are one operator."""
+    """Two products with an activation between; three for a gated one, two of them one operator."""
     into = 2 * ffn if activation == "swiglu" else ffn
     return (
         linear(

@@ -25,7 +25,7 @@ def tables() -> Mapping[str, Any]:
 
 
 class Fields:
-    """Fields of a file, whether they were read, and what was assumed; null is the same as absent."""
+    """Fields of a file, whether they were read, and what was assumed; null means absent."""
 
     def __init__(self, values: Mapping[str, Any], family: Mapping[str, Any]) -> None:
         renames = family.get("rename", {})
@@ -41,7 +41,7 @@ class Fields:
         return next((self._values[name] for name in names if name in self._values), default)
 
     def size(self, size: str) -> Any:
-        """A size of the table, by any of its names; 0 is as good as absent, a list of layers its mean."""
+        """A size of the table, by any name; 0 counts as absent, a list of layers as its mean."""
         stated = {name: self(name) for name in tables()["fields"][size]}
         found = [value for value in stated.values() if value not in (None, 0)]
         if size != "vocabulary" and any(other != found[0] for other in found):

@@ -52,7 +52,7 @@ _TOWER: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Result):
-    """A model that was read from a file: its name, its sizes, and what of the file was not modelled.
+    """A model read from a file: its name, its sizes, and what of the file was not modelled.
 
     ``active_parameters`` are those that a token passes, as the model card counts them; a note says
     how.
@@ -267,7 +267,7 @@ def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> 
 
 
 def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
-    """Parameters of no product: biases of queries, keys and values; tables of embeddings for every layer."""
+    """Parameters of no product: biases of queries, keys and values; embedding tables per layer."""
     layers, h = sizes["layers"], sizes["hidden"]
     heads, kv, d, _ = _layers.shape(fields, "own", h)
     found = sizes.get("vectors", 0)
@@ -373,7 +373,7 @@ def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
 
 
 def _patches(fields: Fields, sizes: dict[str, Any]) -> str:
-    """Patches of an image and one token that is classified; patches and classes in the place of words."""
+    """Patches of an image and one token that is classified; patches and classes replace words."""
     size = fields.need("patch_size")
     sizes |= {"sequence": (fields.need("image_size") // size) ** 2 + 1, "ffn": fields.size("ffn")}
     pixels = fields("num_channels", default=3) * size**2

@@ -1,4 +1,4 @@
-"""Transformers with an encoder (2017, T5, BERT, the Vision Transformer, Swin), and recurrent networks."""
+"""Transformers with an encoder (2017, T5, BERT, Vision Transformer, Swin); recurrent networks."""
 
 from relparallel._checks import require_int
 from relparallel.workload._blocks import attention, embedding, feed_forward, linear, norm, pointwise

@@ -23,7 +23,7 @@ AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layered(Result):
-    """Named layers or operators joined by directed edges without cycles: what its dataclasses share."""
+    """Named layers or operators joined by acyclic directed edges: what its dataclasses share."""
 
     names: tuple[str, ...]
     edges: _arrays.IntArray
@@ -41,7 +41,7 @@ class Layered(Result):
         )
 
     def _set(self, amounts: Iterable[str], **checked: Any) -> None:
-        """Check names, edges and ``amounts`` >= 0, and keep them and what was checked, none to be written."""
+        """Check names, edges and ``amounts`` >= 0; keep them and what was checked, read-only."""
         names = _arrays.names("names", self.names)
         for name in amounts:
             checked[name] = _arrays.reals(
@@ -119,7 +119,7 @@ class LayerGraph(Layered):
 
     @cached_property
     def order(self) -> _arrays.IntArray:
-        """Layer numbers in topological order, the smallest number first among those that are free [n]."""
+        """Layer numbers in topological order, the smallest number first among the free ones [n]."""
         graph: nx.DiGraph[int] = nx.DiGraph(self.edges.tolist())
         graph.add_nodes_from(range(len(self)))
         return np.array(list(nx.lexicographical_topological_sort(graph, key=int)), dtype=np.int64)
@@ -139,7 +139,7 @@ class LayerGraph(Layered):
 
     @cached_property
     def ancestors(self) -> _arrays.BoolArray:
-        """Whether layer v needs layer u: entry [v, u], shape [n, n]. Ideals hold what their layers need."""
+        """Whether layer v needs u: entry [v, u] of [n, n]. Ideals hold what their layers need."""
         above = np.zeros((len(self), len(self)), dtype=np.bool_)
         for maker, user in self._edges_in_order():
             above[user] |= above[maker]
@@ -216,7 +216,7 @@ class LayerGraph(Layered):
 
 
 def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) -> _arrays.IntArray:
-    """Check a stage for each layer: every one up to the last is used, and none falls along an edge."""
+    """Check a stage for each layer: all up to the last are used, and none falls along an edge."""
     place = _arrays.integers("places", places, len(names), per="names")
     if np.any(np.bincount(place) == 0):
         raise ValueError(f"places must use every stage up to the last, got {place.tolist()}")

@@ -15,7 +15,7 @@ def attended(sequence: int, window: int | None = None, causal: bool = False) -> 
 
 @record
 class LatentAttention:
-    """Sizes of multi-head latent attention: keys and values are made from one short vector per token.
+    """Sizes of multi-head latent attention: keys and values made from one short vector per token.
 
     DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
 
@@ -129,7 +129,7 @@ class Mixer:
 
     @property
     def kept(self) -> int:
-        """Numbers of a token that the backward pass needs: results of the products, input of the last."""
+        """Numbers of a token for the backward pass: results of the products, input of the last."""
         return sum(columns for _, columns in self.products[:-1]) + self.products[-1][0]
 
     def looks_at(self, sequence: int, causal: bool = False) -> float:

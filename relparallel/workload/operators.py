@@ -60,7 +60,7 @@ def _of_phase(phase: str, forward: int, backward: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperatorTable(Result):
-    """All operators of a model, for one pass of one batch; ``element_bytes`` is the width of a number."""
+    """All operators of a model for one pass of a batch; ``element_bytes``: width of a number."""
 
     name: str
     operators: tuple[Operator, ...]
@@ -86,7 +86,7 @@ class OperatorTable(Result):
         return self._total(lambda row: row.flops(phase), kind)
 
     def bytes(self, phase: str = "training", kind: str | None = None) -> float:
-        """Return the bytes of one batch that operators read from and write to memory, each on its own."""
+        """Return the bytes of a batch that operators read and write in memory, each on its own."""
         return self.element_bytes * self._total(lambda row: row.elements(phase), kind)
 
     def _total(self, count: Callable[[Operator], int], kind: str | None) -> int:
@@ -116,7 +116,7 @@ class OperatorTable(Result):
         return line
 
     def roofline(self, accelerator: Accelerator, number: str = "bf16") -> pd.DataFrame:
-        """Return `to_frame` with the attainable rate, the least time of a training pass and what bounds it.
+        """Return `to_frame` with attainable rate, least time of a training pass and what bounds it.
 
         An operator of intensity I runs at min(peak, I x memory bandwidth) at best; ``number`` is
         the format of the products. Williams, Waterman and Patterson, "Roofline", CACM 2009.

@@ -1,4 +1,4 @@
-"""Numbers of few bits: what a parameter weighs in training, and which gradients a format cannot hold."""
+"""Few-bit numbers: what a parameter weighs in training, which gradients a format cannot hold."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ from relparallel._checks import (
 
 @record
 class NumberFormat:
-    """A binary floating-point format with subnormal numbers and infinities, as IEEE 754 lays it out."""
+    """A binary floating-point format with subnormal numbers and infinities, as in IEEE 754."""
 
     exponent_bits: int = whole(at_least=2, at_most=11)
     mantissa_bits: int = whole(at_least=1, at_most=52)
@@ -94,7 +94,7 @@ class Precision:
 
 
 PRODUCTS: Final[Mapping[str, float]] = {"bf16": 2.0, "fp8": 1 + 1 / 32, "fp4": 0.5 + 1 / 16}
-"""Format of products: bytes of a number, with its part of the scale of 32 numbers (MXFP8) or 16 (NVFP4)."""
+"""Format of products: bytes of a number, with its part of a scale per 32 (MXFP8) or 16 (NVFP4)."""
 
 _SHARDS: Final[Mapping[str, Any]] = {
     "parameter_bytes": 4.0,

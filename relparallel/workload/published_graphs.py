@@ -148,7 +148,7 @@ RESNET: Final[Mapping[int, tuple[int, ...]]] = {
 def vgg_graph(
     depth: int = 16, *, image: int = 224, classes: int = 1000, element_bytes: float = 4
 ) -> LayerGraph:
-    """VGG: groups of 3 x 3 convolutions with biases, each group then halved, and three dense layers.
+    """VGG: groups of 3 x 3 convolutions with biases, each group then halved; three dense layers.
 
     Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition",
     ICLR 2015, table 1.
@@ -250,7 +250,7 @@ def _convolution(
     *,
     extra: int,
 ) -> int:
-    """A convolution onto side x side points; ``extra`` parameters are its bias or its normalisation."""
+    """A convolution onto side x side points; ``extra`` parameters are its bias or normalisation."""
     weights, points = kernel**2 * channels * width, side**2
     return net.add(
         name,

@@ -1,4 +1,4 @@
-"""Counting a decoder-only transformer: parameters and floating-point operations; published models by name.
+"""Parameters and floating-point operations of a decoder-only transformer; published models by name.
 
 L layers of hidden size h have a heads and a feed-forward block of width f; V words, sequences of s
 tokens, B sequences in one iteration.
@@ -15,7 +15,7 @@ _LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
 
 @record
 class Transformer:
-    """A decoder that predicts the next token: GPT by default, Llama or a mixture of experts by its options.
+    """A decoder predicting the next token: GPT by default, Llama or mixture of experts by options.
 
     Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq.
     2 and 3. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
@@ -167,7 +167,7 @@ class Transformer:
 
     @property
     def attention_weights(self) -> int:
-        """Weights of the matrix products around one attention, 4 h^2 for as many heads of keys and values."""
+        """Weights of the matrix products around an attention; 4 h^2 for as many key-value heads."""
         if self.latent:
             return self.latent.weights(self.hidden, self.heads)
         return self.hidden * self.head_width * 2 * (self.heads + self.key_value_heads)
@@ -184,7 +184,7 @@ class Transformer:
 
     @property
     def layer_weights(self) -> int:
-        """Weights in the matrix products of all layers, every expert counted; 12 L h^2 for a GPT."""
+        """Weights in the matrix products of all layers, all experts counted; 12 L h^2 for a GPT."""
         dense = self.ffn_blocks - self.mixture_layers
         mixture = (
             self.experts + self.shared_experts
@@ -226,14 +226,14 @@ class Transformer:
         return self.attention_weights + block + 2 * self.hidden**2
 
     def core_flops(self, context: int) -> float:
-        """FLOPs of one token behind so many, forward, in all layers, that no weight takes part in."""
+        """Forward FLOPs of one token behind so many, in all layers, that involve no weight."""
         seen: float = (self.attentions - self.windowed) * context
         if self.windowed:
             seen += self.windowed * attended(context, self.window)
         return 4 * self.heads * self.head_width * seen + self.other_flops(context)
 
     def other_flops(self, context: int, causal: bool = False) -> float:
-        """Of these, what is no attention of the model's own: scores of its index, and other mixers."""
+        """Of these, what is not the model's own attention: its index scores, and other mixers."""
         index = 2 * self.attentions * self.latent.index if self.latent else 0
         scored = index * attended(context, None, causal) if index else 0
         return scored + sum(mixer.layers * mixer.core(context, causal) for mixer in self.mixers)
@@ -274,7 +274,7 @@ class Transformer:
 
     @property
     def flops_per_token(self) -> float:
-        """Model FLOPs that one token of training costs, forward and backward, without recomputation."""
+        """Model FLOPs of one training token, forward and backward, without recomputation."""
         return self.flops_per_iteration(1) / self.sequence
 
     def flops_per_iteration(self, batch: int, recompute: str = "none") -> float:

@@ -1,4 +1,4 @@
-"""How often the intervals of the estimators hold the exact unreliability: 1,000 seeded runs of each.
+"""How often the estimators' intervals hold the exact unreliability: 1,000 seeded runs of each.
 
 Networks have exact answers from 1e-11 to 0.3; links and nodes fail. ``covered`` is the share of the
 runs whose 95 % interval holds it, ``below`` and ``above`` the shares whose interval lies below and

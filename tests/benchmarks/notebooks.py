@@ -1,4 +1,4 @@
-"""Seconds of every notebook, two at a time: what `make figures` says at its start before it has run here.
+"""Seconds per notebook, two at a time: what `make figures` says at start before it has run here.
 
 Run it by ``make bench``, or ``python tests/benchmarks/notebooks.py --last`` after a quiet ``make
 figures`` of a fresh clone; it writes ``data/benchmarks/notebooks.csv``.

@@ -33,7 +33,7 @@ METHODS = ("karp_luby", "bounds", "splitting")
 
 
 def cases() -> Iterator[tuple[str, Topology, object, float]]:
-    """Name, network, terminals, and probability that a link is down: U is about 1e-20, 1e-13 and 1e-6."""
+    """Name, network, terminals, link-down probability: U is about 1e-20, 1e-13 and 1e-6."""
     large, fabric = torus((8, 8, 8)), fat_tree(16)
     for down in (1.64e-4, 2.4e-3, 0.0354):
         yield "torus 8x8x8, all", large, "nodes", down

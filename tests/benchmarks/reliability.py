@@ -112,12 +112,12 @@ def our_order(graph: nx.Graph, terminals: list[int]) -> list[list[int]]:
 
 
 def memory_mb(field: str) -> float:
-    """Memory of this process so far, MB; getrusage would also count the parent's before the fork."""
+    """Memory of this process so far, MB; getrusage also counts the parent's before the fork."""
     return int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 
 
 def once(name: str, terminals: str) -> dict[str, float]:
-    """Ours: seconds of one call, the median over calls for ``SPAN`` seconds; the answer; and the memory."""
+    """Ours: seconds of a call, median over calls for ``SPAN`` seconds; the answer; the memory."""
     if name == ZOO:
         cases = [
             (graph, list(graph), ZOO_UP)
@@ -182,7 +182,7 @@ def in_process(method: str, name: str, terminals: str) -> dict[str, float] | str
 
 
 def _limited() -> None:
-    """Limit the memory of this process; a limit of its CPU time would make the clock of that time coarse."""
+    """Limit this process's memory; a limit of its CPU time would make the CPU clock coarse."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 

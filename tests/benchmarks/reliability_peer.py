@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def memory_mb(field: str) -> float:
-    """Memory of this process so far, MB; getrusage would also count the parent's before the fork."""
+    """Memory of this process so far, MB; getrusage also counts the parent's before the fork."""
     return int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 
 

@@ -1,4 +1,4 @@
-"""All-pairs hop statistics against other graph libraries: the same graphs, answers and machine, in turn.
+"""All-pairs hop statistics against other graph libraries: same graphs, answers, machine, in turn.
 
 Every library computes the histogram of hops between all ordered pairs of different nodes from its
 own graph object, which is built beforehand and not timed. One thread each, and seconds of the
@@ -58,7 +58,7 @@ GRAPHS: dict[str, Callable[[], Topology]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A library: its graph object of a topology, and hops from some nodes (all by default) of that object."""
+    """A library: its graph object of a topology, and hops from some of its nodes (default: all)."""
 
     name: str
     build: Callable[[Topology], object]
@@ -158,7 +158,7 @@ PEERS = (
 
 
 def forwarding(t: Topology) -> Topology:
-    """The same cables, every node passing traffic on, as the other libraries take it for granted."""
+    """The same cables, every node passing traffic on, as the other libraries assume."""
     return Topology.from_networkx(plain_networkx(t))
 
 
@@ -176,7 +176,7 @@ def reason_to_skip(peer: Peer, t: Topology, graph: object) -> str:
 
 
 def timed(peer: Peer, graph: object) -> tuple[float, Histogram]:
-    """Seconds of one call, the mean of as many as take ``SPAN`` seconds together, and the answer."""
+    """Seconds of one call, the mean of as many as take ``SPAN`` seconds, and the answer."""
     calls, start = 0, time.process_time()
     while True:
         found = peer.run(graph)
@@ -186,7 +186,7 @@ def timed(peer: Peer, graph: object) -> tuple[float, Histogram]:
 
 
 def measure(name: str, t: Topology) -> list[dict[str, object]]:
-    """One row for each library: median seconds over interleaved rounds and ratio to ours, or why not."""
+    """One row per library: median seconds over interleaved rounds and ratio to ours, or why not."""
     t = forwarding(t)
     graphs = {peer.name: peer.build(t) for peer in PEERS}
     skipped = {peer.name: reason_to_skip(peer, t, graphs[peer.name]) for peer in PEERS}
@@ -224,7 +224,7 @@ def measure(name: str, t: Topology) -> list[dict[str, object]]:
 
 
 def processor(threads: int = 1) -> str:
-    """Name of the processor, how many of its cores this process may use, and how many threads it used."""
+    """Processor name, how many of its cores this process may use, and how many threads it used."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next(

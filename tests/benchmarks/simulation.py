@@ -1,4 +1,4 @@
-"""Seconds of the simulations: 100,000 GPUs for 1,000 years, on counts and with identities, and a fleet study.
+"""Seconds of simulations: 100,000 GPUs, 1,000 years, on counts and with identities; a fleet study.
 
 12,500 nodes that fail 3.79e-3 times a day, a repair of a day, 60 cold spares, checkpoints of 60 s
 at the optimal interval, restarts of 600 s; with identities lives are Weibull's of shape 0.7, from

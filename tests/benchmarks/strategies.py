@@ -1,4 +1,4 @@
-"""Strategies per second: ours, as a grid and one by one, and llm-analysis on the same strategies, in turn.
+"""Strategies per second: ours, as grid and one by one, and llm-analysis on the same ones, in turn.
 
 GPT-3 175B on A100s. Rows of the task "complete" are distinct strategies that keep every rule, each
 with its memory, its verdict and its time; those of "search" are the grid of 512 GPUs with three
@@ -57,7 +57,7 @@ def lawful(gpus: int, batch: int) -> StrategyGrid:
 
 
 def sample(grid: StrategyGrid, count: int) -> list[Strategy]:
-    """Strategies that every tool can express: 1F1B, one chunk per stage, whole sequences, full shards."""
+    """Strategies of every tool: 1F1B, one chunk per stage, whole sequences, full shards."""
     plain = grid.where(context=1, virtual_stages=1, schedule="1f1b", zero_stage=(0, 1, 3))
     plain = plain[plain.choices["shard"] == plain.choices["data"]]
     picked = np.linspace(0, len(plain) - 1, count).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The benchmark of rare events: the stored table keeps what was promised, and a row of it comes out again."""
+"""Benchmark of rare events: the stored table keeps its promises, and one row comes out again."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of simulations: small tasks give a table, and the stored one keeps the promised times."""
+"""Benchmark of simulations: small tasks give a table, the stored one keeps the promised times."""
 
 import runpy
 from pathlib import Path

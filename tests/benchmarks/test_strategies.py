@@ -1,4 +1,4 @@
-"""The benchmark of strategies: what it asks is the same of every tool, and the stored table is whole."""
+"""Benchmark of strategies: it asks the same of every tool, and the stored table is whole."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Numbers at the borders of the formulas: empty queues, huge and tiny vectors, limits instead of hangs."""
+"""Numbers at borders of formulas: empty queues, huge and tiny vectors, limits instead of hangs."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""The shape of the package: who may import whom, how large things are, what is documented and used."""
+"""Shape of the package: who may import whom, how large things are, what is documented and used."""
 
 import ast
 import importlib
@@ -163,7 +163,7 @@ def test_the_rule_refuses_what_goes_up_or_sideways():
 
 
 def test_every_module_is_used():
-    """By another module, by a notebook, or, as a topic of claims, by the registry that reads them all."""
+    """By another module, a notebook or, for a topic of claims, the registry that reads them all."""
     used = {
         name for path in MODULES for name in imports(path) | offered(path) if name != dotted(path)
     }
@@ -289,7 +289,7 @@ def words(code: ast.Module) -> set[str]:
 
 
 def users() -> dict[str, set[str]]:
-    """Who uses a name of the library: notebooks and chapters by number, other components, README."""
+    """Who uses a library name: notebooks and chapters by number, other components, README."""
     found = {name: set() for name in PUBLIC if name.split(".")[0] in LIBRARY}
     known = [(path.name[:2], words(code_of(path))) for path in NOTEBOOKS]
     known += [("README", set(re.findall(r"\w+", (ROOT / "README.md").read_text())))]
@@ -308,7 +308,7 @@ def users() -> dict[str, set[str]]:
 
 
 def test_a_name_of_the_library_has_two_users():
-    """Two notebooks, the README or another component; what one notebook alone needs is its chapter's."""
+    """Two notebooks, the README or another component; what one notebook needs is its chapter's."""
     evidence = set(FLOORS[-1])
     alone = {
         name: who - evidence

@@ -1,4 +1,4 @@
-"""One set of requirements in three files: pyproject.toml decides, environment.yml and the lock follow."""
+"""One set of requirements, three files: pyproject.toml leads environment.yml and the lock."""
 
 import ast
 import importlib.metadata
@@ -82,7 +82,7 @@ def test_a_lock_names_versions_and_nothing_else(lock):
 
 
 def test_notebooks_need_no_tool_and_no_peer():
-    """And what the two locks name is named once; a peer without wheels everywhere is said to be one."""
+    """And what both locks name is named once; a peer without wheels everywhere is marked as one."""
     tools = (
         bounds([*EXTRAS["test"], *EXTRAS["bench"]]).keys()
         - bounds([*CORE, *EXTRAS["notebooks"]]).keys()

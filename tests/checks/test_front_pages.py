@@ -1,4 +1,4 @@
-"""The first pages that a reader meets, README and help: links lead somewhere, both languages agree."""
+"""The first pages a reader meets, README and help: links lead somewhere, both languages agree."""
 
 import re
 from inspect import isfunction

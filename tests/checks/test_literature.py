@@ -1,4 +1,4 @@
-"""The survey of the literature: every source is in the bibliography, and every citation of a notebook too."""
+"""Literature survey: every source is in the bibliography, and every citation of a notebook too."""
 
 import json
 import re

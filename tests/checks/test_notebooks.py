@@ -71,7 +71,7 @@ def test_it_has_one_cell_of_literal_parameters_with_their_units(notebook):
 
 
 def test_code_cells_are_short(notebook):
-    """What a second notebook needs lives in the package; a small function of one may be defined in it."""
+    """What two notebooks need lives in the package; one may define a small function of its own."""
     for cell in cells(notebook, "code"):
         assert source(cell).strip()
         assert len(source(cell)) <= MOST_CHARACTERS
@@ -113,7 +113,7 @@ def test_it_shows_a_figure_and_stays_small(notebook):
 
 
 def pictures(notebook) -> list[str]:
-    """What is shown as an image: digests of outputs, and files that text behind the first screen shows."""
+    """Images shown: digests of outputs, and files that text behind the first screen shows."""
     data = [output.get("data", {}) for output in outputs(notebook)]
     images = [
         "".join(value) for one in data for kind, value in one.items() if kind.startswith("image/")

@@ -1,4 +1,4 @@
-"""What a package index and the tools of users read: one version, one address, links that lead somewhere."""
+"""What a package index and users' tools read: one version, one address, links lead somewhere."""
 
 import importlib.util
 import re

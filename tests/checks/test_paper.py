@@ -1,4 +1,4 @@
-"""The skeleton of the paper: every file, source and table that it names exists, and LaTeX can read it."""
+"""The paper's skeleton: every file, source and table that it names exists; LaTeX can read it."""
 
 import csv
 import os

@@ -18,7 +18,7 @@ curvatures = st.floats(0.02, 50)
 
 
 def first_crossing(c, gap, f, b):
-    """Smallest step with a root on the unit circle, where z - 1 = -a ((c + D) z^-f - D z^-b) with real a."""
+    """Smallest step with a root on the unit circle: z - 1 = -a ((c + D) z^-f - D z^-b), a real."""
     angle = np.linspace(1e-6, np.pi, 400_001)
     z = np.exp(1j * angle)
     step = (1 - z) / ((c + gap) * z**-f - gap * z**-b)
@@ -134,7 +134,7 @@ def test_without_momentum_the_mitigated_method_is_delayed_descent():
 
 
 def test_momentum_divides_the_stable_step_under_delay():
-    """Eight updates late: the more momentum, the smaller the step, by more than the factor 1 - m."""
+    """Eight updates late: the more momentum, the smaller the step, by more than a factor 1 - m."""
     steps = [
         largest_stable_step(lambda a, m=m: compensated_taps(a, 8, m)) for m in (0.0, 0.5, 0.9, 0.99)
     ]

@@ -104,7 +104,7 @@ def test_delay_raises_the_noise_that_is_left():
 
 @pytest.mark.parametrize(("stages", "per_update"), [(1, 1), (4, 1), (7, 1), (4, 2), (5, 3), (6, 8)])
 def test_pipeline_delays_are_those_of_the_simulated_schedule(stages, per_update):
-    """A gradient of N micro-batches reads weights as old as its first one's, without that one itself."""
+    """A gradient of N micro-batches reads weights as old as its first one's, without that one."""
     simulated = (
         weight_delay(simulate_schedule("pipemare", stages, 12 * per_update * stages), per_update)
         - 1
@@ -131,7 +131,7 @@ def least_squares(stages: int):
 
 
 def test_rescheduling_carries_a_deep_pipeline_over_the_steps_that_are_too_large_for_it():
-    """The base rate falls meanwhile; where it does not, the run diverges once the annealing is over."""
+    """The base rate falls meanwhile; where it does not, the run diverges after the annealing."""
     inputs, targets, rng = least_squares(8)
     lags = weight_delay(simulate_schedule("pipemare", 8, 96), 1) - 1
     curvature = np.linalg.eigvalsh(inputs.T @ inputs / len(inputs)).max()

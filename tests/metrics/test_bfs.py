@@ -16,7 +16,7 @@ marks = st.lists(st.booleans(), min_size=20, max_size=20)
 
 
 def random_network(seed):
-    """Sparse enough for isolated nodes, with twins; nodes may be silent, relays are never neighbours."""
+    """Sparse enough for isolated nodes, with twins; nodes may be silent, relays never adjacent."""
     rng = np.random.default_rng(seed)
     graph = nx.gnp_random_graph(16, rng.uniform(0.02, 0.4), seed=seed)
     for copy in range(16, 20):
@@ -28,7 +28,7 @@ def random_network(seed):
 
 
 def expected_levels(graph, relays, weight, sources):
-    """Row for each distance, column for each word of each pass: one search of networkx from every source."""
+    """Row per distance, column per word of each pass: one networkx search from every source."""
     columns = WORDS * -(-len(sources) // SOURCES)
     counts, relays = np.zeros((30, columns), dtype=np.int64), set(relays.tolist())
     arcs = nx.DiGraph()

@@ -30,7 +30,7 @@ graphs = st.builds(
 
 
 def brute(t):
-    """Smallest cut between any two halves of the hosts: one flow per halving places the switches."""
+    """Smallest cut between two halves of the hosts: one flow per halving places the switches."""
     arcs = nx.Graph()
     arcs.add_nodes_from([*range(t.num_nodes), "a", "b"])
     for (u, v), cables in zip(t.edges.tolist(), t.multiplicity.tolist(), strict=True):
@@ -108,7 +108,7 @@ def test_boxes_of_servers_are_cheap_halves_of_a_bcube(n, k, cables):
 
 
 def test_rails_are_cut_by_a_box_of_domains_and_rails():
-    """Six of eight rails of two thirds of the domains: 2 cables of each of these, 6 of each of the others."""
+    """Six of eight rails of two thirds of domains: 2 cables of each, 6 of each of the others."""
     t = rail_only(domains=128, gpus_per_domain=8, switch_ports=32)
     assert bisection(t, method="bracket").upper <= 86 * 2 + 43 * 6 < t.num_hosts // 2
 
@@ -175,7 +175,7 @@ def test_bad_arguments_are_named(arguments, error):
 
 
 def test_the_slow_modes_eliminate_the_switches():
-    """Placed by its neighbours, every switch leaves the vector of the hosts as smooth as it can be."""
+    """Placed by its neighbours, every switch leaves the hosts' vector as smooth as it can be."""
     t = leaf_spine(3, 2, 4)
     laplacian = nx.laplacian_matrix(
         nx.Graph(t.edges.tolist()), nodelist=range(t.num_nodes)

@@ -188,7 +188,7 @@ def test_an_attack_that_looks_again_always_takes_one_of_the_busiest(n, seed, lin
 
 @given(st.integers(3, 14), st.integers(0, 10**6))
 def test_the_busiest_cable_of_a_tree_is_the_worst_to_lose(n, seed):
-    """A cable of a tree carries as many pairs as it joins: no single cable, hence no mean, is worse."""
+    """A tree cable carries as many pairs as it joins: no single cable, hence no mean, is worse."""
     tree = nx.random_labeled_tree(n, seed=seed)
     found = curve(tree, "link_load", [1 / (n - 1)], samples=2)
     cut = [nx.node_connected_component(nx.restricted_view(tree, [], [e]), e[0]) for e in tree.edges]
@@ -210,7 +210,7 @@ def test_the_middle_of_a_star_fails_first():
 
 
 def test_the_edge_of_a_fat_tree_is_its_busiest_tier():
-    """Edge switches pass 58 units each, aggregation 52, core 48: every failure takes two hosts along."""
+    """Edge switches pass 58 units each, aggregation 52, core 48: each failure takes two hosts."""
     found = curve(fat_tree(4), "switch_load", [m / 20 for m in range(9)])
     left = 16 - 2 * found.failed
     assert found.pairs == pytest.approx(np.tile(left * (left - 1) / 240, (8, 1)), rel=1e-12)
@@ -226,7 +226,7 @@ def test_the_spine_with_the_most_cables_is_the_busiest():
 
 
 def test_looking_again_cuts_a_ring_into_halves():
-    """The second cable is the middle of the path that the first one left; no two cables cut more pairs."""
+    """The second cable is the middle of the path the first left; no two cables cut more pairs."""
     ring = nx.cycle_graph(8)
     again = curve(ring, "link_load", [0.25], recalculated=True)
     once = curve(ring, "link_load", [0.25], samples=40)

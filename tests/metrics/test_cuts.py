@@ -79,7 +79,7 @@ def test_the_vertex_connectivity_of_a_graph_is_that_of_networkx(graph):
 
 @given(graphs, st.lists(st.booleans(), min_size=12, max_size=12))
 def test_the_vertex_connectivity_is_the_smallest_cut_of_nodes_that_forward(graph, transit):
-    """By definition: some nodes fail, and of the others two have no path through nodes that forward."""
+    """By definition: some nodes fail, and two others have no path through nodes that forward."""
     nx.set_node_attributes(graph, dict(enumerate(transit)), "transit")
     apart = [(a, b) for a in graph for b in graph if a < b and not graph.has_edge(a, b)]
     cuts = [len(graph) - 1]

@@ -20,7 +20,7 @@ marks = st.lists(st.booleans(), min_size=24, max_size=24)
 
 
 def oracle(graph, chosen, cost, silent=frozenset()):
-    """Histogram by Dijkstra from every endpoint through forwarding nodes only, and pairs without a path."""
+    """Histogram by Dijkstra from every endpoint via forwarding nodes only; pairs without a path."""
     histogram, apart = {}, 0
     for s in chosen:
         inside = graph.subgraph([v for v in graph if v == s or v not in silent or v in chosen])

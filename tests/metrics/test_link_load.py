@@ -93,7 +93,7 @@ def networks(draw):
 
 
 def listed(t, split):
-    """Load by listing every shortest path, parallel cables as paths of their own: the definition."""
+    """Load by listing all shortest paths, parallel cables as paths of their own: the definition."""
     graph = nx.Graph([(int(u), int(v)) for u, v in t.edges])
     graph.add_nodes_from(range(t.num_nodes))
     cables = {frozenset(map(int, e)): int(c) for e, c in zip(t.edges, t.multiplicity, strict=True)}
@@ -177,7 +177,7 @@ def test_leaf_spine_is_limited_by_the_uplinks_or_the_hosts(leaves, spines, h):
 @settings(max_examples=12)
 @given(st.lists(st.sampled_from([2, 4, 6]), min_size=1, max_size=3))
 def test_a_torus_of_even_lengths_is_limited_by_its_longest(dims):
-    """A ring of k > 2 carries k/8 from all to all over each cable of a node; two nodes one cable k/4."""
+    """A ring of k > 2 carries k/8 all-to-all over each cable of a node; two nodes one cable k/4."""
     hosts = int(np.prod(dims))
     busiest = max(hosts * (k / 8 if k > 2 else 1 / 2) for k in dims)
     found = float(aggregate_bottleneck_throughput(torus(tuple(dims))))

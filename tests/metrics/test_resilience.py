@@ -22,7 +22,7 @@ marks = st.lists(st.booleans(), min_size=10, max_size=10)
 
 
 def oracle(t, alive):
-    """Share of the pairs of hosts with a path, and of the hosts around one part of forwarding nodes."""
+    """Share of host pairs with a path, and of hosts around one part of forwarding nodes."""
     nodes, pairs = alive[: t.num_nodes], alive[t.num_nodes :]
     graph = nx.Graph()
     graph.add_nodes_from(np.flatnonzero(nodes).tolist())

@@ -82,7 +82,7 @@ def test_the_bound_holds_in_small_trees(leaves, spines, each, below, above):
 
 
 def test_hosts_that_reach_other_tops_have_no_bound():
-    """Two trees that one cable between two hosts' switches joins: a single cable separates the halves."""
+    """Two trees joined by one cable between two hosts' switches: one cable separates the halves."""
     apart = network(
         [(0, 4, 1), (1, 4, 1), (2, 5, 1), (3, 5, 1), (4, 6, 1), (5, 7, 1), (4, 5, 1)], 4
     )
@@ -99,7 +99,7 @@ def test_hosts_that_reach_other_tops_have_no_bound():
 
 
 def test_groups_spread_before_they_go_up():
-    """Two groups of two hosts at a switch of their own, each host with a cable to one of two rails."""
+    """Two groups of two hosts at their own switch, each host with a cable to one of two rails."""
     inner = [(0, 4, 8), (1, 4, 8), (2, 5, 8), (3, 5, 8)]
     rails = [(0, 6, 1), (2, 6, 1), (1, 7, 1), (3, 7, 1)]
     every_way = [(6, 8, 2), (7, 9, 2)]

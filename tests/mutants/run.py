@@ -24,7 +24,7 @@ LEFT_OUT = shutil.ignore_patterns(".*", "figures", "node_modules", "site")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong change: ``old`` stands once in the file, and the tests notice when ``new`` takes its place."""
+    """A wrong change: ``old`` stands once in the file; the tests notice ``new`` in its place."""
 
     file: str
     old: str

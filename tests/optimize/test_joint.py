@@ -1,4 +1,4 @@
-"""The joint optimum against a search of every row, policy and number of spares by other formulas."""
+"""The joint optimum against a search of every row, policy and spare count by other formulas."""
 
 from dataclasses import replace
 from functools import cache

@@ -73,7 +73,7 @@ def wired_table(size, held, fabric):
 
 
 def unhindered(slow, repair):
-    """Mean speed of the slowest part, from the chance that no part slower than a level is degraded."""
+    """Mean speed of the slowest part, from the chance that none slower than a level is degraded."""
     levels = np.unique([1.0, *(d.component.slowdown for _, d in slow)])
     below = [
         np.exp(-repair * sum(r for r, d in slow if d.component.slowdown > level))

@@ -199,7 +199,7 @@ def test_there_may_be_no_crossing():
     ("stride", "ranks"), [(1, 2), (1, 8), (1, 16), (2, 4), (4, 8), (8, 16), (8, 4)]
 )
 def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
-    """Its latencies are a launch and a part per rank: given those, times agree; and alone without any."""
+    """Its latencies are a launch and a part per rank: given those, times agree; and with none."""
     machine = np.zeros(1, MACHINE)[0]
     values = {
         "node": 8,

@@ -81,7 +81,7 @@ def dealt(layers, p, v, folded, ends):
 
 
 def unfit(layers, p, v, folded, said):
-    """Whether there are too few layers for the chunks, or interleaved stages differ before the last round."""
+    """Whether layers are too few for chunks, or interleaved stages differ before the last round."""
     ends = [(0, 0), (1, 0), (0, 1), (1, 1)][said if p > 1 else 0]
     if p > 1 and said == 0 and layers % (p * v):
         most = [max(dealt(layers, p, v, folded, both)[1]) for both in ((0, 0), (1, 1))]

@@ -86,7 +86,7 @@ def test_all_sources_are_predicted_by_the_others_and_one_factor():
 
 
 def test_known_parameters_are_found_again():
-    """Runs that the model made itself are explained to a tenth of a percent, priors notwithstanding."""
+    """Runs that the model made itself are explained to 0.1 %, priors notwithstanding."""
     truth = replace(calibration("a100-80gb"), factors={})
     made = errors(shipped("a100"), truth)["predicted"]
     runs = [replace(run, time=float(made[run.id])) for run in shipped("a100")]
@@ -182,7 +182,7 @@ def crossed(by):
 
 
 def test_baselines_know_the_other_runs_only():
-    """Runs at a constant share of the peak are predicted by it without error, however they are left out."""
+    """Runs at a constant share of peak are predicted by it exactly, however they are left out."""
     even = [replace(run, time=run.least_time / 0.4) for run in runs("h100")]
     table = cross_validate(even[::4], "source")
     assert table["constant"].abs().max() < 1e-12
@@ -200,7 +200,7 @@ def test_a_software_is_seen_where_another_source_has_it():
 
 
 def test_the_order_of_strategies_is_that_of_predicted_times():
-    """Four strategies for one model: three times apart, one like another; and another batch, asked apart."""
+    """Four strategies, one model: three times apart, one like another; a new batch asked apart."""
     first = next(run for run in runs("a100") if run.source == "BLOOM")
     ways = [replace(first.strategy, micro_batch=k) for k in (1, 2, 4, 8)]
     made = [

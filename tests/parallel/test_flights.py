@@ -1,4 +1,4 @@
-"""What the stages of a schedule hold, by rule and simulated: micro-batches, and what is computed again."""
+"""What a schedule's stages hold, by rule and simulated: micro-batches, and what is recomputed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_schedule_holds_more_when_simulated_however_long_its_passes(name, p, 
 
 
 def waits_for_weights(timeline, stage):
-    """Most passes of a stage at once that have their gradients of inputs but not yet those of weights."""
+    """Most passes of a stage at once with gradients of inputs but not yet those of weights."""
     mine = (timeline.resource == stage) & (timeline.kind != "forward")
     change = np.where(timeline.kind[mine] == "backward_input", 1, -1)
     return np.cumsum(change[np.lexsort((change, timeline.finish[mine].round(9)))]).max()
@@ -70,7 +70,7 @@ def test_weights_wait_for_as_many_passes_as_when_simulated(name, p):
 
 @pytest.mark.parametrize("name", ["1f1b", *SPLIT])
 def test_what_is_computed_again_stays_until_the_weights_have_their_gradients(name):
-    """Counted pass by pass: inputs of layers before the backward pass, half of what they need after it."""
+    """Pass by pass: inputs of layers before the backward pass, half of what they need after it."""
     p, m, v = 4, 16, 2 if name in V_SHAPED else 1
     split = Strategy(pipeline=p, recompute="full", schedule=name, virtual_stages=v)
     did = "megatron-2022"  # with attention scores and dropout

@@ -1,4 +1,4 @@
-"""Grids of strategies: the product against loops, and rows, filters and columns against `Strategy`."""
+"""Grids of strategies: product against loops; rows, filters and columns against `Strategy`."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Groups on the links of a cluster or a topology: counted by hand, along listed paths, and with losses."""
+"""Groups on links of a cluster or topology: counted by hand, along listed paths, with losses."""
 
 from __future__ import annotations
 

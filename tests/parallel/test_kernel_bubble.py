@@ -1,4 +1,4 @@
-"""The waiting time of a step in the kernel against the simulator, for any number of micro-batches."""
+"""Waiting time of a step in the kernel against the simulator, for any number of micro-batches."""
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -54,7 +54,7 @@ def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, b, part, 
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("tensor", [1, 8])
 def test_passes_of_models_lie_where_the_forms_hold(name, recompute, tensor):
-    """Input gradients cost about what the forward pass costs, and gradients of weights no more than that."""
+    """Input gradients cost about a forward pass, and gradients of weights no more than that."""
     device = cluster("h100-80gb-dgx", 8)
     machine = machine_record(device, calibration("h100-80gb"), software("megatron-bridge-2025"))
     choice = choice_record(Strategy(tensor=tensor, recompute=recompute), global_batch=1)

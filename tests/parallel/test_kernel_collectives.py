@@ -63,7 +63,7 @@ def test_rounds_between_nodes_are_those_of_doubling(nodes, rounds):
 
 
 def test_an_all_reduce_inside_a_node_takes_as_long_as_nccl_measures():
-    """Forty rows, two to eight A100. The prior of the latency was read from them: this is no prediction."""
+    """Forty rows, two to eight A100. The latency prior was read from them: it is no prediction."""
     values = calibration("a100-80gb").values
     row = machine(accelerator("a100-80gb").node_link, 1, 8, round=values["round"])
     row["link_share"] = values["link_share"]

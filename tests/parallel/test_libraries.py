@@ -85,7 +85,7 @@ def test_sums_inside_racks_first_spare_the_core():
 
 
 def test_servers_that_add_differences_of_weights_hold_what_training_in_turn_gives():
-    """Whatever the optimiser: three workers keep a momentum of their own; they pull and push in turn."""
+    """Whatever the optimiser: three workers keep their own momentum; they pull and push in turn."""
     held, alone = np.zeros((4, 1)), 0.0
     speed, momentum = np.zeros(3), np.zeros(3)
     push, pull = collective("server_sum", "flat", 2, 1)

@@ -62,7 +62,7 @@ def test_megatrons_distributed_optimiser_is_zero_stage_one(precision, plain, fix
 
 
 def activations(s: int, b: int, h: int, a: int) -> dict[str, int]:
-    """Bytes of every tensor that a layer keeps (Korthikanti et al. 2022, section 4.1), by who splits it."""
+    """Bytes of tensors a layer keeps (Korthikanti et al. 2022, section 4.1), by who splits them."""
     sbh, scores = s * b * h, a * s * s * b
     return {
         # two norms, inputs, two dropout masks

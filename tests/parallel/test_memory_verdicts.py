@@ -44,7 +44,7 @@ def test_no_verdict_on_a_bloom_run_is_wrong_and_the_error_is_what_is_written():
 
 
 def held(run):
-    """What the public call says of a run, with nothing but its software and the format of its products."""
+    """What the public call says of a run, given only its software and its products' format."""
     return memory(
         run.model, run.strategy, run.global_batch, software=run.software, precision=run.precision
     )
@@ -83,7 +83,7 @@ def test_peaks_that_simumax_and_torchtitan_measured():
 
 
 def test_layers_without_experts_come_first():
-    """Two of a stage's layers are dense, then one, then none: counted with models of one kind of layer."""
+    """Two layers of a stage are dense, then one, then none: by models of one kind of layer."""
     sizes = {
         "hidden": 64,
         "heads": 4,

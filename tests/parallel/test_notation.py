@@ -1,4 +1,4 @@
-"""The notation of strategies: whatever a grid can hold reads back as itself, as do the words of people."""
+"""Notation of strategies: whatever a grid can hold reads back as itself, as do people's words."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -1,4 +1,4 @@
-"""Orders of messages: brute force over all orders, a fluid simulation, the fluid bound, credit and losses."""
+"""Orders of messages: brute force over all orders, fluid simulation and bound, credit, losses."""
 
 import os
 from dataclasses import replace
@@ -37,7 +37,7 @@ def as_chain(rows):
 
 
 def fluid_time(graph) -> float:
-    """Second by second: the link always serves the earliest layer that is ready, the GPU its next pass."""
+    """Second by second: the link serves the earliest layer that is ready, the GPU its next pass."""
     n, left = len(graph), graph.parameter_bytes.copy()
     ready = np.cumsum(graph.backward[::-1])[::-1]
     now, end = 0.0, np.full(n, np.inf)

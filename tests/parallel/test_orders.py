@@ -1,4 +1,4 @@
-"""Orders of the passes: against lists written pass by pass, and against what each paper promises."""
+"""Orders of passes: against lists written pass by pass, and against what each paper promises."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_peaks_of_zero_bubble_and_chimera(p, extra):
 
 @pytest.mark.parametrize("p", range(3, 17))
 def test_v_min_and_v_half_hold_a_third_and_a_half(p):
-    """Counted until the weights' pass, as their paper does: (p + 4) // 3, and (p + 2) // 2 and a half."""
+    """Counted until the weights' pass, as in their paper: (p + 4) // 3; (p + 2) // 2 and a half."""
     for name, expected in (("v_min", (p + 4) // 3), ("v_half", (p + 2) // 2 + 1)):
         timeline = simulate_schedule(name, p, 6 * p, 2)
         gains = np.where(

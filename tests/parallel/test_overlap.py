@@ -26,7 +26,7 @@ def by_events(x: float, y: float, a: float, b: float) -> float:
 
 
 def bucketed_time(work, sent) -> float:
-    """Longest of all work up to a bucket and all sending from it on (Li et al., VLDB 2020, section 3.2.3)."""
+    """Longest work up to a bucket plus sending from it on (Li et al., VLDB 2020, section 3.2.3)."""
     sent = np.broadcast_to(sent, len(work))
     return max(sum(work[: i + 1]) + sum(sent[i:]) for i in range(len(work)))
 

@@ -1,4 +1,4 @@
-"""Every generator of rounds: it sums, its bytes are counted, it has its closed form, a loss slows it."""
+"""Every generator of rounds sums, has counted bytes and a closed form, and a loss slows it."""
 
 import networkx as nx
 import numpy as np

@@ -61,7 +61,7 @@ def test_interleaving_holds_p_plus_p_minus_1_over_v_on_the_first_stage(p, rounds
 
 
 def oracle(name, p, m, v, seconds, delay):
-    """Finish times of all passes as longest paths; orders written pass by pass, as a stage executes them."""
+    """Finish times of passes as longest paths; orders pass by pass, as a stage executes them."""
     graph = nx.DiGraph()
     for stage in range(p):
         order = stage_order(name, stage, p, m, v)

@@ -1,4 +1,4 @@
-"""Summation by servers and over levels of links: against linear programmes, rounds and every order."""
+"""Summation by servers and over link levels: against linear programmes, rounds and every order."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Steps whose stages differ: equal ones against the closed form, others against bounds of their own."""
+"""Steps whose stages differ: equal ones by the closed form, others by bounds of their own."""
 
 from dataclasses import replace
 
@@ -143,7 +143,7 @@ def test_work_is_that_of_the_closed_form_where_the_bubble_is_not(case):
 
 
 def alone(model, split, layers):
-    """Seconds of a micro-batch on a stage of its own without output layer, and those of the output layer."""
+    """Seconds of a micro-batch on its own stage without output layer, and of the output layer."""
     small = replace(model, layers=layers)
     time = step_time(
         small, replace(split, pipeline=1, schedule="1f1b"), on(split.tensor), split.micro_batch
@@ -159,7 +159,7 @@ def alone(model, split, layers):
 )
 @settings(deadline=None, max_examples=60)
 def test_unequal_stages_take_what_flow_shops_take(layers, m, vocabulary, recompute):
-    """Stages priced one by one. GPipe is two flow shops; in 1F1B every stage waits for those before it."""
+    """Stages priced one by one. GPipe is two flow shops; 1F1B stages wait for those before them."""
     model, p = replace(GPT, layers=sum(layers), vocabulary=vocabulary), len(layers)
     split = Strategy(tensor=2, pipeline=p, schedule="gpipe", recompute=recompute)
     found = step_time(model, split, on(2 * p), m, stage_layers=layers)
@@ -235,7 +235,7 @@ def test_gradients_between_replicas_wait_for_the_fullest_stage(data):
 @pytest.mark.parametrize("p", [4, 8])
 @pytest.mark.parametrize("batch", [8, 64])
 def test_slots_of_embedding_and_output_layer_are_a_split_of_their_own(p, batch):
-    """BLOOM's layers: the timeline is that split, and the time that of the closed form but for what the
+    """BLOOM's layers: the timeline is that split, and the time the closed form's but for what the
     stages differ in after the passes."""
     model = replace(GPT, layers=3 * p - 2, vocabulary=250880)
     split, said = Strategy(pipeline=p), [2, *[3] * (p - 2), 2]

@@ -1,4 +1,4 @@
-"""Bytes of stages whose layers are given: equal ones against those dealt out, others stage by stage."""
+"""Bytes of stages with given layers: equal ones against those dealt out, others stage by stage."""
 
 from dataclasses import replace
 
@@ -192,7 +192,7 @@ ENDS_AT = {"auto": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
 )
 @settings(deadline=None, max_examples=60)
 def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
-    """Every chunk has as many places; the first gives one to the embedding, the last one to the loss."""
+    """Each chunk has as many places; the first gives one to the embedding, the last to the loss."""
     first, last = ENDS_AT[ends]
     said = [layers - first, *[layers] * (p * v - 2), layers - last]
     model = replace(GPT, layers=sum(said))
@@ -211,7 +211,7 @@ def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
 
 
 def test_llama3_has_128_places_for_126_layers_and_its_ends():
-    """Meta's layout, 16 stages of 8 chunks (Llama 3, section 3.3.2); the same where nothing is said."""
+    """Meta's layout, 16 stages of 8 chunks (Llama 3, section 3.3.2); the same by default."""
     model, machine = transformer("llama3-405b"), cluster("h100-80gb-dgx", gpus=16384)
     split = Strategy(
         tensor=8,
@@ -254,7 +254,7 @@ def test_llama3_has_128_places_for_126_layers_and_its_ends():
 
 @pytest.mark.parametrize("ends", ENDS)
 def test_a_grid_prices_what_counts_as_a_layer(ends):
-    """15 layers in 16 chunks: with either end, the loss where nothing is said; both are one too many."""
+    """15 layers in 16 chunks: with either end, the loss by default; both are one too many."""
     model = replace(GPT, layers=15)
     grid = StrategyGrid.all(
         gpus=8,

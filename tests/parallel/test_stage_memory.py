@@ -43,7 +43,7 @@ def dealt(layers: int, p: int, v: int) -> list[int]:
 
 
 def layer_tensors(m: Transformer, t: int, e: int) -> tuple[list[float], list[float]]:
-    """Entries of every weight tensor of a layer on one rank, common ones and experts'; no mixture or all."""
+    """Entries of a layer's weight tensors on one rank, common and experts'; no mixture or all."""
     h, d, kv = m.hidden, m.head_width, max(m.key_value_heads / t, 1)
     matrices = 1 + m.gated
     common: list[float] = [h * m.heads / t * d, h * kv * d, h * kv * d, m.heads / t * d * h, h, h]
@@ -63,7 +63,7 @@ def layer_tensors(m: Transformer, t: int, e: int) -> tuple[list[float], list[flo
 def layer_kept(
     m: Transformer, s: Strategy, k: Precision, flash: bool, dropout: bool
 ) -> tuple[float, float, float]:
-    """Bytes a layer keeps of a token: whole on every tensor rank, split over them, and of the scores."""
+    """Bytes a layer keeps per token: whole on each tensor rank, split over them, and of scores."""
     h, d, t, b = m.hidden, m.head_width, s.tensor, k.product_bytes
     whole = [2 * h, b * h, 2 * h] + [h] * 2 * dropout  # norm, QKV, norm; masks behind both blocks
     kv = max(m.key_value_heads, t) * d

@@ -41,7 +41,7 @@ def on(gpus, name="a100-80gb-selene"):
 
 
 def test_one_gpu_costs_its_matrix_products_at_the_calibrated_rate():
-    """By hand: with perfect tiles, no traffic and no latency a step is its operations over the rate."""
+    """By hand: with perfect tiles, no traffic or latency a step is its operations over the rate."""
     model = Transformer(layers=8, hidden=12288, heads=96, vocabulary=49152, sequence=2048)
     free = without(
         depth=1e-9, traffic=1e-12, host=1e-9, micro=1e-12, step=1e-12, batched=0.869, gemm=0.8
@@ -84,7 +84,7 @@ def test_the_parts_sum_to_the_total():
     ],
 )
 def test_the_bubble_is_that_of_the_closed_form(name, p, v):
-    """Without output layer, transfers and latencies all stages are equal, and the closed form is exact."""
+    """Without output layer, transfers and latencies all stages are equal, the closed form exact."""
     model = Transformer(layers=24, hidden=4096, heads=32, vocabulary=1, sequence=2048)
     free = without(
         micro=1e-12, step=1e-12, hop=1e-12, round=1e-12, link_share=1.0, network_share=1.0
@@ -102,7 +102,7 @@ def test_the_bubble_is_that_of_the_closed_form(name, p, v):
 
 @pytest.mark.parametrize("batch", [8, 32])
 def test_a_heavy_output_layer_slows_the_pipeline_as_in_the_simulation(batch):
-    """BLOOM's vocabulary makes the last stage the slow one: the closed form against the event simulation."""
+    """BLOOM's vocabulary makes the last stage slowest: closed form against event simulation."""
     p, model = 8, replace(GPT, vocabulary=250880)
     found = step_time(model, Strategy(pipeline=p), on(8), batch)
     middle = (found.pipeline_bubble - 2 * (p - 1) * found.pipeline / (2 * batch)) / (p - 1)
@@ -160,7 +160,7 @@ def test_a_placement_across_nodes_pays_for_its_tensor_groups():
 
 
 def test_a_network_is_as_good_as_the_links_that_groups_meet_on():
-    """Rails carry the gradients of every GPU apart; half the spines of a leaf-spine do half as well."""
+    """Rails carry each GPU's gradients apart; half the spines of a leaf-spine do half as well."""
     split = Strategy(tensor=8, data=8)
     machine = on(64)
     rails = dgx_superpod(1)

@@ -34,7 +34,7 @@ def lags(work):
 
 
 def longest_paths(work):
-    """Start times when every resource goes strictly by priority: longest paths of the task graph."""
+    """Start times if every resource goes strictly by priority: longest paths of the task graph."""
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(work["resource"])))
     edges = list(zip(work["before"], work["after"], lags(work), strict=True))

@@ -1,4 +1,4 @@
-"""Pipelines whose layers do not divide: who holds which, against the simulator, and layouts as published."""
+"""Uneven pipelines: who holds which layers, against the simulator, and layouts as published."""
 
 from dataclasses import replace
 
@@ -53,7 +53,7 @@ def test_any_number_of_layers_goes_on_any_number_of_stages(layers, stages):
 def test_interleaved_chunks_that_a_search_asks_about_take_what_the_simulator_says(
     layers, p, v, rounds, again
 ):
-    """The closed form is at most 3 % above it and 1 % below; the memory of the fullest stage never below."""
+    """Closed form at most 3 % above it and 1 % below; memory of the fullest stage never below."""
     model = replace(MODEL, layers=layers)
     split = Strategy(
         tensor=4, pipeline=p, virtual_stages=v, schedule="interleaved_1f1b", recompute=again
@@ -72,7 +72,7 @@ def test_interleaved_chunks_that_a_search_asks_about_take_what_the_simulator_say
 
 
 def test_a_search_finds_the_chunks_of_61_layers():
-    """Of every schedule of frameworks there are pipelines of 4, 8 and 16 stages, and the best say theirs."""
+    """Every framework schedule has pipelines of 4, 8 and 16 stages, and the best say theirs."""
     model, machine = transformer("deepseek-v3"), cluster("h100-80gb-dgx", gpus=2048)
     for stages in (4, 8, 16):
         grid = StrategyGrid.all(

@@ -1,4 +1,4 @@
-"""Experts that are whole, on tensor ranks too: what a rank holds, sends and computes, against split ones."""
+"""Whole experts, on tensor ranks too: what a rank holds, sends and computes, against split ones."""
 
 from dataclasses import replace
 
@@ -63,7 +63,7 @@ def test_deepseek_v3_on_256_gpus():
 
 @pytest.mark.parametrize("recompute", ["none", "full"])
 def test_as_many_ranks_per_expert_hold_as_many_bytes(recompute):
-    """One expert on each of two ranks, or half of both: the same bytes, ZeRO's share of them too."""
+    """One expert on each of two ranks, or half of both: same bytes, ZeRO's share of them too."""
     for zero in (0, 1, 2, 3):
         split = Strategy(
             tensor=2,
@@ -128,7 +128,7 @@ def test_groups_of_whole_experts_take_the_tensor_ranks_first():
 )
 @settings(deadline=None, max_examples=40)
 def test_whole_experts_compute_as_much_and_wait_for_less(tensor, context, data, zero, expert):
-    """Wider products are never slower; with one tensor rank nothing changes; a grid says the same."""
+    """Wider products are never slower; with one tensor rank nothing changes; a grid agrees."""
     expert = expert if data * context % expert == 0 else 1
     split = Strategy(
         tensor=tensor,
@@ -156,7 +156,7 @@ def grid_names():
 
 
 def test_experts_on_several_nodes_receive_each_token_by_its_senders_share_of_the_network():
-    """Every rank sends (k - 1)/k of its tokens out of its node; knowing nodes, once to each of the k."""
+    """Each rank sends (k - 1)/k of its tokens out of its node; knowing nodes, once to each of k."""
     model, place, strategy = (
         transformer("mixtral-8x7b"),
         cluster("h100-80gb-dgx", 64),

@@ -1,4 +1,4 @@
-"""The command from end to end on small files: what it prints and saves has the numbers of the files."""
+"""The command end to end on small files: what it prints and saves has the files' numbers."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Networks of a plan: by name with the cluster's links, from files of schedulers, of nodes and of GPUs."""
+"""A plan's networks: by name with the cluster's links, from files of schedulers, nodes and GPUs."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Plans: what they find is the joint optimum, every number has its interval, and every refusal its reason."""
+"""Plans find the joint optimum, every number has its interval, and every refusal its reason."""
 
 import json
 import math
@@ -207,7 +207,7 @@ def test_an_own_failure_log_takes_the_place_of_the_table(tmp_path):
 
 
 def test_a_plan_says_how_the_causes_of_a_log_are_read(tmp_path):
-    """Failures of the job lose its state: a plan for them saves, and says of what level each cause is."""
+    """Failures of the job lose its state: a plan for them saves, and says each cause's level."""
     path = tmp_path / "log.csv"
     causes = ("gpu", "software", "power")
     rows = [
@@ -240,7 +240,7 @@ def test_the_command_prints_the_table_and_the_reason(capsys, tmp_path):
 
 @pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
 def test_the_step_time_of_the_published_run_of_llama_3_lies_in_the_interval_of_its_plan():
-    """Meta's own strategy: 400 TFLOP/s per GPU on 16,384 H100, sequences of 8,192 (Llama 3, table 4)."""
+    """Meta's strategy: 400 TFLOP/s a GPU on 16,384 H100, sequences of 8,192 (Llama 3, table 4)."""
     path = Path(DATA) / "data/hf-configs/llama-3.1-405b.json"
     found = rp.plan(path, "h100-80gb-dgx", gpus=16384, global_batch=2048)
     published = read_strategy("TP8 PP16 DP128 v=8 ZeRO-1 SP full")

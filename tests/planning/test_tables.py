@@ -1,4 +1,4 @@
-"""Tables of plans: the best distinct strategies, prices, widths; what is checked before the search."""
+"""Tables of plans: best distinct strategies, prices, widths; what is checked before the search."""
 
 import json
 import re

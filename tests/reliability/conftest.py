@@ -25,7 +25,7 @@ def _reaches(source, target, links, transit):
 
 
 def enumerate_states(cables, nodes, terminals, transit):
-    """R by all states of all parts: cables are (u, v, up), nodes maps a node to its up-probability."""
+    """R by all states of parts: cables are (u, v, up), nodes maps a node to its up-probability."""
     parts = [(("cable", i), Fraction(up)) for i, (_, _, up) in enumerate(cables)]
     parts += [(("node", v), Fraction(up)) for v, up in nodes.items()]
     uncertain = [(part, up) for part, up in parts if 0 < up < 1]
@@ -49,7 +49,7 @@ def enumerate_states(cables, nodes, terminals, transit):
 
 
 def factor(links, terminals):
-    """R by deletion and contraction of (u, v, up) with perfect nodes: R = p R(G/e) + (1 - p) R(G - e)."""
+    """R of (u, v, up) with perfect nodes by deletion-contraction: p R(G/e) + (1 - p) R(G - e)."""
     terminals = frozenset(terminals)
     if len(terminals) == 1:
         return Fraction(1)
@@ -66,7 +66,7 @@ def factor(links, terminals):
 
 
 def condition(network, terminals, links, nodes, part):
-    """Birnbaum importance of a part: both its states exactly, so that nothing is lost in their difference."""
+    """Birnbaum importance of a part: both states exactly, so their difference loses nothing."""
     key = "link_down" if isinstance(part, tuple) else "node_down"
     down = {"link_down": links, "node_down": nodes}
     up, failed = (

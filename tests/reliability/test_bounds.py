@@ -303,7 +303,7 @@ def test_hosts_with_two_links_that_forward_nothing_are_refused():
 
 
 def test_hosts_with_two_links_that_forward_nothing_are_bounded_pair_by_pair():
-    """Three hosts on two leaves, which are not joined otherwise: every two of them need a leaf in common."""
+    """Three hosts on two leaves, not joined otherwise: every two of them need a common leaf."""
     hosts, leaves = range(3), (3, 4)
     network = nx.Graph([(host, leaf) for host in hosts for leaf in leaves])
     nx.set_node_attributes(network, dict.fromkeys(hosts, False), "transit")

@@ -1,4 +1,4 @@
-"""Importance of classes of alike parts against the sweep back and conditioning, which know no classes."""
+"""Importance of classes of alike parts against backward sweep and conditioning without classes."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Every published reliability of a network by every exact route that applies: no route is another's check."""
+"""Each published network reliability by every exact route that applies: none is another's check."""
 
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -179,7 +179,7 @@ def test_polynomials_are_the_reliability_in_fractions(name):
 
 @pytest.mark.parametrize("name", rows("NR-ftsw-*"))
 def test_switch_failures_by_the_partitions_of_the_pods(name):
-    """The published rows come from outbreaks; the inversion over partitions shares nothing with them."""
+    """Published rows come from outbreaks; inversion over partitions shares nothing with them."""
     given, fact = FACTS[name].inputs, FACTS[name]
     found = pods_apart(given["k"], given["core_up"], given["aggregation_up"], 1.0, given["k"])
     tolerance = float(fact.tolerance.removeprefix("rel "))

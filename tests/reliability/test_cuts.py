@@ -90,7 +90,7 @@ def test_cuts_above_the_floor_are_listed_whatever_is_pruned():
 
 @numba.njit
 def cut_sizes(indptr, near, most):
-    """How many splits of a graph cut 0, 1, ... links, by Gray code over all node sets without node 0."""
+    """How many splits of a graph cut 0, 1, ... links, by Gray code over all node sets without 0."""
     n, size, found = len(indptr) - 1, 0, np.zeros(most + 1, np.int64)
     inside = np.zeros(n, np.bool_)
     for step in range(1, 2 ** (n - 1)):
@@ -122,7 +122,7 @@ def test_the_torus_3x3x3_by_all_its_splits():
 
 
 def test_the_torus_4x4x4_up_to_sixteen_links():
-    """It is the 6-cube: by Harper's theorem sets of five or more nodes (and complements) cut at least 20."""
+    """The 6-cube: by Harper's theorem five or more nodes (and complements) cut at least 20."""
     family = find_cuts(read_problem(torus((4, 4, 4)), "nodes", 1.0, 1.0, 0.5), 0.0, limit=16)
     sizes = np.bincount(family.sizes[family.sizes <= 16], minlength=17)
     graph = nx.hypercube_graph(6)

@@ -199,7 +199,7 @@ def test_moments_join_as_if_drawn_together():
 
 
 def test_skewness_is_corrected_for():
-    """Means of 40 draws of a law of skewness 4: too low as often as too high, which Student's are not."""
+    """Means of 40 draws, skewness 4: too low as often as too high, which Student's are not."""
     rng, law = np.random.default_rng(12), gamma(0.25)
     misses = {"Hall": [0, 0], "Student": [0, 0]}
     for _ in range(4000):
@@ -242,7 +242,7 @@ def test_the_table_ranks_methods():
 
 
 def test_a_tail_below_all_floats_is_nothing():
-    """Rates of thousands leave no chance that floats can tell; the sum over steps must still end."""
+    """Rates of thousands leave no chance floats can tell; the sum over steps must still end."""
     assert hypoexponential_tail(np.full(3, 3000.0), np.empty(3))[0] == 0.0
 
 

@@ -31,7 +31,7 @@ def assert_equal(result, reliability):
 
 @st.composite
 def networks(draw, nodes=5, cables=7, hosts=True):
-    """Cables (u, v, up), node chances, terminals, and the nodes that forward: a tree with more cables."""
+    """Cables (u, v, up), node chances, terminals, nodes that forward: a tree with more cables."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = int(rng.integers(2, nodes + 1))
     pairs = [tuple(sorted((v, int(rng.integers(v))))) for v in range(1, n)]

@@ -17,7 +17,7 @@ CHANCES = st.floats(0, 1)
 
 
 def chances(fabric, core=1.0, aggregation=1.0, edge=1.0, core_link=1.0, edge_link=1.0):
-    """Arguments of `evaluate` for a fat-tree with these up-probabilities; cables of hosts are perfect."""
+    """Arguments of `evaluate` for a fat-tree with these up-probabilities; perfect host cables."""
     upper = fabric.is_kind("core")[fabric.edges].any(axis=1)
     lower = fabric.is_kind("host")[fabric.edges].any(axis=1)
     tiers = {"core": core, "aggregation": aggregation, "edge": edge}

@@ -101,7 +101,7 @@ def set_partitions(n):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7])
 def test_partial_sums_lie_above_and_below_in_turn(n):
-    """A state with n components, T of which hold terminals: the sums over coarser partitions bracket one."""
+    """A state with n components, T with terminals: sums over coarser partitions bracket one."""
     for held in range(2, n + 1):
         sums, total = [], Fraction(0)
         for b in range(2, n + 1):
@@ -113,7 +113,7 @@ def test_partial_sums_lie_above_and_below_in_turn(n):
 
 
 def test_what_is_cut_off_after_few_blocks_is_the_full_sum():
-    """At k = 32 few blocks settle rare failures; with frequent ones all 8,349 partitions are summed."""
+    """At k = 32 few blocks settle rare failures; frequent ones take all 8,349 partitions."""
     rare = fat_tree_pods_connected(32, 0.999, 0.999, 0.999)
     alone = 32 * (0.001 + 0.999 * (1 - 0.999**2) ** 16) ** 16
     assert rare.unreliability == pytest.approx(alone, rel=1e-9)
@@ -139,7 +139,7 @@ def descending(n, largest):
 
 
 def in_fractions(k, core, aggregation, cable):
-    """R by the inversion with cores that may be in no block counted b - 1 times too often, in fractions."""
+    """R by inversion, cores that may be in no block counted b - 1 times too often, in fractions."""
     c, a, q, h = Fraction(core), Fraction(aggregation), 1 - Fraction(cable), k // 2
     total = Fraction(0)
     for parts in descending(k, k):

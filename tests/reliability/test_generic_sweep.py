@@ -19,7 +19,7 @@ def programme_of(edges, terminals, link_up, node_up):
 
 
 def random_programmes(count, seed):
-    """Connected graphs with links in any order, some perfect, nodes that fail or not, any terminals."""
+    """Connected graphs, links in any order, some perfect, nodes that fail or not, any terminals."""
     rng = np.random.default_rng(seed)
     while count:
         n = int(rng.integers(3, 8))

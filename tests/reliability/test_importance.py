@@ -1,4 +1,4 @@
-"""Importance of every part against conditioning, against exact fractions, and against its definitions."""
+"""Importance of every part against conditioning, exact fractions and its definitions."""
 
 import os
 import tarfile
@@ -35,7 +35,7 @@ def by_conditioning(structure, problem):
 
 
 def assert_agrees(problem, reductions=True):
-    """Relative error 1e-9; what conditioning loses when it subtracts is allowed for on its side alone."""
+    """Relative error 1e-9; conditioning's loss by subtraction is allowed for on its side alone."""
     structure = compiled(problem, reductions)
     wanted = np.ones(len(problem.link) + len(problem.node), dtype=bool)
     unreliability, found = gradient(structure, problem.link, problem.node, wanted)
@@ -137,7 +137,7 @@ def test_digits_against_factoring_in_fractions(q, by_factoring):
 
 
 def test_digits_beside_a_large_unreliability():
-    """Two grids share a corner: what decides in the good one is 1e-30 of the failures of the bad one."""
+    """Two grids share a corner: what decides in the good one is 1e-30 of the bad one's failures."""
     graph = nx.ladder_graph(6)
     q = 2.0**-40
     found = evaluate(graph, (0, 11), link_down=q).importance()
@@ -155,7 +155,7 @@ def test_symmetric_links_have_equal_importance():
 
 
 def test_derivative_of_the_polynomial():
-    """The slopes of all links add up to the derivative by their common chance: U = 3 q^2 - 2 q^3."""
+    """The slopes of all links sum to the derivative by their common chance: U = 3 q^2 - 2 q^3."""
     q = 1e-3
     found = evaluate(nx.cycle_graph(3), "all", link_down=q).importance()
     assert found.birnbaum.sum() == pytest.approx(6 * q - 6 * q**2, rel=1e-14)
@@ -307,7 +307,7 @@ def test_every_measure_against_conditioning_by_evaluate(measure):
 
 
 def test_parts_of_equal_chance_and_slope_leave_rests_of_their_own():
-    """Both cut 3 off together: with (0, 3) perfect nothing fails, with (2, 3) nodes 0 and 2 may be apart."""
+    """Both cut off 3: with (0, 3) perfect nothing fails, with (2, 3) nodes 0 and 2 may be apart."""
     graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (0, 2), (0, 2)])
     found = evaluate(graph, (0, 3), link_down=1e-9).importance()
     reduction = dict(zip(found.names, found.risk_reduction.tolist(), strict=True))

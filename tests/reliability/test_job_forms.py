@@ -1,4 +1,4 @@
-"""Hosts of a job: against the frontier DP, all states of the groups, and the closed form of a pair."""
+"""Hosts of a job: against the frontier DP, all states of groups, and the closed form of a pair."""
 
 from itertools import combinations, product
 
@@ -111,7 +111,7 @@ def test_many_edge_switches_get_a_bracket_that_holds_those_that_are_followed():
 
 
 def test_large_jobs_are_bounded_by_their_pairs():
-    """All hosts of a k=16 fat-tree whose aggregation switches fail: within a pod, and between pods."""
+    """All hosts of a k=16 fat-tree whose aggregation switches fail: within and between pods."""
     fabric, hosts, links, nodes = asked(16, range(1024), 1.0, 0.99)
     found = evaluate(fabric, hosts, links, nodes, method="bounds", routing="updown")
     inside, across = 0.01**8, (1 - 0.99**2) ** 8

@@ -100,7 +100,7 @@ def test_the_hosts_of_the_fat_tree(down):
 
 @pytest.mark.parametrize("down", [pytest.param(1e-3, marks=pytest.mark.slow), 0.01])
 def test_the_fat_tree_whose_inner_switches_fail(down):
-    """An edge switch is cut off with the chance (1 - p**2)**8; two of a pod share their eight neighbours."""
+    """An edge switch is cut off with chance (1 - p**2)**8; two of a pod share eight neighbours."""
     network = fat_tree(16)
     links, nodes = nothing_but_switches(network, down)
     found, seconds = timed(read_problem(network, "all", 1.0, 1.0, links, nodes))

@@ -141,7 +141,7 @@ def test_the_8_ary_fat_tree_where_others_have_a_closed_form():
 
 @pytest.mark.slow
 def test_the_8_ary_fat_tree_with_all_parts_failing_loses_its_smallest_cuts_first():
-    """Four aggregation switches of a pod, each down, or cut from one edge switch: ratio 1 + O(x)."""
+    """Four aggregation switches of a pod, each down or cut from one edge switch: ratio 1 + O(x)."""
     x = 2.0**-20
     cut = 8 * ((2 * x) ** 4 + 4 * ((5 * x) ** 4 - (2 * x) ** 4))
     found = fat_tree_connected(8, 1 - x, 1 - 2 * x, 1.0, 1 - x, 1 - 3 * x).unreliability

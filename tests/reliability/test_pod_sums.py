@@ -15,7 +15,7 @@ CHANCES = st.sampled_from([Fraction(x) for x in (0, 2.0**-70, 0.125, 0.75, 1 - 2
 
 
 def one_by_one(planes, switches, up, miss, sizes, seats, table):
-    """Weights by sets of coloured switches and sizes of their colours, all others down, free or idle."""
+    """Weights by sets of coloured switches and their colour sizes, others down, free or idle."""
     width = range(planes * switches)
     for size in range(len(width) + 1):
         for coloured in combinations(width, size):

@@ -15,7 +15,7 @@ from relparallel.topology import fat_tree, leaf_spine
 
 
 def counted(graph, classes, terminals):
-    """Counts by all sets of working parts; ``classes`` maps parts (nodes and edges) to class numbers."""
+    """Counts by sets of working parts; ``classes`` maps parts (nodes, edges) to class numbers."""
     parts = list(classes)
     sizes = [list(classes.values()).count(c) for c in sorted(set(classes.values()))]
     counts = np.zeros([size + 1 for size in sizes], dtype=object)

@@ -284,7 +284,7 @@ def test_importance_with_groups_agrees_with_conditioning(seed):
 
 
 def test_importance_asks_once_for_groups_that_take_down_the_same_parts(monkeypatch):
-    """Ten groups of two of the ten links of K5 have 1024 states, but fewer sets of links are down."""
+    """Ten groups of two of K5's ten links have 1024 states, but fewer sets of links are down."""
     graph = nx.complete_graph(5)
     groups = [(pair, 0.1) for pair in list(combinations(graph.edges, 2))[:30:3]]
     asked, swept = [], sensitivity.swept
@@ -301,7 +301,7 @@ def test_importance_asks_once_for_groups_that_take_down_the_same_parts(monkeypat
 
 @pytest.mark.parametrize("seed", range(6))
 def test_importance_with_many_groups_agrees_with_conditioning(seed):
-    """Groups of one part are taken into its probability, ten others are gone through by their states."""
+    """Groups of one part are taken into its probability; ten others are enumerated by state."""
     rng = np.random.default_rng(seed)
     graph = nx.gnm_random_graph(7, 12, seed=seed)
     parts = [*graph.edges, *graph.nodes]

@@ -63,7 +63,7 @@ def test_a_fat_tree_is_the_mean_over_its_pairs():
 
 
 def test_a_bcube_agrees_with_a_simulation():
-    """States are drawn, parts that are down taken out, and servers counted in what is left together."""
+    """States are drawn, down parts taken out, and servers counted in what is left together."""
     fabric, rng, runs = bcube(8, 1), np.random.default_rng(5), 400
     server, switch, cable, n = 0.95, 0.8, 0.9, bcube(8, 1).num_hosts
     shares = []
@@ -136,7 +136,7 @@ def test_smallest_cuts_by_enumeration(design, sizes, parts):
 
 @pytest.fixture(scope="module")
 def exact_lives():
-    """Mean of the exact survival function of a BCube; parts live an exponential time with mean one."""
+    """Mean of a BCube's exact survival function; parts live an exponential time with mean one."""
     fabric, times = rp.topology.bcube(4, 1), np.linspace(0.0, 3.0, 121)
     up = np.exp(-times)
     links = [evaluate(fabric, "all", p).reliability for p in up]

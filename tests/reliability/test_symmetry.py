@@ -26,7 +26,7 @@ def answer(network, terminals="all", link_up=1.0, node_up=1.0, **options):
 
 
 def gilbert(n, q):
-    """Probability that a complete graph is not connected, in fractions: one node has a small component."""
+    """Chance in fractions that a complete graph is not connected: a node has a small component."""
 
     @cache
     def apart(m):
@@ -94,7 +94,7 @@ def test_nodes_that_do_not_forward_are_no_complete_graph():
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 3), (3, 2), (3, 4), (5, 2)])
 def test_complete_bipartite_graphs_against_the_programme(rows, columns):
-    """All nodes, those of one side, and some of both; all may fail, and terminals each otherwise."""
+    """All nodes, those of one side, some of both; all may fail, and terminals each otherwise."""
     graph, rng = nx.complete_bipartite_graph(rows, columns), np.random.default_rng(rows)
     own = rng.uniform(0.5, 1.0, rows + columns)
     for link in (0.9, 0.5, 1e-3, 1 - 1e-9):
@@ -114,7 +114,7 @@ def test_complete_bipartite_graphs_against_the_programme(rows, columns):
 
 
 def sides(rows, columns, q):
-    """Chances in fractions that all nodes of two sides, and that all rows, are connected, after Gilbert."""
+    """Chances in fractions that all nodes of two sides, and all rows, are connected (Gilbert)."""
 
     @cache
     def whole(r, c):
@@ -168,7 +168,7 @@ def test_two_sides_with_and_without_the_compiler(rows, columns, ups):
 
 
 def test_the_largest_networks_of_twins():
-    """500 nodes, whose binomial coefficients have 150 digits, by their smallest cuts; more are refused."""
+    """500 nodes, with binomial coefficients of 150 digits, by smallest cuts; more are refused."""
     found = twins(read_problem(nx.complete_graph(500), "nodes", 0.5, 1.0))
     assert found.unreliability == pytest.approx(500 * 0.5**499, rel=1e-13, abs=0)
     assert found.reliability == pytest.approx(1.0, rel=1e-13)

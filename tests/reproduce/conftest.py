@@ -57,7 +57,7 @@ class Toy:
         return {p.relative_to(self.root).as_posix(): p.read_bytes() for p in found}
 
     def processes(self) -> list[psutil.Process]:
-        """Return the processes of its runs: kernels work in it, and a runner is called with its name."""
+        """Return its runs' processes: kernels work in it, and a runner is called with its name."""
         found, root = psutil.process_iter(["cwd", "cmdline"]), str(self.root)
         return [
             p for p in found if root in (p.info["cwd"] or "") or root in (p.info["cmdline"] or ())
@@ -68,7 +68,7 @@ class Toy:
 
 
 class Pretend(Executor):
-    """Answers at once: every code cell prints ``answer`` and the notebook draws one figure of it."""
+    """Answers at once: each code cell prints ``answer`` and the notebook draws one figure of it."""
 
     def __init__(self, answer: str = "42") -> None:
         self.answer, self.ran = answer, []

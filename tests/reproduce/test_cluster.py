@@ -220,7 +220,7 @@ def test_a_folder_with_other_files_is_no_checkout_of_this_run(toy, monkeypatch, 
 
 @pytest.mark.slow
 def test_a_cluster_that_goes_away_ends_the_run_and_the_next_goes_on(toy, tmp_path_factory, pretend):
-    """The scheduler dies: what runs then has failed, what waits is not waited for, nothing stays behind."""
+    """The scheduler dies: what runs has failed, what waits is not awaited, nothing stays behind."""
     folder = str(tmp_path_factory.mktemp("dask"))
     toy.write("02_long", LONG_ONCE)
     toy.write("03_waits", "print(1)")

@@ -1,4 +1,4 @@
-"""A run killed or interrupted at any moment leaves whole files and no process, and the next run goes on."""
+"""A run killed or interrupted at any time leaves whole files and no process; the next goes on."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def started(root: Path, output: int = subprocess.DEVNULL) -> subprocess.Popen:
 
 
 def hear_interrupts() -> None:
-    """Undo what a shell does to its background jobs, and so perhaps to these tests: ignore interrupts."""
+    """Undo what a shell does to background jobs, so perhaps to these tests: ignore interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -61,7 +61,7 @@ def printed(notebook: bytes) -> str:
 
 @pytest.mark.slow
 def test_killed_at_any_moment(project):
-    """Every file is whole: of this state of the data or of an earlier one; no process stays behind."""
+    """Every file is whole: of this or an earlier state of the data; no process stays behind."""
     moments, states = random.Random(7), {""}
     for letter in "abc":
         (project.root / "data/facts.csv").write_text(letter)

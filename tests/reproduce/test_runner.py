@@ -250,7 +250,7 @@ def test_a_figure_that_is_no_longer_written_goes(two, pretend):
 
 
 def test_pdfs_are_asked_for_only_where_they_were_made(two, pretend):
-    """They lie beside the SVGs and are not in the repository: a fresh clone without them is not stale."""
+    """They lie beside the SVGs, not in the repository: a fresh clone without them is not stale."""
     pretend.figures = {
         "a.svg": b"a",
         "a.pdf": b"%PDF a",

@@ -1,4 +1,4 @@
-"""Theorems about collectives: their least bytes and rounds, what nodes change, and what overlap is worth."""
+"""Theorems about collectives: least bytes and rounds, what nodes change, what overlap is worth."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -16,7 +16,7 @@ _NODES = parallel.Links(
 
 @theorem("THM-ring-optimal", system="Ring all-reduce")
 def test_least_bytes():
-    """The ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible."""
+    """Ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible."""
     # Most bytes that a rank sends by either, and twice the bound.
     sent = [
         parallel.bytes_sent(
@@ -41,7 +41,7 @@ def test_halving_price():
 
 @theorem("THM-hierarchy-network", system="Hierarchical all-reduce")
 def test_hierarchy_network():
-    """With 8 ranks in each of 16 nodes every node sends 2 (k - 1)/k of one vector to the network."""
+    """With 8 ranks in each of 16 nodes every node sends 2 (k - 1)/k of a vector to the network."""
     # Elements out of all nodes, counted over the rounds; and the formula.
     steps = list(parallel.collective("all_reduce", "hierarchical", 128, 1280, ranks_per_node=8))
     away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
@@ -50,7 +50,7 @@ def test_hierarchy_network():
 
 @theorem("THM-hierarchy-nodes", system="Hierarchical all-reduce")
 def test_hierarchy_from_nodes():
-    """For 256 MiB on nodes of 8 the hierarchy beats the ring from the same number of nodes on by the
+    """For 256 MiB on nodes of 8 the hierarchy beats a ring from the same number of nodes on by the
     closed forms as by pricing the rounds.
     """
     # Fewest nodes by the closed forms, and by the rounds.
@@ -75,7 +75,7 @@ def test_hierarchy_from_nodes():
 
 @theorem("THM-tree-ring-crossover", system="Tree all-reduce")
 def test_tree_ring_crossover():
-    """A binomial tree over n = 2^l ranks is faster than the ring below alpha B (n - 1 - l)/(l - (n - 1)/n)
+    """A binomial tree over n = 2^l ranks beats the ring below alpha B (n - 1 - l)/(l - (n - 1)/n)
     bytes.
     """
     # Size found by bisection, and the formula.
@@ -88,7 +88,7 @@ def test_tree_ring_crossover():
 
 @theorem("THM-groups-share-network", system="Rank placement")
 def test_shared_network():
-    """With tensor degree t on nodes of 8, the min(t, 8) data groups of a node get that part of its network
+    """At tensor degree t on nodes of 8, a node's min(t, 8) data groups get that part of its network
     each.
     """
     # Sum over t of the bandwidth of data groups, and of the shares.
@@ -102,7 +102,7 @@ def test_shared_network():
 
 @theorem("THM-rails-apart", system="Rail-optimised cluster")
 def test_rails_apart():
-    """On a DGX SuperPOD no two data groups of tensor degree 8 share a link: each gets a whole rail."""
+    """On a DGX SuperPOD no data groups of tensor degree 8 share a link: each gets a whole rail."""
     # Largest load of a link when all eight groups communicate, and when one does.
     placement = parallel.Placement(strategy=parallel.Strategy(tensor=8, data=32))
     found = group_links(placement, topology.dgx_superpod(1), "data")
@@ -120,7 +120,7 @@ def test_overlap_worth():
 
 @theorem("THM-byteps-split", system="BytePS")
 def test_byteps_split():
-    """No split of the sum over GPU and CPU machines is faster: a linear programme over the loads of NICs."""
+    """No split of the sum over GPU and CPU machines is faster: linear programme over NIC loads."""
     # Sum of the least times for eight GPU machines and 0 to 8 CPU machines.
     form = [s32.byteps_time(8, k, 1.0, 1.0).time for k in range(9)]
     least = 0.0
@@ -143,7 +143,7 @@ def test_blueconnect_executed():
 
 @theorem("THM-server-superstep", system="BSP")
 def test_server_superstep():
-    """A parameter server's push is a superstep whose largest message is what one server receives."""
+    """A parameter server's push is a superstep whose largest message is what a server receives."""
     # Eight workers and three servers with a chain of two; one byte each, one byte per second.
     received = [(8 + 2 - 1) / 3] * 3 + [1.0] * 8
     return s32.superstep_time(np.zeros(11), received, 1.0, 0.0), s32.server_time(8, 3, 1.0, 1.0, 2)

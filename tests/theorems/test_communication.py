@@ -13,7 +13,7 @@ from relparallel.claims.communication import _normal
 
 @theorem("THM-truncated-lasso", system="Truncated gradient")
 def test_truncated_lasso():
-    """On an orthonormal design the truncated gradient ends at the soft-thresholded least squares."""
+    """On an orthonormal design the truncated gradient ends at soft-thresholded least squares."""
     # Sum of squared weights after 200 updates with pull 0.5, and of the closed form.
     best = _normal(30)
     pull = s36.linear_models.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
@@ -37,7 +37,7 @@ def test_dropping_loses_nothing():
 
 @theorem("THM-hogwild-momentum", system="Hogwild! / ASP")
 def test_asynchrony_is_momentum():
-    """Descent averaged over geometric delays is descent with momentum 1 - 1/P and a P times smaller rate."""
+    """Descent averaged over geometric delays has momentum 1 - 1/P and a P times smaller rate."""
     # The mean weight after 60 updates of 8 workers: over all delays, and by the two taps.
     workers, rate, weights = 8, 0.4, np.ones(1)
     for t in range(60):
@@ -68,7 +68,7 @@ def test_delay_scaled_rate():
 
 @theorem("THM-petuum-staleness", system="Petuum")
 def test_most_missing_updates():
-    """Under a staleness bound s an update misses at most (P - 1)(2 s + 1) updates, and may miss so many."""
+    """Under staleness bound s an update misses at most (P - 1)(2 s + 1) updates; this is tight."""
     # Four workers, s = 3: one is ahead by 3 clocks, then the others overtake it in its next clock.
     times = np.full((20, 4), 0.01)
     times[0, 1:], times[3, 0] = 1.0, 100.0
@@ -77,7 +77,7 @@ def test_most_missing_updates():
 
 @theorem("THM-downpour-delay", system="DistBelief (Downpour SGD)")
 def test_downpour_delay():
-    """With weights fetched every n clocks an update misses P - 1 + P (n - 1)/2 updates on average."""
+    """With weights fetched every n clocks updates miss P - 1 + P (n - 1)/2 others on average."""
     # Five workers, n = 4, equal clocks out of step; over whole periods after the first.
     times = np.ones((80, 5))
     times[0] += np.arange(5) / 5

@@ -26,7 +26,7 @@ def _plan() -> JointPlan:
 
 @theorem("THM-joint-every-row", system="Joint reliability optimisation")
 def test_every_row_has_a_fate():
-    """The fates that the joint search counts sum to all rows of the grid: no strategy is skipped."""
+    """The fates that the joint search counts sum to all grid rows: no strategy is skipped."""
     # Both counts.
     rows = parallel.StrategyGrid.all(_GPUS, workload.transformer("llama3-70b"), _BATCH, **_LIMITS)
     return float(_plan().counts.sum()), float(len(rows))
@@ -34,7 +34,7 @@ def test_every_row_has_a_fate():
 
 @theorem("THM-joint-bound", system="Joint reliability optimisation")
 def test_nothing_above_the_bounded_search():
-    """Evaluating every kind of strategy under every policy finds nothing above the bounded search."""
+    """Evaluating each kind of strategy under each policy finds nothing above the bounded search."""
     # Best score by the bounded search and of all choices.
     search = _plan().search
     every = [

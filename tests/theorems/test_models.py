@@ -28,7 +28,7 @@ def test_table_parameters():
 
 @theorem("THM-rnn-gates", system="RNN and LSTM")
 def test_lstm_gates():
-    """An LSTM layer has four times the parameters and products of an RNN layer of the same widths."""
+    """An LSTM layer has four times the parameters and products of an RNN layer of equal widths."""
     # Multiply-adds and parameters of one, and four times those of the other.
     gated, plain = (
         s31.recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn")
@@ -38,7 +38,7 @@ def test_lstm_gates():
 
 @theorem("THM-mixed-precision", system="Mixed precision")
 def test_rounded_gradients():
-    """Of 200,000 gradients rounded by hardware to half precision, the predicted share becomes zero."""
+    """Of 200,000 gradients rounded by hardware to half precision, the predicted share becomes 0."""
     # Rounded shares in per cent: cast by numpy, and by the closed form.
     drawn = 10 ** np.random.default_rng(7).normal(-6, 1.5, 200_000)
     lost = float((drawn.clip(max=6e4).astype(np.float16) == 0).mean())
@@ -57,7 +57,7 @@ def test_fusion_savings():
 
 @theorem("THM-rlhf-memory", system="DeepSpeed")
 def test_rlhf_states():
-    """Two trained models and two frozen ones keep 18 bytes for each parameter of actor and critic."""
+    """Two trained and two frozen models keep 18 bytes for each parameter of actor and critic."""
     # Bytes without the cache, and the closed form.
     actor, critic = workload.transformer("llama2-13b"), workload.transformer("llama2-7b")
     step = s31.rlhf(actor, critic, prompt=8, response=8, sequences=4)

@@ -1,4 +1,4 @@
-"""Theorems on networks: closed forms, paths, cuts and loads, each measured on the network as built."""
+"""Theorems on networks: closed forms, paths, cuts and loads, each measured on the built network."""
 
 import networkx as nx
 import numpy as np
@@ -46,7 +46,7 @@ def test_torus_connectivity():
 
 @theorem("THM-TOPO-PARTITION-CUT", system="Torus (Blue Gene/L)")
 def test_partition_bisection():
-    """The least of N/k over open and 2N/k over wrapped sides k bisects a partition of even sides."""
+    """The least of N/k over open and 2N/k over wrapped sides k bisects partitions of even sides."""
     # Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the
     # second.
     return float(
@@ -91,7 +91,7 @@ def test_torus_vertex_connectivity():
 
 @theorem("THM-TOPO-ALL-HOSTS", system="Fat-tree")
 def test_fat_tree_host_cables():
-    """Without switch or fabric failures all hosts of a fat-tree are joined if all host cables work."""
+    """Without switch or fabric failures all fat-tree hosts are joined if all host cables work."""
     # Whether p^N for N host cables lies in the interval of 100,000 samples: 1 if so.
     t = topology.fat_tree(8)
     chance = np.where(t.endpoint[t.edges].any(axis=1), 1e-3, 0.0)
@@ -142,7 +142,7 @@ def test_vl2_mean_hops():
 
 @theorem("THM-TOPO-VL2-PATHS", system="VL2")
 def test_vl2_shortest_paths():
-    """2 D_A shortest paths join racks of two pods: valiant load balancing spreads over all of them."""
+    """2 D_A shortest paths join racks of two pods: valiant load balancing spreads over all."""
     # Counted between the first rack and the last.
     t = topology.vl2(d_a=8, d_i=6)
     first, *_, last = np.flatnonzero(t.is_kind("tor")).tolist()
@@ -209,7 +209,7 @@ def test_helios_circuits():
 
 @theorem("THM-TOPO-DRAGONFLY-PLUS-HOPS", system="Dragonfly+")
 def test_dragonfly_plus_mean_hops():
-    """Servers of two groups of a Dragonfly+ are 5 links apart, which gives the mean in closed form."""
+    """Servers of two groups of a Dragonfly+ are 5 links apart, so the mean has a closed form."""
     # Measured against the closed form at 2,112 servers.
     form = topology.describe("dragonfly_plus", l=8, s=8, p=8, h=4)
     return metrics.hop_statistics(topology.dragonfly_plus(l=8, s=8, p=8, h=4)).mean, float(
@@ -234,7 +234,7 @@ def test_hpn_paths():
 
 @theorem("THM-TOPO-RAIL-ONLY-HOPS", system="Rail-only")
 def test_rail_only_mean_hops():
-    """Without switches between rails two GPUs are at most 4 links apart where a rail is one switch."""
+    """Without switches between rails two GPUs are at most 4 links apart if a rail is one switch."""
     # Measured against the closed form at 512 GPUs.
     form = topology.describe("rail_only", domains=64)
     return metrics.hop_statistics(topology.rail_only(domains=64)).mean, float(form.mean_hops or 0)
@@ -242,7 +242,7 @@ def test_rail_only_mean_hops():
 
 @theorem("THM-TOPO-TPU-SLICE", system="TPU v4")
 def test_tpu_slice():
-    """A slice of TPU v4 is the torus of its dimensions, whichever cubes of the pod it is made of."""
+    """A TPU v4 slice is the torus of its dimensions, whichever cubes of the pod it is made of."""
     # Cables that the torus has too, from scattered cubes.
     slice_, whole = topology.tpu_v4((8, 8, 4), cubes=(63, 5, 0, 42)), topology.torus((8, 8, 4))
     return int((slice_.edges == whole.edges).all(axis=1).sum()), whole.num_links

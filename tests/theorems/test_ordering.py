@@ -49,7 +49,7 @@ def test_bucketed():
 
 @theorem("THM-priority-fluid", system="P3")
 def test_priorities_reach_the_fluid_optimum():
-    """Slices by priority end with the fluid optimum, max over i of B_i + S_i + F_i, where times are whole."""
+    """Slices by priority end with the fluid optimum, max_i (B_i + S_i + F_i), for whole times."""
     # Simulated, and by sums: backward passes down to layer i, bytes up to it, forward passes from
     # it on.
     found = parallel.order(_graph(_FORWARD, _BACKWARD, _SIZES), "p3", network=_FREE, partition=1.0)
@@ -59,7 +59,7 @@ def test_priorities_reach_the_fluid_optimum():
 
 @theorem("THM-credit-window", system="ByteScheduler")
 def test_credit_is_a_window():
-    """With c messages in flight n of them take (n/c)(a + t) + (c - 1) t, and n t + a once c t >= a + t."""
+    """With c in flight n messages take (n/c)(a + t) + (c - 1) t, and n t + a once c t >= a + t."""
     # Sum over credits of 1 to 8 of 24 messages of one second that arrive after 3.5, and of the two
     # forms.
     graph, credits = _graph([0.0], [0.0], [24.0]), (1, 2, 3, 4, 6, 8)
@@ -73,7 +73,7 @@ def test_credit_is_a_window():
 
 @theorem("THM-tac-johnson", system="TicTac")
 def test_tac_is_optimal_side_by_side():
-    """For operators side by side no order of their tensors beats that of TAC, which is Johnson's rule."""
+    """For operators side by side no tensor order beats that of TAC, which is Johnson's rule."""
     # Simulated, and the least of all 720 orders by the recursion of a flow shop with two machines.
     found = parallel.order(
         _graph(_FORWARD, 0 * _FORWARD, _SIZES, chain=False), "tac", network=_FREE
@@ -87,7 +87,7 @@ def test_tac_is_optimal_side_by_side():
 
 @theorem("THM-fusion-cycle", system="Tensor fusion (Horovod)")
 def test_fused():
-    """What is ready at a look goes together: simulated messages end when the recursion over looks says."""
+    """What is ready at a look goes together: simulated ends are those of recursion over looks."""
     # End of the last message in a step without forward passes, and by the recursion.
     graph = _graph(0 * _FORWARD, _BACKWARD, _SIZES)
     merged = s37.fuse_gradients(graph, latency=0.5, bandwidth=4.0, buffer=16.0, cycle=2.5)
@@ -96,7 +96,7 @@ def test_fused():
 
 @theorem("THM-host-staging", system="GeePS")
 def test_staged():
-    """Slices of a tensor that pass host memory take the slowest hop's time, and the others' for one slice."""
+    """Tensor slices via host memory take the slowest hop's time, and the others' for one slice."""
     # PCIe, network and PCIe; simulated, and the sum for a flow shop of 40 equal jobs.
     hops = [(0.0, 12.0), (0.0, 3.0), (0.0, 10.0)]
     found = parallel.order(_graph([0.0], [0.0], [120.0]), network=hops, partition=3.0)
@@ -117,7 +117,7 @@ def test_pipelined_broadcast():
 
 @theorem("THM-reshard-order", system="Cross-mesh resharding")
 def test_reshard_order():
-    """Of all orders of the transfers between two meshes none is faster than the one that search finds."""
+    """No order of the transfers between two meshes is faster than the one that search finds."""
     # Halves to fifths, where greedy is not best; by search, and by trying 720 orders of the
     # overlaps.
     halves, fifths = (s37.shards({"x": 20}, {"host": n}, {"x": "host"}) for n in (2, 5))
@@ -141,7 +141,7 @@ def test_reshard_order():
 
 @theorem("THM-mesh-layouts", system="Mesh-TensorFlow")
 def test_mesh_layouts():
-    """Two layers of d to h to d sum 2 d h elements of gradients with the batch b split, 2 b d of activations
+    """Two layers, d to h to d, sum 2 d h gradient elements with batch b split, 2 b d of activations
     with h split, and 2 b d/r + 2 d h/c on a mesh of r x c.
     """
     # Digits of the three layouts, by the products of a training step, and by Shazeer et al.,
@@ -163,7 +163,7 @@ def test_mesh_layouts():
 
 @theorem("THM-partitioned-affine", system="Linear-algebraic model parallelism")
 def test_partitioned_affine():
-    """An affine layer over a mesh is broadcast, local product and sum-reduce; its gradient runs back through
+    """An affine layer on a mesh is broadcast, local product, sum-reduce; its gradient runs through
     their adjoints.
     """
     # Sum of squares of output and input gradient, by 2 x 3 workers and serially.

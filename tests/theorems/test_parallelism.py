@@ -32,7 +32,7 @@ def test_ring_price():
 
 @theorem("THM-1f1b-peak", system="1F1B / PipeDream-Flush")
 def test_one_forward_one_backward_peak():
-    """Summed over 12 stages, the simulated 1F1B holds 1 + 2 + ... + 12 micro-batches at its peak."""
+    """Summed over 12 stages, simulated 1F1B holds 1 + 2 + ... + 12 micro-batches at its peak."""
     # Sum of the simulated peaks, and of 1 ... p.
     return float(parallel.simulate_schedule("1f1b", 12, 48).peak_in_flight.sum()), 12 * 13 / 2
 

@@ -12,7 +12,7 @@ from relparallel.workload import LayerGraph
 
 @theorem("THM-tap-tied", system="TAP")
 def test_tied_layers():
-    """Twelve dense layers planned as one block of two layers, repeated, cost no more than planned freely."""
+    """Twelve dense layers planned as one repeated block of two cost no more than planned freely."""
     whole = mlp_problem(12, 128, 1024, (4,), (1.0,))
     kinds = product(("weight", "product"), range(12))
     period = ["tokens", *(f"{kind} {layer % 2}" for kind, layer in kinds), "loss"]
@@ -49,7 +49,7 @@ def _layers(weights: list[float], outputs: list[float]) -> LayerGraph:
 
 @theorem("THM-hypar-halving", system="HyPar")
 def test_hypar_halvings():
-    """No choice of data or model parallelism at a halving moves fewer bytes than HyPar's, two deep."""
+    """At two halvings no choice of data or model parallelism moves fewer bytes than HyPar's."""
     weights, outputs = [2.0, 9.0, 40.0, 90.0], [64.0, 30.0, 8.0, 4.0]
     w, f, total = np.array(weights), np.array(outputs), 0.0
     for level in range(2):
@@ -65,7 +65,7 @@ def test_hypar_halvings():
 
 @theorem("THM-tofu-two-layers", system="Tofu")
 def test_tofu_of_two_layers():
-    """Of two layers with large weights, Tofu splits the first one's outputs and the second one's inputs.
+    """Of two layers with large weights, Tofu splits the first's outputs and the second's inputs.
 
     The halves then sum the second output and need the first input whole.
     """
@@ -76,7 +76,7 @@ def test_tofu_of_two_layers():
 
 @theorem("THM-stanza-separation", system="Stanza")
 def test_separated_layers():
-    """A step of separated layers takes what the workers, the cut and the sums of its best separation take."""
+    """A step of separated layers takes what workers, cut and sums of its best separation take."""
     work, weights, outputs = (
         np.array([3.0] * 3),
         np.array([900.0, 8.0, 4.0]),
@@ -96,7 +96,7 @@ def test_separated_layers():
 
 @theorem("THM-pipe-torch", system="Pipe-torch")
 def test_pipeline_on_unequal_links():
-    """No straight pipeline over devices in line with unequal links has a faster slowest stage or transfer."""
+    """On a line of unequal links no straight pipeline has a faster slowest stage or transfer."""
     outputs, links = np.array([30.0, 5.0, 20.0, 4.0, 1.0]), np.array([1.0, 8.0, 2.0])
     times = []
     for cuts in product(range(1, 5), repeat=3):
@@ -109,7 +109,7 @@ def test_pipeline_on_unequal_links():
 
 @theorem("THM-alpa-stages", system="Alpa")
 def test_alpa_stages():
-    """No stages of five layers on four devices end a step of six micro-batches sooner than Alpa's."""
+    """No stages of five layers on four devices end a step of six micro-batches before Alpa's."""
     rng, n = np.random.default_rng(134), 5
     seconds = (
         rng.integers(2, 40, (5, n + 1, n + 1)) / np.array([1.0, 1.0, 1.7, 2.1, 3.5])[:, None, None]

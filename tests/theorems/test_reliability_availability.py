@@ -1,4 +1,4 @@
-"""Availability, importance, performability, cuts and bounds: each by two routes that share no code."""
+"""Availability, importance, performability, cuts and bounds: each by two routes sharing no code."""
 
 from fractions import Fraction
 from itertools import product
@@ -46,7 +46,7 @@ def test_one_crew():
 
 @theorem("THM-availability-frequency", system="Availability, MTBF/MTTR")
 def test_ring_fails_as_often():
-    """A ring fails as often by Birnbaum's measures of its cables as by the chain over their number."""
+    """A ring fails as often by its cables' Birnbaum measures as by the chain over their number."""
     # Sum of w B over 12 cables, and the flow of the chain from one cable down to two.
     ring = s11.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
     cables = s13.RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
@@ -114,7 +114,7 @@ def test_core_links_left():
 
 @theorem("THM-performability-pairs", system="Performability")
 def test_pairs_connected():
-    """The expected share of connected pairs over all states is the mean two-terminal reliability."""
+    """The expected share of connected pairs over states is the mean two-terminal reliability."""
     # A ring of six with failing cables: 64 states, and three distances by the frontier DP.
     ring = nx.cycle_graph(6)
     pairs = [

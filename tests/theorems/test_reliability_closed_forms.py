@@ -1,4 +1,4 @@
-"""Theorems on whole fabrics: closed forms and lumping, each beside the frontier DP where it fits."""
+"""Theorems on whole fabrics: closed forms and lumping, beside the frontier DP where it fits."""
 
 import math
 from typing import Any, Literal
@@ -72,14 +72,14 @@ def test_job_equals_programme():
 
 @theorem("THM-reliability-burtin-pittel", system="Couto et al. arXiv 1510.02735")
 def test_life_is_the_integral():
-    """(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time until the first cut."""
+    """(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time to the first cut."""
     # Cuts of two out of parts that live a million hours, in a thousand places.
     area = quad(lambda t: math.exp(-1000 * t**2), 0.0, math.inf, epsabs=0.0, epsrel=1e-13)[0]
     return s13.mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
 
 
 def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
-    """How much shorter servers of a DCell_1 are joined than those of a BCube_1, for as many servers.
+    """How much shorter servers of a DCell_1 are joined than a BCube_1's, for as many servers.
 
     By the closed counts of cuts, and by what the frontier DP leaves of a rare failure.
     """
@@ -110,7 +110,7 @@ def test_dcell_is_best_for_switches():
 
 @theorem("THM-reliability-lumping", system="fat-tree")
 def test_lumping_equals_programme():
-    """Lumped by the symmetry of its cores, the k=4 fat-tree with all parts failing has the same U."""
+    """Lumped by its cores' symmetry, the k=4 fat-tree with all parts failing has the same U."""
     # Switches of each tier, links of each kind.
     fabric = topology.fat_tree(4)
     node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]

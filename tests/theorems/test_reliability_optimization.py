@@ -12,7 +12,7 @@ from relparallel.book.s12.components import component_table
 
 @theorem("THM-redundancy-two-routes", system="Redundancy allocation (RAP)")
 def test_table_equals_programme():
-    """The dynamic programme and the mixed-integer programme prove the same optimum at C=130, W=180."""
+    """The dynamic and the mixed-integer programme prove the same optimum at C=130, W=180."""
     # Two exact routes.
     table = component_table("fyffe")
     by_table, by_programme = (
@@ -24,7 +24,7 @@ def test_table_equals_programme():
 
 @theorem("THM-cheapest-two-connected", system="Survivable design and SRLG-disjoint paths")
 def test_ring_is_cheapest():
-    """Of a complete graph at price 1 no 2-edge-connected network is cheaper than a ring: n links."""
+    """In a complete graph at price 1 no 2-edge-connected network beats a ring: n links."""
     # Eight nodes, nothing given.
     nothing, complete = nx.empty_graph(8), nx.complete_graph(8)
     return s12.survivable_augmentation(nothing, complete, cost=1.0).cost, 8.0

@@ -26,7 +26,7 @@ def _on_star(rounds: object, ranks: int, **options: object) -> RoundPlan:
 
 @theorem("THM-mpi-crossover", system="MPI collectives")
 def test_recursive_doubling_until():
-    """Swapping whole vectors beats halving and doubling below alpha B log2 n/(log2 n - 2 (n - 1)/n) bytes."""
+    """Full-vector swaps beat halving-doubling below alpha B log2 n/(log2 n - 2 (n - 1)/n) bytes."""
     # Size found by bisection for 64 ranks, and the formula.
     links = parallel.Links(
         latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1
@@ -70,7 +70,7 @@ def test_byteps_streamed():
 
 @theorem("THM-byteps-pcie", system="BytePS")
 def test_byteps_pcie():
-    """Below two PCIe switches, summing in the CPU loads their links 2 (n - 1)/n times less than a ring."""
+    """Below two PCIe switches, CPU sums load their links 2 (n - 1)/n times less than a ring."""
     # Busiest link from a switch to the CPU for eight GPUs, by the ring over that by GPUs and CPU.
     machine = topology.as_topology(
         nx.Graph([(8, 10), (9, 10)] + [(gpu, 8 + gpu // 4) for gpu in range(8)])
@@ -86,7 +86,7 @@ def test_byteps_pcie():
 
 @theorem("THM-hierarchical-servers", system="Hierarchical (GPU) parameter server")
 def test_hierarchical_servers():
-    """With g GPUs in each of N nodes, k servers receive N vectors instead of g N: summed by GPUs first."""
+    """With g GPUs in each of N nodes k servers receive N vectors, not g N: summed by GPUs first."""
     # Elements that four servers receive of 32 GPUs in nodes of 8, over one vector; and the formula.
     received = 0.0
     for step in gpu_hierarchical_server_rounds(36, 320, 4, 8):
@@ -96,7 +96,7 @@ def test_hierarchical_servers():
 
 @theorem("THM-in-network-sum", system="Hierarchical (GPU) parameter server")
 def test_in_network():
-    """Summed by the switches, every host sends one vector, (n/2)/(n - 1) of what the ring makes it send."""
+    """Summed by switches, every host sends one vector, (n/2)/(n - 1) of what it sends in a ring."""
     # Bytes from the hosts of a leaf-spine with servers at leaves and a spine, over those of the
     # ring.
     t = topology.leaf_spine(leaves=4, spines=1, hosts_per_leaf=4)
@@ -114,7 +114,7 @@ def test_in_network():
 
 @theorem("THM-lost-spine", system="Hierarchical all-reduce")
 def test_lost_spine():
-    """On a leaf-spine with s spines and hosts on a leaf, a lost spine slows the network part s/(s - 1)."""
+    """With s spines, s hosts a leaf, a lost spine slows a leaf-spine's network part s/(s - 1)."""
     # Slowdown of 4 leaves of 8 hosts by the plan, and by 2 (g - 1)/g inside and 2 (k - 1)/k between
     # leaves.
     t = topology.leaf_spine(leaves=4, spines=8, hosts_per_leaf=8)
@@ -125,7 +125,7 @@ def test_lost_spine():
 
 @theorem("THM-plink-racks", system="PLink")
 def test_planted_racks():
-    """Probes with noise below half of the step between two levels of distance give the planted racks."""
+    """Probes with noise below half the step between two distance levels give the planted racks."""
     # Pairs of 48 machines in 6 shuffled racks that stand together as planted, and all pairs.
     rng = np.random.default_rng(7)
     rack = rng.permutation(np.repeat(np.arange(6), 8))
@@ -136,7 +136,7 @@ def test_planted_racks():
 
 @theorem("THM-expert-capacity", system="Expert parallelism")
 def test_dropped_tokens():
-    """Of T tokens sent to E experts at random, capacity C drops E/T E[(X - C)+], X binomial(T, 1/E)."""
+    """Of T tokens to E experts at random, capacity C drops E/T E[(X - C)+], X binomial(T, 1/E)."""
     # Share dropped in all 3^6 routings of 6 tokens at capacity factor 1, and the formula.
     kept = [
         s33.expert_tokens([np.bincount(choice, minlength=3)], capacity=1.0).sum()
@@ -148,7 +148,7 @@ def test_dropped_tokens():
 
 @theorem("THM-expert-imbalance", system="Expert parallelism")
 def test_hot_expert():
-    """An expert that gets the share s of all tokens makes their exchange among n ranks n s times as long."""
+    """An expert with share s of all tokens makes their exchange among n ranks n s times as long."""
     # Streamed time for 8 ranks of 1,400 tokens, four in ten to one expert, over that of equal
     # shares.
     hot, even = np.full((8, 8), 120), np.full((8, 8), 175)

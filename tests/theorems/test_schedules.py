@@ -52,7 +52,7 @@ def test_pipedream_throughput():
 
 @theorem("THM-pipemare-delay", system="PipeMare")
 def test_pipemare_delay():
-    """In simulated PipeMare 2 (P - i) + 1 updates lie between stage i's forward pass and its own."""
+    """Simulated PipeMare has 2 (P - i) + 1 updates between stage i's forward pass and its own."""
     # Sum over 7 stages of the delays and of the closed form, weighted by the stage.
     delay = parallel.weight_delay(parallel.simulate_schedule("pipemare", 7, 42), 1)
     stage = np.arange(1, 8)
@@ -61,7 +61,7 @@ def test_pipemare_delay():
 
 @theorem("THM-dapple-limit", system="DAPPLE schedule")
 def test_dapple_limit():
-    """Early backward passes with K_i = min(p - i, D) warm-up passes hold at most D micro-batches."""
+    """Early backward passes with K_i = min(p - i, D) warm-up ones hold at most D micro-batches."""
     # Sum of the simulated peaks of 8 stages with D = 5, and of min(p - i, D).
     peaks = parallel.simulate_schedule("dapple", 8, 24, most_in_flight=5).peak_in_flight
     return float(peaks.sum()), float(np.minimum(8 - np.arange(8), 5).sum())

@@ -32,7 +32,7 @@ def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[s31.TileOp
 
 @theorem("THM-isosceles-stream", system="ISOSceles")
 def test_streamed_words():
-    """Rows of a pruned network that stream through all layers move what an execution row by row counts."""
+    """A pruned network's rows streamed through all layers move what row by row execution counts."""
     draw, layers = np.random.default_rng(0), _chain(12, (3, 5, 4, 2), 3)
     weights = [
         draw.random((b, a, 3, 3)) * (draw.random((b, a, 3, 3)) < 0.3)
@@ -61,7 +61,7 @@ def test_streamed_words():
 
 @theorem("THM-tile-data-movement", system="WELDER")
 def test_connected_as_fused():
-    """Connected pointwise operators move what the operators of an encoder layer say of the group."""
+    """Connected pointwise operators move what an encoder layer's operators say of the group."""
     layer = s31.encoder_layer(2, 6, 12, 3, 20)
     part = layer[layer["group"] == "relu"].iloc[:2]
     wide = {"t": 12, "u": 20}

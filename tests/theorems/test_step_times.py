@@ -16,7 +16,7 @@ _CALCULON = {
 
 @theorem("THM-calculon-errors", system="PTD-P")
 def test_closer_than_calculon():
-    """On all five sources where an error of Calculon is on record, the mean error of predictions of the
+    """On all five sources where a Calculon error is on record, the mean error of predictions of the
     left-out source, with one factor, is smaller.
     """
     # Sources on which the prediction is closer, and sources compared.

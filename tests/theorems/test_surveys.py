@@ -1,4 +1,4 @@
-"""What surveys hold: every system has its source, and field studies of switches have their price."""
+"""What surveys hold: every system has its source, field studies of switches have their price."""
 
 import math
 
@@ -12,7 +12,7 @@ from relparallel.published import data_folder
 
 @theorem("THM-survey-complete", system="Literature survey table")
 def test_survey_complete():
-    """Every system of the reading list but three questions of this collection has a source in the survey."""
+    """Every listed system but three questions of this collection has a source in the survey."""
     # Systems that some source names, and systems of the list that come from the literature.
     survey = pd.read_csv(data_folder() / "literature.csv", keep_default_na=False)
     systems = pd.read_csv(data_folder() / "systems.csv", keep_default_na=False)["system"]

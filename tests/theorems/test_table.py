@@ -1,4 +1,4 @@
-"""The table that the ledger reads holds every theorem, in the order of the files, and nothing else."""
+"""The table that the ledger reads holds every theorem, in file order, and nothing else."""
 
 from theorem_table import all_theorems
 

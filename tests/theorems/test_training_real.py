@@ -7,7 +7,7 @@ from relparallel.claims.training_real import _table
 
 @theorem("THM-lanl-replay", system="Checkpointing (Young/Daly)")
 def test_replays_within_half_a_point():
-    """On the five LANL systems with most failures, a replayed job at Young's interval is within 0.5 points
+    """On the five LANL systems with most failures a replay at Young's interval is within 0.5 points
     of the exponential formula.
     """
     # Systems within the bound, and systems replayed.

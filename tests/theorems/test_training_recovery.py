@@ -13,7 +13,7 @@ from relparallel.training.spares import loss_probability
 
 @theorem("THM-pollux-goodput", system="Elastic and redundant recovery")
 def test_pollux_goodput():
-    """Speed times statistical efficiency of a shrunk batch is Pollux's goodput over that of the full one."""
+    """Speed x statistical efficiency of a shrunk batch is Pollux's goodput over the full one's."""
     # Three of four replicas, a noise scale of 0.8 batches: (throughput) (phi + M0) / (phi + M) of
     # both.
     batch, noise, left = 1024.0, 0.8 * 1024.0, 0.75

@@ -49,7 +49,7 @@ def test_fastest_is_best_under_restart():
 
 @theorem("THM-joint-brute-force", system="Joint reliability optimisation")
 def test_joint_is_the_best_of_all():
-    """The bounded search over strategies, waiting policies and spares equals the search over everything."""
+    """Bounded search over strategies, waiting policies and spares equals search over everything."""
     # Best goodput of three strategies with a repair of seven days, found and enumerated with Erlang
     # and Daly.
     job, every = _job(nodes_per_replica=8), []
@@ -71,7 +71,7 @@ _SPEEDS: Final = {
 
 
 def _joint(policies: tuple[str, ...]) -> JointPlan:
-    """Best of three strategies whose replicas are 8, 16 and 32 nodes, with a repair of seven days."""
+    """Best of three strategies with replicas of 8, 16 and 32 nodes and a repair of seven days."""
     job, model = _job(nodes_per_replica=8), workload.transformer("gpt3-175b")
     level = training.CheckpointLevel(name="storage", cost=job.checkpoint, restart=0.0)
     node = training.ComponentClass(name="node", level="node", rate=job.node_rate)

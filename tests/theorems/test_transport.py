@@ -22,7 +22,7 @@ def test_dcqcn_plus_marking():
 
 @theorem("THM-pfc-headroom", system="PFC")
 def test_pfc_overshoot():
-    """What arrives after a pause was asked for is at most the headroom, and as much in the worst case."""
+    """What arrives after a pause request is at most the headroom, and as much in the worst case."""
     # Packets that start before the pause works at the sender; the worst of all phases of their
     # starts.
     rate, length, mtu, response = 12.5e9, 300.0, 4096.0, 3840.0
@@ -49,7 +49,7 @@ def test_pfc_deadlock():
 
 @theorem("THM-infiniband-credits", system="InfiniBand credits")
 def test_credit_run():
-    """Throughput under credits is that of a sender who waits for the credit of the k-th packet before."""
+    """Credits give the throughput of a sender waiting for the credit of the k-th packet before."""
     # Packets of 4 KiB over 2 km with 3, 20 and 60 credits, one by one; and the closed form.
     rate, length, packet = 50e9, 2000.0, 4096.0
     total = 0.0
@@ -65,7 +65,7 @@ def test_credit_run():
 
 @theorem("THM-roce-go-back-n", system="RoCE / RoCEv2")
 def test_go_back_n():
-    """Going back costs a window for every loss: goodput is one over the expected packets sent per packet."""
+    """Going back costs a window per loss: goodput is 1 over expected packets sent per packet."""
     # Sum over numbers of losses of one packet, and the closed form.
     p, window = 0.02, 60
     sent = sum((1 - p) * p**k * (1 + k * window) for k in range(40))
@@ -91,7 +91,7 @@ def test_collisions():
 
 @theorem("THM-flow-rearrangeable", system="Flow scheduling in data centres")
 def test_rearrangeable():
-    """A fat-tree carries every permutation without a collision, if somebody places the flows (Benes)."""
+    """A fat-tree carries every permutation without a collision if the flows are placed (Benes)."""
     # Largest loads of five random permutations of 16 hosts, placed best; and five times one.
     rng, fabric = np.random.default_rng(5), topology.fat_tree(4)
     orders = [rng.permutation(16).tolist() for _ in range(5)]
@@ -101,7 +101,7 @@ def test_rearrangeable():
 
 @theorem("THM-timely-no-fixed-point", system="TIMELY")
 def test_timely_grows():
-    """Where the queue stands still, at gradient 0, every TIMELY flow still grows by delta an update."""
+    """Where the queue stands still, at gradient 0, TIMELY flows still grow by delta an update."""
     # Change of the rates of two flows over all splits, times the time between updates, and twice
     # delta.
     model = s23.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)

@@ -192,7 +192,7 @@ def test_a_bisection_without_closed_form_is_none(design, parameters):
 
 
 def test_a_bcube_with_the_right_counts_and_wrong_wiring_is_refused():
-    """The range of servers of a switch forgets the digits above its level, as in a published generator."""
+    """A switch's range of servers forgets digits above its level, as in a published generator."""
     n, k = 4, 2
     cables = [
         (server, n ** (k + 1) + level * n**k + i)

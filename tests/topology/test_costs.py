@@ -106,7 +106,7 @@ def test_mirrors_take_no_transceiver_and_the_links_of_an_nvswitch_are_inside():
 
 
 def test_the_links_between_cubes_of_a_tpu_run_through_circuit_switches():
-    """Jouppi et al. 2023: 48 links of a cube are optical, 16 on each of its three pairs of faces."""
+    """Jouppi et al. 2023: 48 links of a cube are optical, 16 on each of three pairs of faces."""
     cubes = 16
     bill = bill_of_materials(rp.topology.tpu_v4((8, 8, 16)))
     assert bill.ocs_ports == bill.transceivers == 2 * 48 * cubes
@@ -218,7 +218,7 @@ RAILS = [
 
 @pytest.mark.parametrize(("servers", "switches", "cables"), RAILS)
 def test_published_prices_of_clusters_of_h100(servers, switches, cables):
-    """Rows of the spreadsheet of 'H100 Freakonomics': $36,000 a switch; row one sets the cable's price."""
+    """Spreadsheet rows of 'H100 Freakonomics': $36,000 a switch; row one sets the cable's price."""
     modern = rp.topology.unit_prices("ndr2024")
     bill = bill_of_materials(
         "rail_only", domains=servers, gpus_per_domain=8, switch_ports=64, prices=modern

@@ -122,7 +122,7 @@ def test_a_slice_is_the_torus_and_agrees_with_its_closed_forms(dims):
 
 @pytest.mark.parametrize("dims", [(4, 4, 4), (8, 4, 12), (4, 16, 4)])
 def test_optical_switches_join_opposite_faces_of_cubes(dims):
-    """Each of the 48 switches has both faces of every cube, in one dimension, at one chip of the face."""
+    """Each of 48 switches has both faces of each cube in one dimension, at one chip of the face."""
     t = tpu_v4(dims)
     place = np.stack(np.unravel_index(np.arange(t.num_nodes), dims), axis=1)
     cubes = t.num_nodes // 64

@@ -97,7 +97,7 @@ def test_slim_fly_of_the_paper():
 
 @pytest.mark.parametrize("q", PROJECTIVE)
 def test_two_points_are_orthogonal_to_exactly_one(q):
-    """(A + D)^2 = J + q I, where D marks the quadrics: every line meets every other in one point."""
+    """(A + D)^2 = J + q I, D marking the quadrics: every line meets every other in one point."""
     t = polarfly(q, p=0)
     quadric = t.degrees == q
     both = adjacency(t) + np.diag(quadric)

@@ -1,4 +1,4 @@
-"""Round trips on files written here; the simulators' own ways of reading are rebuilt from their sources."""
+"""Round trips on files written here; the simulators' readers are rebuilt from their sources."""
 
 import os
 import tarfile
@@ -164,7 +164,7 @@ def test_what_is_no_literal_is_refused_by_name(file):
 
 
 def rail_network() -> Topology:
-    """Two servers of two GPUs and one NVSwitch, one ToR for each rail, one spine with double cables."""
+    """Two servers of two GPUs and one NVSwitch, one ToR per rail, one spine with double cables."""
     cables = [
         (0, 4),
         (1, 4),

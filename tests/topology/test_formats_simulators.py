@@ -1,4 +1,4 @@
-"""What simulators build from our files, by their own ways of reading, and files that are replaced whole."""
+"""What simulators build from our files, read in their own ways; files that are replaced whole."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,7 +31,7 @@ def file(tmp_path):
 
 
 def rail_network() -> Topology:
-    """Two servers of two GPUs and one NVSwitch, one ToR for each rail, one spine with double cables."""
+    """Two servers of two GPUs and one NVSwitch, one ToR per rail, one spine with double cables."""
     cables = [
         (0, 4),
         (1, 4),
@@ -98,7 +98,7 @@ def test_the_reader_of_ns3_builds_the_same_network(t, file):
 
 
 def htsim_network(text: str) -> nx.MultiGraph:
-    """Read and wire as htsim does: hosts at ToR i // radix, pods complete, core p + A l at aggregation p."""
+    """Read and wire as htsim: hosts at ToR i // radix, full pods, core p + A l at aggregation p."""
     head, tiers, current = {}, [], None
     for words in (line.split() for line in text.splitlines() if line.strip()):
         if words[0] == "Tier":

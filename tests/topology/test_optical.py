@@ -93,7 +93,7 @@ def test_rewiring_takes_old_circuits_down_and_keeps_all_else():
 
 
 def rings(dims, cubes):
-    """Circuits of a slice: each cube to the next one along each dimension, the last to the first."""
+    """Circuits of a slice: each cube to the next along each dimension, the last to the first."""
     place = np.array(cubes).reshape([d // 4 for d in dims])
     return [
         (axis, i, j)
@@ -115,7 +115,7 @@ def test_rings_of_cubes_are_the_torus_of_the_slice(dims):
 
 
 def test_a_twist_of_the_last_circuits_shortens_a_long_slice():
-    """Camarero et al., "Lattice graphs for high-scale interconnection topologies": k x 2k tori are better
+    """Camarero et al., "Lattice graphs for high-scale interconnection topologies": k x 2k tori gain
     with a shift of k when they wrap round."""
     t = tpu_v4((8, 4, 4), (0, 1))
     shifted = [(0, 0, 1), (0, 1, 0), (1, 0, 1), (1, 1, 0), (2, 0, 0), (2, 1, 1)]

@@ -46,7 +46,7 @@ def test_every_regular_graph_may_be_drawn():
 
 
 def test_jellyfish_has_as_many_triangles_as_random_graphs_have():
-    """(r - 1)^3/6 in the mean, however large the graph (Bollobas 1980): 20.8; sigma of this mean is 1.0."""
+    """Mean (r - 1)^3/6, however large the graph (Bollobas 1980): 20.8; sigma of this mean 1.0."""
     rng = seeded()
     drawn = [jellyfish(1500, 6, 6, rng).to_networkx() for _ in range(20)]
     triangles = np.mean([sum(nx.triangles(graph).values()) / 3 for graph in drawn])
@@ -77,7 +77,7 @@ def test_xpander_is_a_lift_of_the_complete_graph(d, k, p):
 
 @pytest.mark.parametrize("d", [4, 8])
 def test_xpander_is_nearly_ramanujan(d):
-    """All eigenvalues but the -1 and d of the complete graph are close to 2 sqrt(d - 1) or smaller."""
+    """All eigenvalues but the complete graph's -1 and d are near 2 sqrt(d - 1) or smaller."""
     adjacency = nx.to_numpy_array(xpander(d, 100, 0, seeded()).to_networkx())
     values = np.sort(np.abs(np.linalg.eigvalsh(adjacency)))
     assert values[-1] == pytest.approx(d)

@@ -85,7 +85,7 @@ def test_counts_and_distances_of_the_ab_fat_tree_are_those_of_the_fat_tree(k):
 @pytest.mark.parametrize("k", [4, 6])
 @pytest.mark.parametrize(("design", "detour"), [(fat_tree, 6), (f10, 4)])
 def test_the_way_round_a_lost_aggregation_switch(design, detour, k):
-    """From a core switch of the lost one to an edge switch of its pod: F10 needs no edge switch between."""
+    """From a core switch of the lost one to an edge switch of its pod: F10 needs none between."""
     t = design(k)
     graph = t.to_networkx()
     lost = int(np.flatnonzero(t.is_kind("aggregation"))[0])

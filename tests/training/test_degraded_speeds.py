@@ -1,4 +1,4 @@
-"""Bamboo, Oobleck, ReCycle and reduced tensor parallelism against the sum over every set of failed nodes."""
+"""Bamboo, Oobleck, ReCycle, reduced tensor parallelism against sums over all failed node sets."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ from relparallel.training.redundancy import shards_held
 
 @dataclass(frozen=True)
 class Layout:
-    """A small job, node by node: unit u, position s of its pipeline, place j among the nodes of a stage."""
+    """A small job, node by node: unit u, pipeline position s, place j among a stage's nodes."""
 
     units: int
     positions: int
@@ -117,7 +117,7 @@ def test_the_overhead_of_redundancy_is_always_paid():
 
 
 def recycle(layout, failed, micro_batches, bubble):
-    """Slots of the busiest stage: what its workers left have to do, besides what is left of the bubble."""
+    """Slots of the busiest stage: what remaining workers do beyond what is left of the bubble."""
     gone = [len({u for u, s, _ in failed if s == stage}) for stage in range(layout.positions)]
     left = layout.units - max(gone)
     if not left:
@@ -214,7 +214,7 @@ def test_boosted_replicas_are_slowed_less_until_they_keep_up(layout, batch, micr
 
 @pytest.mark.parametrize("failed", [1e-4, 1e-3, 1e-2])
 def test_a_failed_gpu_of_a_rack_of_72_costs_the_rack_or_one_gpu(failed):
-    """A share of GPUs is down, each by itself: 72 times as much is lost if every rack has to be whole."""
+    """A share of GPUs is down, each alone: 72 times as much is lost if every rack must be whole."""
     racks, repair = 256, 86400.0
     shape = JobShape(
         nodes=racks, gpus_per_node=72, replicas=racks, stages=1, tensor=72, nodes_per_replica=1
@@ -243,7 +243,7 @@ def shards(layout, failed, holders):
 
 @cache
 def spread(units, dead, holders):
-    """One over the most shards on a living holder: the least for which a flow carries all shards."""
+    """One over the most shards on a living holder: least for which a flow carries all shards."""
     shard, holder = np.divmod(np.arange(units * holders), holders)
     holder = units + (shard + holder) % units
     alive = units + np.setdiff1d(np.arange(units), list(dead))

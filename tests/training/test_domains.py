@@ -190,7 +190,7 @@ def test_only_a_strategy_has_a_drop_rule():
 
 
 def test_a_rack_of_72_gpus_is_a_domain():
-    """18 trays of 4 GPUs share NVLink: a tray stops the replica of its rack, and so does the whole rack."""
+    """18 trays of 4 GPUs share NVLink: a tray stops its rack's replica, as does the whole rack."""
     racks = Cluster(nodes=18 * 8, gpus_per_node=4, nodes_per_rack=18)
     inside = Placement(
         strategy=Strategy(tensor=8, pipeline=9, data=8),

@@ -310,7 +310,7 @@ def test_causes_are_read_by_usual_words_and_it_is_said():
 
 @pytest.mark.parametrize("nodes", [8, 512])
 def test_failures_of_every_level_are_as_many_per_node_as_in_the_log(nodes):
-    """A cluster of another size sees the failures of the log per node and second, whatever fails at once."""
+    """Another cluster size sees the log's failures per node and second, whatever fails at once."""
     found = log(
         [0.0, 10.0, 20.0, 30.0],
         [1.0, 11.0, 21.0, 31.0],

@@ -209,7 +209,7 @@ def test_a_model_checks_its_fields():
     st.sampled_from(list(permutations(DEGREES))),
 )
 def test_domains_are_what_a_count_over_every_part_finds(t, p, d, zero, shard, level, order):
-    """Every part looked at alone: its ranks, their replicas, and whether a shard has a copy elsewhere."""
+    """Every part alone: its ranks, their replicas, and whether a shard has a copy elsewhere."""
     strategy = Strategy(tensor=t, pipeline=p, data=8 * d, zero_stage=zero, shard=8 * d // shard)
     wide = {"nodes_per_switch": 2, "nodes_per_rack": 2 * t * p, "nvlink_trays": 3}
     cluster = Cluster(nodes=2 * t * p * d, gpus_per_node=4, **wide)

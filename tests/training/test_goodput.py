@@ -171,7 +171,7 @@ def test_goodput_is_vectorised_over_repair_times():
 
 @pytest.mark.parametrize(("policy", "spares"), [("restart", 0), ("spares", 16), ("elastic", 0)])
 def test_many_repair_times_at_once_are_the_goodput_of_each(policy, spares):
-    """Without pauses the closed form over repair times is the report of the same job, factor by factor."""
+    """Without pauses the closed form over repair times is the job's report, factor by factor."""
     job, active = dataclasses.replace(JOB, pause=0.0), JOB.nodes - spares
     strategy = Strategy(
         tensor=8, pipeline=job.nodes_per_replica, data=active // job.nodes_per_replica

@@ -1,4 +1,4 @@
-"""Goodput in closed form against simulation, older closed forms, brute-force laws and differences."""
+"""Closed-form goodput against simulation, older closed forms, brute-force laws and differences."""
 
 import time
 from dataclasses import replace
@@ -168,7 +168,7 @@ def test_long_waits_with_every_class_against_simulation(policy, spares, level):
     ],
 )
 def test_slow_parts_of_different_repairs_spread_the_share_each_by_its_own(first, second):
-    """Two independent M/M/inf queues of slow parts: the autocovariance of their speeds, integrated."""
+    """Two independent M/M/inf queues of slow parts: autocovariance of their speeds, integrated."""
     parts, variance = [], 0.0
     for name, (repair, slowdown, load) in (("A", first), ("B", second)):
         rate = load / repair / 512
@@ -414,7 +414,7 @@ def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(check
 
 @pytest.mark.parametrize("pause", [300.0, 900.0, 3600.0])
 def test_long_pauses_of_an_elastic_job_against_simulation(pause):
-    """A pause follows a failure, so the job computes while fewer nodes are missing than on average."""
+    """A pause follows a failure, so the job computes while fewer nodes than average are missing."""
     small = failure_model(
         Cluster(nodes=128),
         Strategy(tensor=8, pipeline=16, data=8),

@@ -1,4 +1,4 @@
-"""Logs of schedulers, launchers and kernels: what failed, where and when, and what is left out or refused."""
+"""Logs of schedulers, launchers, kernels: what failed, where, when; what is left out or refused."""
 
 import json
 from pathlib import Path

@@ -14,7 +14,7 @@ from relparallel.training.redundancy import PLACEMENTS, domain_loss_probability,
 
 
 def counted(nodes, replicas, placement):
-    """For every k, the share of all k-subsets that leave a holder of each shard, subset by subset."""
+    """For every k, the share of k-subsets that leave a holder of each shard, subset by subset."""
     masks = [
         sum(1 << int(node) for node in row) for row in replica_holders(nodes, replicas, placement)
     ]

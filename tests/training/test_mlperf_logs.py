@@ -1,4 +1,4 @@
-"""MLPerf logs of all rounds: what was written comes out, whatever a count means; contradictions are told."""
+"""MLPerf logs of all rounds come out as written, whatever counts mean; contradictions are told."""
 
 import json
 from pathlib import Path

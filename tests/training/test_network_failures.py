@@ -61,7 +61,7 @@ def test_classes_of_parts_are_what_all_single_parts_give(name):
 @pytest.mark.parametrize("name", ["one leaf", "two planes", "rails", "fat tree"])
 @pytest.mark.parametrize("order", ["tensor context data pipeline", "pipeline context data tensor"])
 def test_a_part_does_what_the_step_without_it_takes(name, order):
-    """Against `step_time` on the network without the part; it refuses groups that are torn apart."""
+    """Against `step_time` on the network without the part; it refuses groups torn apart."""
     network, place = FABRICS[name](), Placement(strategy=SPLIT, order=tuple(order.split()))
     whole = step_time(GPT, SPLIT, machine(), 64, placement=place, network=network).total
     found = impact(network, place)

@@ -124,7 +124,7 @@ def test_an_own_policy_goes_by_name_into_a_plan_and_its_break_even_rate():
 @pytest.mark.parametrize("name", ["elastic", "regroup"])
 @pytest.mark.parametrize("pause", [30.0, 3600.0])
 def test_the_bound_on_the_speed_holds_with_pauses(name, pause):
-    """Missing nodes cannot fail: outside its pauses a job is a little faster, and so is the bound."""
+    """Missing nodes cannot fail: outside pauses a job is a little faster, and so is the bound."""
     node = ComponentClass(name="node", level="node", rate=1e-6)
     recovery = Recovery(name, 6 * HOUR, pause=pause)
     for pipeline in (1, 2, 4, 8):

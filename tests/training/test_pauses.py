@@ -1,4 +1,4 @@
-"""Pauses of jobs that go on: the stated accuracy against the law of independent nodes and simulation."""
+"""Pauses of jobs that go on: stated accuracy against independent nodes' law and simulation."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def job(nodes, lifetime):
 
 
 def kept(model, recovery, nodes, lifetime):
-    """Mean speed outside pauses: each node did not fail for the length d of a pause, or is not back yet."""
+    """Mean speed outside pauses: a node did not fail for a pause's length d, or is not back yet."""
     rate, back, d = 1 / lifetime, 1 / recovery.repair, recovery.pause
     up, clean, away = back / (rate + back), np.exp(-rate * d), np.exp(-back * d)
     returned = (1 - up) * back * (clean - away) / (back - rate)

@@ -1,4 +1,4 @@
-"""Closed forms against simulation on a thousand random jobs: all policies, checkpoints and domains."""
+"""Closed forms against simulation on 1,000 random jobs: all policies, checkpoints and domains."""
 
 import numpy as np
 import pytest

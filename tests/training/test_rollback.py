@@ -16,7 +16,7 @@ from relparallel.training import (
 
 
 def random_job(rng, levels=None):
-    """Levels, causes, an interval and frequencies, with times around the mean time between failures."""
+    """Levels, causes, interval and frequencies; times around the mean time between failures."""
     levels = int(rng.integers(1, 5)) if levels is None else levels
     late = rng.random() < 0.6
 

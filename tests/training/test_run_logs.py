@@ -1,4 +1,4 @@
-"""Logs of runs: published start-ups and steps come out, what is torn or hostile is refused with its line."""
+"""Run logs: published start-ups and steps come out; torn or hostile lines are named and refused."""
 
 import csv
 import gzip
@@ -58,7 +58,7 @@ def written(folder: Path, lines: list) -> Path:
     start=st.floats(1, 500),
 )
 def test_a_run_that_was_made_is_read_back(tmp_path_factory, lengths, back, step, start):
-    """Starts, steps and repeated ones of a run with known failures; ETTR is what was new over all time."""
+    """Starts, steps and repeats of a run with known failures; ETTR is what is new over all time."""
     lines, time, count, made, repeated = [], 0.0, 0, 0, 0
     for place, length in enumerate(lengths):
         lines.append({"job_start_time": time})

@@ -64,7 +64,7 @@ def run(model, checkpointing, recovery, spares=0, seed=1, years=40.0, **options)
 
 
 def within(report, bucket, expected, errors=4.0):
-    """Whether a bucket lies so many standard errors from what it should be; there are dozens of these."""
+    """Whether a bucket lies within so many standard errors of the expected; there are dozens."""
     low, high = report.brackets[bucket]
     # Student, 19 degrees
     return abs(report.buckets[bucket] - expected) <= errors * (high - low) / 2 / 2.093

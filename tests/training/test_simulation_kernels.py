@@ -1,4 +1,4 @@
-"""Both kernels on a thousand small random jobs against closed forms, and the large jobs of the benchmark."""
+"""Both kernels on 1,000 small random jobs against closed forms, and the benchmark's large jobs."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NOTHING = (np.empty(0), np.empty(0), np.empty(0, np.int64))
 
 
 def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pause=0.0, hot=False):
-    """A job with one kind of failure and one level of checkpoints; it waits unless it has speeds."""
+    """A job with one kind of failure and one checkpoint level; it waits unless it has speeds."""
     return Tables(
         size=nodes,
         spares=spares,

@@ -1,4 +1,4 @@
-"""Spare trays of a rack: closed forms against the chain of all racks, and what they change in a job."""
+"""Spare trays of a rack: closed forms against the chain of all racks; what they change in a job."""
 
 from dataclasses import replace
 from itertools import pairwise, product
@@ -39,7 +39,7 @@ def job(spare, load, repair=DAY, nodes=TRAYS, split=DATA):
 
 
 def chain(spare, load, waits):
-    """Probabilities of all racks by trays under repair in each, the last state being a missing rack."""
+    """Probabilities of racks by trays under repair in each, the last state being a missing rack."""
     states = list(product(range(spare + 2), repeat=RACKS))
     place = {state: number for number, state in enumerate(states)}
     moves = np.zeros((len(states), len(states)))

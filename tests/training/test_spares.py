@@ -27,7 +27,7 @@ def test_loss_probability_takes_loads_as_arrays_and_survives_extremes():
 
 
 def stationary_shortage(nodes, spares, failing, mending, crews=inf, hot=False):
-    """Share of time short of nodes in the birth-death chain of nodes under repair, by linear algebra."""
+    """Share of time short of nodes in the birth-death chain of repairs, by linear algebra."""
     states = (nodes if hot else 1) + spares + 1
     rates = np.zeros((states, states))
     for down in range(states):

@@ -262,7 +262,7 @@ def test_goodput_of_a_topology_is_what_is_simulated(policy):
 
 
 def test_what_a_part_of_a_rail_stops_is_spread_over_nodes():
-    """Without relays a leaf of a rail cuts off one GPU of every server of its block, and all replicas."""
+    """Without relays a rail leaf cuts off one GPU of each server of its block, and all replicas."""
     network = redundant_fabric(8, 4, relay=False, **SMALL)
     model = failure_model(network, SPLIT, cluster=HOME)
     (leaf,) = (domain for domain in model.domains if domain.component.name == "leaf")
@@ -300,7 +300,7 @@ def test_wrong_extras_are_refused(extra, match):
 
 
 def test_what_a_slow_part_costs_follows_the_software():
-    """Software that hides more of the sums loses less with a leaf; the default is that of a step."""
+    """Software that hides more of the sums loses less with a leaf; the default is a step's."""
     network, place = FABRICS["planes, no relay"](), Placement(strategy=SPLIT)
     known = {"workload": GPT, "cluster": HOME, "global_batch": 64}
 

@@ -162,7 +162,7 @@ def test_parameters_are_exact_and_multiply_adds_equal_to_the_printed_digits(name
 
 @pytest.mark.parametrize(("depth", "billions"), [(50, 3.8), (101, 7.6), (152, 11.3)])
 def test_with_the_stride_first_a_residual_network_has_the_operations_of_the_paper(depth, billions):
-    """He et al. 2016, table 1, prints 3.8e9, 7.6e9 and 11.3e9 multiply-adds: cut or rounded to two digits."""
+    """He et al. 2016, table 1: 3.8e9, 7.6e9, 11.3e9 multiply-adds, cut or rounded to two digits."""
     graph = resnet_graph(depth, stride_first=True)
     assert billions - 0.05 <= graph.totals["forward"] / 2e9 < billions + 0.1
     assert graph.totals["parameter_bytes"] == resnet_graph(depth).totals["parameter_bytes"]
@@ -206,7 +206,7 @@ def test_every_later_decoder_layer_of_gnmt_reads_the_context():
 
 
 def test_operations_of_a_sentence_are_those_of_its_words_but_for_attention():
-    """Doubling the sentence doubles everything but the scores and the sums of attention, 2 s^2 h."""
+    """Doubling the sentence doubles everything but the scores and sums of attention, 2 s^2 h."""
     one, two = (gnmt_graph(8, sequence=s).totals["forward"] / 2 for s in (10, 20))
     assert two - 2 * one == 2 * (20**2 - 2 * 10**2) * 1024
 

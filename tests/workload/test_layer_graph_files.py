@@ -1,4 +1,4 @@
-"""Readers of layer graphs: small files written here, and every public file where the data folder is given."""
+"""Readers of layer graphs: small files written here; all public files if a data folder is given."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_every_public_placement_problem_is_read():
     ("kind", "model", "times"), [("Layer", "gnmt", 1000), ("Operator", "bert_l-3", 1)]
 )
 def test_throughput_inputs_of_layers_hold_seconds_for_transfers(kind, model, times):
-    """Against the latency inputs of the same tensors, which also tell their bytes: 2 GiB/s, in ms."""
+    """Against the same tensors' latency inputs, which also tell their bytes: 2 GiB/s, in ms."""
     name = f"{kind}Graphs/{model}_inference.json"
     latency, throughput = (
         read_partition_problem(data("dnn-partitioning", f"{of}-inputs", name)).transfer_time

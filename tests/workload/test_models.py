@@ -1,4 +1,4 @@
-"""Models other than decoders against counts of released ones, tensor by tensor, and by closed form."""
+"""Non-decoder models against counts of released ones, tensor by tensor, and by closed form."""
 
 from __future__ import annotations
 

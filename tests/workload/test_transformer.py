@@ -1,4 +1,4 @@
-"""Parameters and operations of a transformer against matrix-by-matrix counts and published models."""
+"""Transformer parameters and operations against matrix-by-matrix counts and published models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a network is expected to deliver when its parts fail: most probable states first, with proved bounds.
+"""Expected delivery of a network whose parts fail: most probable states first, with proved bounds.
 
 Between "connected" and "not connected" lies the share of the capacity that is left. The states that
 were not looked at could change an expectation by at most their probability times the range of the
@@ -96,7 +96,7 @@ def performability(
     most_states: int = 10_000,
     most_sets: int = 1_000_000,
 ) -> Performability:
-    """Expected value and distribution of what a network delivers when nodes and links fail independently.
+    """Mean and distribution of what a network delivers when nodes and links fail independently.
 
     ``measure``: "connected_pairs", share of the ordered pairs of hosts that a path joins;
     "max_flow", the most that flows from the ``sources`` to the ``targets`` [the smallest capacity
@@ -220,7 +220,7 @@ def _marks(
 
 
 def pairs_measure(t: Topology) -> Measure:
-    """Share of the ordered pairs of hosts that a path joins, from connected parts where these decide."""
+    """Share of ordered pairs of hosts that a path joins, from connected parts if these decide."""
     neighbours = np.bincount(t.edges.ravel(), minlength=t.num_nodes)
     if t.num_hosts < 2 or (~t.transit & (neighbours > 1)).any():
         return lambda topology, alive: survival(topology, alive).pairs
@@ -257,7 +257,7 @@ def flow_measure(t: Topology, marks: IntArray) -> Measure:
 
 
 def _whole_units(t: Topology) -> tuple[IntArray, int]:
-    """Capacities of the rows of ``edges`` and the smallest of a cable in one unit, as whole numbers.
+    """Capacities of the rows of ``edges`` and the least of a cable in one unit, as whole numbers.
 
     Decimal numbers have one, which is exact; where it is too fine, the unit is 2^-30 of the
     smallest or less.
@@ -278,7 +278,7 @@ def _whole_units(t: Topology) -> tuple[IntArray, int]:
 
 
 def _largest_flow(tail: IntArray, head: IntArray, units: IntArray, nodes: int) -> int:
-    """Largest flow to the last node from the one before: in coarse units, then what they left in finer ones.
+    """Largest flow to the last node from the one before: in coarse units, the rest in finer ones.
 
     A cut has less than one coarse unit left of each of its arcs, so that numbers of finer ones stay
     small.

@@ -52,7 +52,7 @@ def index_bracket(t: Topology, requirement: str, hosts: int) -> Bracket:
 
 
 def pair_classes(t: Topology) -> tuple[IntArray, IntArray]:
-    """Pairs of hosts that proved symmetries carry into each other: how many, and one of each class [c, 2].
+    """Pairs of hosts that proved symmetries map to each other: number and one of each class [c, 2].
 
     Hosts on the same switches are interchangeable; so are racks that can be proved to be.
     """
@@ -75,7 +75,7 @@ def pair_classes(t: Topology) -> tuple[IntArray, IntArray]:
 
 
 def _twins(t: Topology) -> tuple[IntArray, IntArray]:
-    """Class of every host by its hardware and its cables, and the first host of each class, by position."""
+    """Class of every host by its hardware and cables, and first host of each class, by position."""
     own = np.column_stack([t.node_kind, t.device_class, t.transit])
     classes = neighbour_classes(
         t.edges, own, np.column_stack([t.multiplicity, t.capacity, t.latency])
@@ -122,7 +122,7 @@ def connection_bracket(t: Topology, terminals: IntArray) -> Bracket:
 
 
 class _Network(NamedTuple):
-    """Links that can help, their chances to be down, those of all nodes, and hosts that forward nothing."""
+    """Links that can help, chances that they and all nodes are down, hosts that do not forward."""
 
     edges: IntArray
     link: FloatArray
@@ -175,7 +175,7 @@ def _joined(network: _Network, terminals: IntArray) -> Bracket:
 def _without_leaves(
     edges: IntArray, link: FloatArray, leaf: NDArray[np.bool_], terminals: IntArray
 ) -> tuple[tuple[IntArray, FloatArray], IntArray, FloatArray]:
-    """The network without terminals of one cable, what takes their place, and the chances of their cables."""
+    """The network without one-cable terminals, what replaces them, and chances of their cables."""
     own = leaf[edges]
     single = own.any(axis=1)
     if own.all(axis=1).any():  # two hosts on one cable

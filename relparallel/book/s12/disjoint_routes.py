@@ -1,4 +1,4 @@
-"""Two routes that no shared risk can break together, or that share as little risk as there has to be."""
+"""Two routes that no shared risk can break together, or that share as little risk as possible."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _solve(
     member: csr_array,
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
+    """Flows of both routes by arc, groups of both, shared groups: least risk, then least cost."""
     m, g = len(topology.edges), len(weights)
     rows, lower, upper = _pairs_of_routes(topology, ends, member)
     before = np.zeros(4 * m + 2 * g)  # flows and groups of one route bear no risk
@@ -127,7 +127,7 @@ def _solve(
     def cheapest(
         cost: NDArray[np.float64], risks: NDArray[np.float64], most: float, finer: float
     ) -> Any:
-        """Least cost where only groups with their weight in ``risks`` are shared, ``most`` of it at most."""
+        """Least cost sharing only groups with their weight in ``risks``, ``most`` of it at most."""
         bars = csr_array(
             np.array([np.r_[before, weights > risks], np.r_[before, risks / (most or 1.0)]])
         )
@@ -152,7 +152,7 @@ def _solve(
 def _pairs_of_routes(
     topology: Topology, ends: tuple[int, ...], member: csr_array
 ) -> tuple[Any, Any, Any]:
-    """Rows and their bounds: two flows of one unit, the groups that each touches, and those of both."""
+    """Rows and their bounds: two flows of one unit, the groups each touches, and those of both."""
     n, m, g = topology.num_nodes, len(topology.edges), member.shape[0]
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
     turn = np.arange(2 * m)

@@ -139,7 +139,7 @@ def _latency(t: Topology) -> FloatArray:
 
 
 def _money(t: Topology, prices: UnitPrices) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Cost and power of the ports of every node, and of the cables and transceivers of every pair."""
+    """Cost and power of the ports of every node, and of cables and transceivers of every pair."""
     found = fittings(t)
     require_priced(prices, found.counts, repr(t))
     node, edge = {}, {}

@@ -1,4 +1,4 @@
-"""The cheapest fabric of a catalogue that gives its hosts an availability, and why the others are not it."""
+"""The cheapest fabric of a catalogue whose hosts reach an availability, and why others fail it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ where       u(f) is the probability that {meaning}"""
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FabricChoice(Result):
-    """Every fabric with its price and its bracket, and the cheapest that is good enough for certain.
+    """Every fabric with its price and bracket, and the cheapest that is good enough for certain.
 
     ``table`` has a row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket
     of u; NaN where a fabric is too small).

@@ -83,7 +83,7 @@ def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
 
 
 def _block(b: float, c_p: float, c_f: float) -> tuple[float, float]:
-    """Optimum block in scales, and its cost per scale: cheap replacements are due long before one scale."""
+    """Optimum block in scales, its cost per scale: cheap replacements are due long before one."""
     horizon = 3.0
     while True:
         best, cost, low = _block_within(horizon, b, c_p, c_f)

@@ -1,4 +1,4 @@
-"""Redundancy allocation: which parts, and how many of each, make a series of subsystems most reliable."""
+"""Redundancy allocation: which parts, and how many, make a series of subsystems most reliable."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def redundancy_allocation(
     most: int = 8,
     method: str = "table",
 ) -> RedundancyAllocation:
-    """Parts, mixed as one likes, for the most reliable series of k-out-of-n subsystems within the limits.
+    """Parts, freely mixed, for the most reliable series of k-out-of-n subsystems within the limits.
 
     ``components`` has a row per part that can be bought, with columns subsystem, reliability and
     one per resource; ``limits`` are of any resource by column. A subsystem needs ``needed`` working
@@ -109,7 +109,7 @@ def redundancy_allocations(
     most: int = 8,
     method: str = "table",
 ) -> tuple[RedundancyAllocation, ...]:
-    """Many limits, which broadcast, answered from one table: the frontier of reliability against budget.
+    """Many limits, which broadcast, from one table: the frontier of reliability against budget.
 
     As `redundancy_allocation`, which answers one; "milp" solves each limit alone.
 
@@ -149,7 +149,7 @@ def _limits(cost: Any, weight: Any, others: Any) -> dict[str, NDArray[np.float64
 def _subsystems(
     components: Any, resources: tuple[str, ...]
 ) -> dict[Any, tuple[tuple[float, ...], ...]]:
-    """Parts of every subsystem in table order: row, reliability, and the amount of every resource."""
+    """Parts of every subsystem in table order: row, reliability, and amount of each resource."""
     numbers = components[["reliability", *resources]].to_numpy()
     require_probability(components=numbers[:, 0])
     require_real(components=numbers[:, 1:], at_least=0)

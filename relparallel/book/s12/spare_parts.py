@@ -48,7 +48,7 @@ def spares(
     price: ArrayLike = 1.0,
     kind: str = "shelf",
 ) -> SparesPlan:
-    """The cheapest stock of every kind of part such that with probability ``availability`` none is short.
+    """Cheapest stock of every kind of part so that with probability ``availability`` none is short.
 
     By kind of part: how many are in use, the mean time between failures of one and until a failed
     one is replaced or repaired [s], and the price of a spare. ``kind``: parts on a "shelf" for a

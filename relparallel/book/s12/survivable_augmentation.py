@@ -38,7 +38,7 @@ def survivable_augmentation(
     *,
     cost: LinkCost = "cost",
 ) -> NetworkDesign:
-    """The cheapest links with which no k - 1 failures of links ("edge") or nodes ("node") part the network.
+    """Cheapest links so that no k - 1 link ("edge") or node ("node") failures part the network.
 
     What is in ``network`` costs nothing, and parallel edges count each; ``candidates`` can be
     added, parallel edges as one, at a ``cost`` by attribute, in their order, or by pair of labels.
@@ -156,7 +156,7 @@ def _cut(
     source: int,
     sink: int,
 ) -> tuple[NDArray[np.bool_], int]:
-    """Links from side to side that avoid the removed nodes, and how many are wanted beside those nodes."""
+    """Links from side to side that avoid the removed nodes; how many are wanted besides those."""
     if not split:
         return near[edges[:, 0]] != near[edges[:, 1]], wanted
     enters, leaves = near[:split].copy(), near[split:].copy()

@@ -35,7 +35,7 @@ def multiple_greek_letters(down: float, installed: int, letters: Sequence[float]
 
 
 def common_cause_unavailability(needed: int, causes: Sequence[float] | FloatArray) -> float:
-    """Probability that fewer than ``needed`` of n equal parts are up when every set has a cause of its own.
+    """Probability that fewer than ``needed`` of n equal parts are up if each set has its own cause.
 
     ``causes`` have the probability of the cause of a given set of 1, 2, ..., n parts, as of
     `multiple_greek_letters`. At most ten sizes; any number where only single parts and all parts

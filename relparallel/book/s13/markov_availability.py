@@ -1,4 +1,4 @@
-"""Availability of parts that share repair crews, stand by, or fail together: a Markov chain over counts.
+"""Availability if parts share repair crews, stand by, or fail together: a Markov chain over counts.
 
 A state is how many parts of each class are down. Lives and repairs are exponential, and crews serve
 the classes in the order in which they are listed: a crew leaves a part for one of an earlier class.

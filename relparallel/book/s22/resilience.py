@@ -209,7 +209,7 @@ def _relative(load: FloatArray) -> FloatArray:
 
 
 def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
-    """Failures of switches to expect, as observed in the field, and what they cut off, by kind of switch.
+    """Failures of switches to expect, as observed in the field, and what they cut off, by kind.
 
     Columns ``switches``, ``failures per year``, ``hosts cut off`` by one on average, and
     ``host-hours per year, low`` and ``high``, with repairs of 10 and of 100 minutes. A switch that

@@ -26,7 +26,7 @@ def vertex_connectivity(
     source: Hashable | None = None,
     target: Hashable | None = None,
 ) -> Estimate:
-    """Most paths from source to target that share no node; or the fewest nodes whose loss separates others.
+    """Most node-disjoint paths from source to target; or fewest nodes whose loss separates others.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _fewest_nodes(t: Topology) -> int:
 
 
 def _far(t: Topology, v: int) -> IntArray:
-    """Nodes not joined to v, one of each orbit of the symmetries that keep v in place; few cables first."""
+    """Nodes not joined to v, one of each orbit of the symmetries that fix v; few cables first."""
     far = np.ones(t.num_nodes, dtype=bool)
     far[[v, *t.indices[t.indptr[v] : t.indptr[v + 1]]]] = False
     _, first = np.unique(orbits(t, np.arange(t.num_nodes) == v), return_index=True)

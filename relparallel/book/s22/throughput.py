@@ -1,4 +1,4 @@
-"""Aggregate bottleneck throughput of all hosts over shortest paths, of the whole network and under failures.
+"""Aggregate bottleneck throughput of all hosts over shortest paths, with and without failures.
 
 The unit is a host link: the slowest cable of a host. *Aggregate bottleneck throughput* (ABT) is the
 number of flows times what the slowest gets, when every host sends to every other over all shortest

@@ -1,4 +1,4 @@
-"""Notebook 23: congestion control as delay equations, losses, pauses, and flows that share links."""
+"""Notebook 23: congestion control as delay equations, losses, pauses, flows that share links."""
 
 from relparallel.book.s23.congestion import (
     dctcp as dctcp,

@@ -67,7 +67,7 @@ class Timely(FluidModel):
 
 @record(eq=False)
 class PatchedTimely(Timely):
-    """Patched TIMELY: the rate falls with the queue itself, in proportion to a weight of the gradient.
+    """Patched TIMELY: the rate falls with the queue itself, in proportion to a gradient weight.
 
     Its weight is w = 1/2 + ``slope`` g, cut at 0 and 1. ECN or Delay, section 4.3, with its fixed
     point q = N delta q'/(beta C) + q' with q' = C T_low. The paper and its runs have slope 2; the

@@ -1,4 +1,4 @@
-"""Linear delay equations, many at once: where their roots cross the imaginary axis, and where they lie.
+"""Linear delay equations, many at once: where roots cross the imaginary axis, and where they lie.
 
 x'(t) = A x(t) + sum of B_k x(t - D - r_k) with the feedback delay D and own lags r_k. In every
 model of congestion control here the characteristic function is linear in exp(-sD): 1 + L(s)
@@ -27,7 +27,7 @@ class Linear(NamedTuple):
 
 
 def bisected(function: Function, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Roots of functions that are negative at ``low`` and positive at ``high``, element by element."""
+    """Roots of functions negative at ``low`` and positive at ``high``, element by element."""
     for _ in range(60):
         middle = (low + high) / 2
         above = function(middle) > 0
@@ -63,7 +63,7 @@ def _characteristic(matrix: FloatArray) -> FloatArray:
 
 
 def _gain(mode: Linear) -> Callable[[Any, Any], Any]:
-    """Loop gain L(i w) without the feedback delay, from w in 1/unit and the number of the setting."""
+    """Loop gain L(i w) without the feedback delay, from w in 1/unit and number of the setting."""
     below = _characteristic(mode.now * _UNIT)
     above = [
         (lag, _characteristic((mode.now + matrix) * _UNIT) - below) for lag, matrix in mode.past
@@ -87,7 +87,7 @@ def _horner(coefficients: FloatArray, s: Any) -> Any:
 
 
 def crossings(mode: Linear) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
-    """Where |L| = 1: frequency [1/s], direction of the roots, phase to go [rad], each [n, crossings].
+    """Where |L| = 1: frequency [1/s], direction of roots, phase to go [rad], each [n, crossings].
 
     NaN pads. Direction is +1 where a longer delay moves roots to the right, at falling |L|. Last:
     roots right of the axis without feedback delay, [n].
@@ -111,7 +111,7 @@ def crossings(mode: Linear) -> tuple[FloatArray, FloatArray, FloatArray, NDArray
 
 
 def spectrum(mode: Linear, delay: FloatArray, nodes: int) -> NDArray[np.complex128]:
-    """Roots with the largest real parts: eigenvalues of the infinitesimal generator on Chebyshev nodes.
+    """Roots of largest real part: eigenvalues of the infinitesimal generator on Chebyshev nodes.
 
     Breda, Maset and Vermiglio, "Pseudospectral differencing methods", SIAM J. Sci. Comput. 27,
     2005.

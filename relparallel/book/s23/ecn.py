@@ -16,7 +16,7 @@ from relparallel.book.s23.fluid import FluidModel, grown, marked_share, shaped
 
 @record(eq=False)
 class Dcqcn(FluidModel):
-    """DCQCN: switches mark, receivers answer with notifications, senders cut and recover their rates.
+    """DCQCN: switches mark, receivers answer with notifications, senders cut and recover rates.
 
     Right-hand side: the fluid model of ECN or Delay, section 3.1; fixed point: section 3.2, solved
     exactly. ``feedback_delay`` is tau*, ``increase`` R_AI [bytes/s], ``byte_counter`` B of rate
@@ -55,7 +55,7 @@ class Dcqcn(FluidModel):
 
     @staticmethod
     def equilibrium(p: Any) -> tuple[FloatArray, Any, Any]:
-        """Where both rates stand still, or the expansion of that; beyond pmax the ramp is drawn on."""
+        """Where both rates stand still, or its expansion; beyond pmax the ramp is drawn on."""
         share = p.rate / p.flows
 
         def excess(log_p: Any) -> Any:
@@ -135,7 +135,7 @@ class Dcqcn(FluidModel):
         return Linear(now=now, past=((np.zeros(rate.size), late),))
 
     def convergence_bound(self) -> Any:
-        """Bound [s] on the time until rates differ by less than a tenth of a fair share, from C apart.
+        """Bound [s] on the time until rates differ by under a tenth of a fair share, from C apart.
 
         tau' dT ln(0.1/N) / ln(1 - alpha/2) with dT = 2 + (t/2 + C/(2 N R_AI)) alpha, where t
         periods fill a queue of kmax, and alpha = (1 - g)^(dT-1) ((1 - g) alpha + g). ECN or Delay,

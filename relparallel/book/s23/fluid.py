@@ -36,7 +36,7 @@ _MOST_STEPS: Final = 2_000_000
 
 
 class FixedPoint(NamedTuple):
-    """Where a model stands still: ``queue`` [bytes], ``marking`` probability, whether it is ``valid``.
+    """Where a model stands still: ``queue`` [bytes], ``marking`` probability, whether ``valid``.
 
     ``valid`` is False where there is none: off the marking ramp, or none at all (then the queue is
     NaN). ``state`` holds the components of a flow and the queue in the model's own units.
@@ -85,7 +85,7 @@ class FluidModel(ABC):
     @staticmethod
     @abstractmethod
     def derivative(p: Any, now: Any, *past: Any) -> Any:
-        """Right-hand side; states are [components, classes, ...], ``past`` has one for every lag."""
+        """Right-hand side; states are [components, classes, ...], ``past`` has one for each lag."""
 
     @staticmethod
     def lags(p: Any, now: Any) -> tuple[Any, ...]:
@@ -103,7 +103,7 @@ class FluidModel(ABC):
         return now[0]
 
     def values(self, model: str = "exact") -> Any:
-        """Parameters as arrays of one shape, with ``count`` flows in every class and the packet size."""
+        """Parameters as arrays of one shape, with ``count`` flows in each class and packet size."""
         given = {field.name: np.asarray(getattr(self, field.name), float) for field in fields(self)}  # type: ignore[arg-type]
         require_broadcast(**given)
         shape = np.broadcast_shapes(*(value.shape for value in given.values()))
@@ -124,7 +124,7 @@ class FluidModel(ABC):
         return FixedPoint(queue, marking, valid, state=state.reshape(-1, *p.shape))
 
     def linear(self, model: str = "exact") -> tuple[Linear, ...]:
-        """Linearisation: of the sum of all flows with the queue, then of differences between flows."""
+        """Linearisation: the sum of all flows with the queue, then differences between flows."""
         p = self.values(require_choice(self.models, model=model))
         state, _, _ = self.equilibrium(p)
         at = state[:, None]
@@ -153,7 +153,7 @@ class FluidModel(ABC):
         return shaped(np.where(self._linearised(p, model), np.min(found, axis=0), np.nan), p)
 
     def stable(self) -> Any:
-        """Whether all roots lie left of the axis at this feedback delay, and the fixed point is valid."""
+        """Whether all roots lie left of the axis at this feedback delay, at a valid fixed point."""
         p = self.values()
         good = self.equilibrium(p)[2]
         for mode in self.linear():
@@ -163,7 +163,7 @@ class FluidModel(ABC):
         return shaped(good, p)
 
     def phase_margin(self, model: str = "exact") -> Any:
-        """Phase margin [degrees] of the sum of all flows, the smallest of all crossings; else infinite."""
+        """Phase margin [degrees] of the sum of all flows, least over crossings; else infinite."""
         p = self.values()
         omega, _, lead, _ = crossings(self.linear(model)[0])
         margin = np.degrees(
@@ -179,7 +179,7 @@ class FluidModel(ABC):
         return self.equilibrium(p)[2] if model == "exact" else True
 
     def rightmost_root(self, nodes: int = 12) -> Any:
-        """Root with the largest real part [1/s], by Chebyshev collocation; its real part is the growth."""
+        """Root of largest real part [1/s] by Chebyshev collocation; the real part is the growth."""
         p = self.values()
         roots = np.concatenate(
             [spectrum(mode, p.feedback_delay, nodes) for mode in self.linear()], axis=1
@@ -242,7 +242,7 @@ class FluidModel(ABC):
 
 
 class StabilityShare(NamedTuple):
-    """Probabilities that a bottleneck is ``stable``, ``unstable``, or ``invalid``: without a fixed point."""
+    """Probabilities that a bottleneck is ``stable``, ``unstable``, ``invalid`` (no fixed point)."""
 
     stable: float
     unstable: float

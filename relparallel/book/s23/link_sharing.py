@@ -1,4 +1,4 @@
-"""Flows on the links of a network: buffers that wait for each other, pauses that spread, hashes that collide.
+"""Flows on links of a network: buffers that wait for each other, spreading pauses, hash collisions.
 
 A link that never drops pauses its sender, and a paused buffer pauses the next. Buffers that can
 wait for each other in a circle can stand still for ever.
@@ -26,7 +26,7 @@ _MOST_HOSTS: Final = 1024  # of networks whose buffers are compared pair by pair
 
 
 class _Buffers(NamedTuple):
-    """Arcs u -> v of the living links, hops between all nodes, and which arcs lead to which host."""
+    """Arcs u -> v of the living links, hops between all nodes, which arcs lead to which host."""
 
     tail: IntArray
     head: IntArray
@@ -58,7 +58,7 @@ def _buffers(topology: Topology | nx.Graph[Any], alive: BoolArray | None = None)
 def buffer_cycle(
     topology: Topology | nx.Graph[Any], routing: str = "ecmp", alive: BoolArray | None = None
 ) -> tuple[tuple[Hashable, Hashable], ...]:
-    """Links whose buffers can wait for each other in a circle, in its order, or nothing where none can.
+    """Links whose buffers can wait for each other in a circle, in its order; empty if none can.
 
     ``routing`` "ecmp" takes all shortest paths between hosts (at most 1024), "updown" every turn
     but those from a way down to a way up. ``alive`` says which nodes, then which rows of ``edges``,
@@ -134,7 +134,7 @@ def pause_spread(topology: Topology | nx.Graph[Any], target: Hashable) -> NDArra
 
 
 def expected_max_load(flows: int, links: int) -> float:
-    """How many of n flows the busiest of m equal links carries on average when each picks one at random.
+    """How many of n flows the busiest of m equal links carries on average if each picks at random.
 
     Exact to rounding: sum over k of P(max > k), with P(max <= k) = n! [x^n] (sum_{j <= k} x^j/j!)^m
     / m^n and powers by squaring. A central scheduler reaches ceil(n/m).
@@ -159,7 +159,7 @@ def expected_max_load(flows: int, links: int) -> float:
 
 
 class FlowPlacement(NamedTuple):
-    """Flows on paths: ``load`` of the busiest link [flows per cable], and the labels along the ``paths``."""
+    """Flows on paths: busiest link's ``load`` [flows per cable], and labels along the ``paths``."""
 
     load: float
     paths: tuple[tuple[Hashable, ...], ...]
@@ -204,7 +204,7 @@ def place_flows(
 
 
 def _on_arcs(t: Topology, found: Sequence[tuple[Hashable, ...]]) -> list[IntArray]:
-    """Numbers of the directed links along every path: rows of ``edges``, then the same the other way."""
+    """Numbers of the directed links along every path: rows of ``edges``, then the same reversed."""
     m, n = len(t.edges), t.num_nodes
     key = t.edges[:, 0] * n + t.edges[:, 1]
     walks = [np.array([t.index_of(label) for label in path]) for path in found]

@@ -1,4 +1,4 @@
-"""What a picture of a large cluster leaves out: hosts that hang alike, and most of what repeats in a pod."""
+"""What a picture of a large cluster omits: hosts attached alike, and most of what a pod repeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IntArray = NDArray[np.int64]
 
 
 def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None = None) -> Topology:
-    """Part of a Clos network or a cluster, with tiers above its hosts, that is enough for a picture.
+    """Part of a Clos network or cluster, with tiers above its hosts, that is enough for a picture.
 
     ``shown`` says how many nodes of a kind to keep in every pod, and of those in none, spread
     evenly; kinds that are not named are kept whole. Hosts on one NVSwitch, or else on one switch,
@@ -43,7 +43,7 @@ def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None 
 
 
 def _merged_into(t: Topology) -> IntArray:
-    """Node that stands for each: for hosts the first on their switch, for an NVSwitch its first GPU."""
+    """Node that stands for each: the first host of a switch, for an NVSwitch its first GPU."""
     inner, node = is_nvswitch(t), np.arange(t.num_nodes)
     home = np.full(t.num_nodes, -1)
     low, high = t.edges.T

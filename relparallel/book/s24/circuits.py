@@ -1,4 +1,4 @@
-"""Circuits on demand: which groups a hybrid network joins by light, for how long, and what that carries.
+"""Circuits on demand: groups that a hybrid network joins by light, for how long, what that carries.
 
 `schedule_circuits` answers for the topologies of `helios` and `c_through`, whose pods and racks are
 numbered from 0. A circuit is dark while it is rewired: the hold time is weighed against the
@@ -115,7 +115,7 @@ def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
 
 
 def _serve_heaviest(waiting: FloatArray, most: float, directed: bool) -> list[tuple[int, int]]:
-    """Match the groups that have most for each other, and take what one circuit each carries from it."""
+    """Match groups that have most for each other; take what one circuit each carries from it."""
     weight = np.minimum(waiting, most)
     if directed:
         i, j = linear_sum_assignment(weight, maximize=True)

@@ -1,4 +1,4 @@
-"""Notebook 31: other models than decoders, the traffic inside a GPU, learning from human feedback."""
+"""Notebook 31: models other than decoders, traffic inside a GPU, learning from human feedback."""
 
 from relparallel.book.s31.data_movement import (
     ENCODER_FUSION as ENCODER_FUSION,

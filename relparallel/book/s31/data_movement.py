@@ -1,4 +1,4 @@
-"""What a layer moves between memory and chip: an encoder layer, fused or not; attention in tiles or not.
+"""What a layer moves between memory and chip: encoder layer, fused or not; attention, tiled or not.
 
 ``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that
 each reads and writes. A tensor's letters are its dimensions: b sequences; j, k tokens, as queries
@@ -106,7 +106,7 @@ def _kernel_words(kernel: str, part: pd.DataFrame, readers: dict[str, set[str]])
 
 
 def standard_attention_accesses(sequence: int, head: int) -> int:
-    """Numbers that one head's forward pass reads or writes when scores are kept in memory: 4 N d + 4 N^2.
+    """Numbers that one head's forward pass reads or writes if scores are in memory: 4 N d + 4 N^2.
 
     Queries, keys, values and result once, scores four times, of N tokens and a head of width d. Dao
     et al., "FlashAttention", 2022, algorithm 0 and theorem 2.
@@ -118,7 +118,7 @@ def standard_attention_accesses(sequence: int, head: int) -> int:
 
 
 def flash_attention_accesses(sequence: int, head: int, sram: int) -> int:
-    """Numbers that one head's forward pass reads or writes on tiles that fit on a chip of ``sram`` numbers.
+    """Numbers one head's forward pass reads or writes on tiles that fit a chip of ``sram`` numbers.
 
     2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys, Theta(N^2 d^2 / M): each
     tile reads all queries, and reads and writes result and two statistics of each row. Dao et al.,

@@ -24,7 +24,7 @@ def encoder_decoder(
     head_size: int | None = None,
     biases: bool = True,
 ) -> OperatorTable:
-    """Transformer that reads one sequence and writes another: Vaswani et al., 2017, sections 3.1 to 3.4.
+    """Transformer that reads a sequence and writes another: Vaswani et al., 2017, sections 3.1-3.4.
 
     One table of the vocabulary serves both inputs and the output; positions cost no parameters, and
     a norm follows every block. ``source`` and ``target`` are the tokens read and written, ``batch``
@@ -62,7 +62,7 @@ def t5(
     vocabulary: int = 32128,
     batch: int = 1,
 ) -> OperatorTable:
-    """T5: an encoder and a decoder without biases, with a learned offset for each distance of two tokens.
+    """T5: an encoder and a decoder without biases, with a learned offset for each token distance.
 
     `encoder_decoder` with ``layers`` layers in each stack and 512 tokens, 32 offsets per head in
     either and one more norm at the end of each. Raffel et al., "Exploring the Limits of Transfer

@@ -1,4 +1,4 @@
-"""Reinforcement learning from human feedback: one step writes, judges and trains, on four models."""
+"""Reinforcement learning from human feedback: a step writes, judges and trains, on four models."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key 
 
 
 class Phase(NamedTuple):
-    """One part of a mixed workload: FLOPs, how often it reads the weights, and least bytes with caches."""
+    """Part of a mixed workload: FLOPs, how often it reads the weights, least bytes with caches."""
 
     name: str
     model: str
@@ -22,7 +22,7 @@ class Phase(NamedTuple):
 
 
 class MixedWorkload(NamedTuple):
-    """Phases that follow each other, and the bytes of the models and the cache in memory meanwhile."""
+    """Phases that follow each other, and the bytes of the models and cache in memory meanwhile."""
 
     phases: tuple[Phase, ...]
     states: tuple[tuple[str, float], ...]
@@ -115,7 +115,7 @@ def _token(model: Transformer, context: int) -> float:
 
 
 def _cache(model: Transformer, sequences: int) -> float:
-    """Bytes of keys and values for one token of every sequence; windows keep all, other mixers nothing."""
+    """Bytes of keys and values per token of every sequence; windows keep all, other mixers none."""
     width = 2 * model.key_value_heads * model.head_width
     if model.latent:
         width = model.latent.kv_rank + model.latent.rope

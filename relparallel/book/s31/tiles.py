@@ -1,4 +1,4 @@
-"""Operators on tiles: what moves between memory and chip when operators are connected, or run one by one.
+"""Operators on tiles: what moves between memory and chip if they are connected, or run one by one.
 
 An operator is a loop nest over tensors whose indices are axes, or sums of axes with factors. A
 tensor is written ``C[m,n]``; sums slide: a convolution reads ``X[c,2y+r,2x+s]``. The tile of the
@@ -48,7 +48,7 @@ def _tensor(name: str, text: str, sizes: Mapping[str, int]) -> _Tensor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TileOperator:
-    """A loop nest that writes one tensor, whose axes are tiled: ``"C[m,n]"`` from ``("A[m,k]", "B[k,n]")``.
+    """A loop nest writing one tensor with tiled axes: ``"C[m,n]"`` from ``("A[m,k]", "B[k,n]")``.
 
     ``sizes`` has the extent of every axis, ``flops`` the operations of a point of the nest.
 
@@ -120,7 +120,7 @@ class TileSchedule(NamedTuple):
         return sum(group.words for group in self.groups)
 
     def steps(self, accelerator: Accelerator) -> pd.DataFrame:
-        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group in bf16: bytes, FLOPs, seconds."""
+        """Allocate, LoadTiles, ComputeTiles, StoreTiles by group, bf16: bytes, FLOPs, seconds."""
         rate, speed = accelerator.memory_bandwidth, accelerator.peak["bf16"]
         rows = []
         for number, group in enumerate(self.groups):
@@ -241,7 +241,7 @@ def _needs(
     chunk: int,
     extents: Mapping[str, tuple[int, ...]],
 ) -> float:
-    """Enter what an operator reads for its tile, and return its operations for all tiles of a stream."""
+    """Enter what an operator reads for its tile; return its operations on all tiles of a stream."""
     if operator.output.name not in parts:
         raise ValueError(
             f"operators must be connected, got {operator.name} whose {operator.output.name} nobody "

@@ -5,7 +5,7 @@ from relparallel.parallel.collectives import Links
 
 
 def fastest_algorithm(kind: str, size: float, ranks: int, ranks_per_node: int, links: Links) -> str:
-    """The algorithm of a collective with the least `collective_time`, as a communication library chooses it.
+    """Collective algorithm with the least `collective_time`, as a communication library chooses it.
 
     The first of several of ``FORMS[kind]``. Thakur, Rabenseifner and Gropp 2005, section 5
     (switching by size and by whether n is a power of two).

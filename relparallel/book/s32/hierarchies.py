@@ -1,4 +1,4 @@
-"""All-reduces over levels of links: the groups that a network shows, and rounds of several levels."""
+"""All-reduces over levels of links: groups that a network shows, and rounds of several levels."""
 
 from collections.abc import Iterable, Sequence
 
@@ -42,7 +42,7 @@ def level_rounds_time(
 
 
 def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.int64]:
-    """Groups of machines, such as racks, by the latencies between them: the number of each machine's group.
+    """Groups of machines, such as racks, by latencies between them: each machine's group number.
 
     ``probes`` [machines, machines] are measured latencies [s]; the diagonal is not read, both
     directions of a pair count. Average linkage merges the closest groups first, down to ``groups``,

@@ -1,4 +1,4 @@
-"""NCCL's own prediction of an all-reduce: a table of latencies and bandwidths that picks what it runs.
+"""NCCL's own prediction of an all-reduce: a table of latencies and bandwidths that picks what runs.
 
 The constants are those of release 2.30.7, rows ``nccl_*`` of the published facts. The tuner is a
 selector and no measurement: on one cluster its users reported on, it is 15 % below what NCCL then
@@ -33,7 +33,7 @@ def nccl_times(
     channel_bandwidth: float,
     architecture: str,
 ) -> pd.DataFrame:
-    """Latency, bandwidth and time of an all-reduce as NCCL's tuner has them, what it would run first.
+    """Latency, bandwidth and time of all-reduces as NCCL's tuner has them, what it would run first.
 
     ``size`` bytes, n ``ranks`` on N ``nodes`` with equally many each, ``channels`` rings or trees
     in parallel, each of ``channel_bandwidth`` [bytes/s] inside a node for up to two nodes, else

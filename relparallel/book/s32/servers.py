@@ -49,7 +49,7 @@ def server_time(
 
 
 def byteps_time(gpu_machines: int, cpu_machines: int, size: float, bandwidth: float) -> Summation:
-    """Time in which n GPU machines, with the help of k CPU machines, sum their gradients of M bytes.
+    """Time in which n GPU machines, helped by k CPU machines, sum their gradients of M bytes.
 
     M_cpu = 2 (n - 1) M / D and M_gpu = (n - k) M / D on each machine, t = 2 n (n - 1) M / (D B),
     with D = n^2 + k n - 2 k and B of every NIC [bytes/s]: the split that loads all NICs alike, n

@@ -1,4 +1,4 @@
-"""Pictures of a way of splitting a model: what each GPU holds, who sends to whom, who stops together."""
+"""Pictures of how a model is split: what each GPU holds, who sends to whom, who stops together."""
 
 from itertools import pairwise
 
@@ -117,7 +117,7 @@ def _number(groups: NDArray[np.int64], gpus: int) -> NDArray[np.int64]:
 
 
 def _arrow(one: NDArray[np.float64], other: NDArray[np.float64], color: str) -> FancyArrowPatch:
-    """Arrow from a square to a later one: to its neighbour, down to the next row, or over the others."""
+    """Arrow from a square to a later one: to its neighbour, down a row, or over the others."""
     right, down = other[0] - one[0], one[1] - other[1]
     shifts = ((0.5, -0.24), (0.5, 1.0)) if down else ((1.0, 0.5), (0.0, 0.5))
     if not down and right > 2:

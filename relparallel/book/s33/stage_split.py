@@ -1,4 +1,4 @@
-"""How many layers each pipeline stage should have, where embedding and output layer make stages unequal."""
+"""How many layers each pipeline stage gets, as embedding and output layer make stages unequal."""
 
 import heapq
 from typing import Any
@@ -87,7 +87,7 @@ def _room(
 def _balanced(
     begin: NDArray[np.float64], layer: float, room: NDArray[np.int64], fewest: int, layers: int
 ) -> list[int] | None:
-    """Layers of every stage that make the slowest one as fast as can be; None where they do not fit."""
+    """Layers of every stage that make the slowest as fast as can be; None if they do not fit."""
     p = begin.size
     if room.min() < fewest or room.sum() < layers:
         return None

@@ -15,7 +15,7 @@ _HALF: Final = 2  # bytes of an fp16 or bf16 number
 
 
 class Collective(NamedTuple):
-    """One kind of communication that every GPU takes part in: ``payload`` bytes, so many times an iteration.
+    """A communication in which every GPU takes part: ``payload`` bytes, so many times an iteration.
 
     The payload is the vector that is reduced, gathered or sent; of an all-to-all what a rank has.
     """

@@ -1,4 +1,4 @@
-"""Independent work that runs while a schedule waits: how much of it fits without delaying anything."""
+"""Independent work that runs while a schedule waits: how much fits without delaying anything."""
 
 from typing import NamedTuple
 

@@ -20,7 +20,7 @@ _MOST_STATES: Final = 100_000
 
 
 class BestOrder(NamedTuple):
-    """An order of passes that no other beats: its span and the bound at which the search began, in ticks.
+    """An order of passes that none beats: its span and the bound where the search began, in ticks.
 
     Every span from the bound on was refuted; ``states`` were visited.
     """
@@ -41,7 +41,7 @@ class _Problem(NamedTuple):
 
 
 class _States(NamedTuple):
-    """Passes done (state, kind, stage), the kind that runs or -1, and its ticks left (state, stage)."""
+    """Passes done (state, kind, stage), kind that runs or -1, and its ticks left (state, stage)."""
 
     done: Counts
     runs: Counts
@@ -58,7 +58,7 @@ def best_order(
     most_in_flight: ArrayLike | None = None,
     local: bool = False,
 ) -> BestOrder:
-    """An order of the passes of one iteration that takes the least time, with a proof by exhaustion.
+    """An order of the passes of an iteration that takes the least time, with a proof by exhaustion.
 
     Meant for p up to 4 stages and up to about 8 micro-batches. Passes take whole ticks per
     micro-batch and stage, one number or shape (p,); ``backward_weight`` is what of ``backward``
@@ -141,7 +141,7 @@ def _search(problem: _Problem) -> tuple[Order | None, int]:
 
 
 def _start(problem: _Problem, states: _States) -> tuple[_States, Counts, Counts]:
-    """Every combination of passes that the idle stages may start, with its parent and what began."""
+    """Every combination of passes that idle stages may start, with its parent and what began."""
     done, runs, left = states
     parent = np.arange(left.shape[0])
     begun = np.full(runs.shape, -1)

@@ -8,7 +8,7 @@ from relparallel.parallel.timeline import Timeline
 
 
 def iteration_period(timeline: Timeline, micro_batches: int) -> float:
-    """Seconds between the starts of iterations that follow each other, a mean over their second half.
+    """Seconds between the starts of consecutive iterations, a mean over their second half.
 
     The pipeline ran at least three iterations of ``micro_batches`` each, and fills during the first
     half.
@@ -24,7 +24,7 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
 
 
 def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
-    """How many versions of its weights each stage needs at once, (stages,); 1 for a schedule that flushes.
+    """How many weight versions each stage needs at once, (stages,); 1 for a schedule that flushes.
 
     ``per_update`` are the micro-batches whose gradients make one update of the weights: 1 in
     PipeDream and PipeMare, m where an iteration makes one. Every backward pass uses the weights of
@@ -41,7 +41,7 @@ def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
 
 
 def _most_alive(updates: NDArray[np.float64], read: NDArray[np.int64]) -> int:
-    """Most versions alive at the birth of one; ``read[k]`` is the version of the k-th update's passes."""
+    """Most versions alive at the birth of one; ``read[k]`` is that of the k-th update's passes."""
     born = np.r_[0.0, updates[:-1]]
     dies = updates.copy()
     np.maximum.at(dies, read, updates)

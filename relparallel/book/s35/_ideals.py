@@ -1,4 +1,4 @@
-"""Groups of operators that share a device, the ideals of their order, and the best chain of ideals."""
+"""Groups of operators that share a device, ideals of their order, and the best chain of ideals."""
 
 from typing import NamedTuple
 
@@ -102,7 +102,7 @@ def _order(problem: PartitionProblem, member: IntArray) -> "nx.DiGraph[int]":
 def _without_leaves(
     problem: PartitionProblem, member: IntArray, order: "nx.DiGraph[int]", room: float
 ) -> IntArray:
-    """Groups that do no work and touch a single other one go with it, where accelerators stay free to it."""
+    """Idle groups that touch a single other one go with it, where it may still use accelerators."""
     banned = np.bincount(member, weights=~problem.supported) > 0
     memory = np.bincount(member, weights=problem.memory_bytes)
     light = (memory == 0) | (memory.sum() <= room)
@@ -180,7 +180,7 @@ class Ideals:
         return len(self.sets)
 
     def best_chain(self, k: int, c: int, room: float, below: float) -> tuple[float, Stages] | None:
-        """The least largest load under ``below`` and its stages (device, groups); None if there is none."""
+        """Least largest load under ``below``, its stages (device, groups); None if none exists."""
         g = self.groups
         outputs = list(g.outputs.items())
         touched: list[list[int]] = [[] for _ in range(g.size)]

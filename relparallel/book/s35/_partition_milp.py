@@ -1,4 +1,4 @@
-"""Chains of ideals as mixed-integer programmes: ``y[v, s] = 1`` where group v is on one of the levels 0..s.
+"""Chains of ideals as mixed-integer programmes: ``y[v, s] = 1`` where group v is on a level 0..s.
 
 Rows are Kronecker products of what concerns groups and what concerns levels.
 """
@@ -22,7 +22,7 @@ Block = tuple[list[Any], FloatArray]
 def chain_of_ideals(
     groups: Groups, k: int, c: int, room: float, start: tuple[float, Stages] | None, seconds: float
 ) -> tuple[tuple[float, Stages] | None, float]:
-    """The least largest load with its stages, and a bound of all: a programme for each place of CPUs."""
+    """Least largest load, its stages, and a bound of all: a programme for each place of CPUs."""
     best, bounds, end = start, [], monotonic() + seconds
     if k + c == 1:
         return start, start[0] if start else np.inf
@@ -46,7 +46,7 @@ def chain_of_ideals(
 def _throughput(
     groups: Groups, stages: int, places: tuple[int, ...], room: float, below: float, seconds: float
 ) -> tuple[tuple[float, Stages] | None, float]:
-    """The best chain with CPUs at these places, if not above ``below``, the unit of time of the programme."""
+    """Best chain with CPUs at these places, if not above ``below``, the programme's time unit."""
     n, levels, m = groups.size, stages - 1, len(groups.costs)
     step = eye_array(stages, levels) - eye_array(stages, levels, k=-1)  # y[s] - y[s-1]
     cpu = np.isin(np.arange(stages), places)

@@ -19,7 +19,7 @@ _TENSORS = ("input", "weight", "output")
 
 
 class HalvedPlan(NamedTuple):
-    """Choice of every layer at every halving, and the bytes that halves receive, summed over all groups."""
+    """Choice of every layer at every halving, and bytes that halves receive, summed over groups."""
 
     choices: tuple[tuple[str, ...], ...]
     volume: float

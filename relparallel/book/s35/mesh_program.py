@@ -1,4 +1,4 @@
-"""Matrix products on a mesh of devices, written down operator by operator: strategies and what they cost.
+"""Matrix products on a mesh of devices, written operator by operator: strategies and their costs.
 
 A layout says for each axis of the mesh which dimension of a matrix is split along it, -1 for none.
 """
@@ -17,7 +17,7 @@ _ROWS, _COLUMNS, _SUMMED = 0, 1, 2
 
 
 class MeshProgram:
-    """A program of matrix products whose strategies `problem` has; each method returns an operator's number.
+    """Program of matrix products whose strategies `problem` has; methods return operator numbers.
 
     ``mesh`` has the devices along each axis. A collective of M bytes along an axis of n devices
     costs ``latency + f (n - 1)/n M per_byte``, f being 2 for a sum that every device gets and 1 for
@@ -53,7 +53,7 @@ class MeshProgram:
         return self._add((rows, columns), self._simple())
 
     def product(self, left: int, right: int, *, left_sum: int = 1, right_sum: int = 0) -> int:
-        """Product of two matrices, summed over a dimension of each; an axis splits rows, columns or sum."""
+        """Product of two matrices summed over a dimension each; axes split rows, columns or sum."""
         shape = (self.shapes[left][1 - left_sum], self.shapes[right][1 - right_sum])
         active = [axis for axis, n in enumerate(self.mesh) if n > 1]
         splits = [
@@ -77,7 +77,7 @@ class MeshProgram:
         return number
 
     def together(self, *inputs: int) -> int:
-        """An operator on entries of matrices that lie alike: split along one axis, or whole everywhere."""
+        """Operator on entries of matrices lying alike: split along one axis or whole everywhere."""
         number = self._add(self.shapes[inputs[0]], self._simple())
         for one in inputs:
             self._join(one, number, self.layouts[number])
@@ -121,7 +121,7 @@ class MeshProgram:
         self.edges[key] = self.edges.get(key, 0.0) + pair
 
     def _moving(self, source: int, has: Layout, need: Layout) -> float:
-        """A gathering along each axis that splits the matrix and must not, or must split it otherwise."""
+        """Gather along each axis that splits the matrix and must not, or must do so otherwise."""
         axes = [axis for axis, d in enumerate(has) if d not in (-1, need[axis])]
         return float(sum(self._cost(1, self.shapes[source], axis, ()) for axis in axes))
 

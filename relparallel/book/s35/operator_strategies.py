@@ -1,4 +1,4 @@
-"""One strategy for each operator of a model: exactly by an integer programme, and by other searches.
+"""One strategy for each operator of a model: exactly by integer programming, and by other searches.
 
 Strategies of an operator have costs, and so has every pair of strategies of two operators that
 share a tensor: what it takes to bring the tensor from where it is made to where it is used.
@@ -46,7 +46,7 @@ class OperatorProblem:
         return own + sum(float(pair[choice[u], choice[v]]) for (u, v), pair in self.edges.items())
 
     def tied(self, labels: Sequence[Hashable]) -> OperatorProblem:
-        """The problem in which operators of one label share their strategy: TAP's shared subgraphs."""
+        """Problem in which operators of one label share their strategy: TAP's shared subgraphs."""
         number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
         where = [number[label] for label in labels]
         held = [[v for v, place in enumerate(where) if place == one] for one in range(len(number))]

@@ -1,4 +1,4 @@
-"""Contiguous groups of operators on accelerators and CPUs, as evenly loaded as can be: device placement.
+"""Contiguous operator groups on accelerators or CPUs, as evenly loaded as can be: device placement.
 
 Operators that must share a device become one group. What is upstream of a cut is an ideal of the
 order of the groups, a stage is the difference of two ideals, so a shortest chain of ideals is an
@@ -47,7 +47,7 @@ class Partition(NamedTuple):
 
 
 def partition_loads(problem: PartitionProblem, device: ArrayLike, accelerators: int) -> FloatArray:
-    """Seconds that each device works and sends for one sample; from ``accelerators`` on they are CPUs.
+    """Seconds each device works and sends for a sample; from ``accelerators`` on they are CPUs.
 
     An accelerator also pays the transfer of each output that leaves it, once, and of each output
     that it needs from elsewhere, once; CPUs pay no transfers (Tarnawski et al., NeurIPS 2020).
@@ -185,7 +185,7 @@ def _latency(problem: PartitionProblem, device: IntArray, k: int) -> float:
 
 
 def _greedy(groups: Groups, k: int, room: float) -> IntArray:
-    """Fill one accelerator after the other along a line; what is too large goes to CPUs and ends a piece."""
+    """Fill accelerators in turn along a line; what is too large goes to CPUs and ends a piece."""
     device, at, free = np.full(groups.member.size, k), 0, room
     begun = False
     for v in nx.topological_sort(groups.line()):

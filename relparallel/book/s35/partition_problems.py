@@ -57,7 +57,7 @@ class PartitionProblem(Layered):
 
 
 def read_partition_problem(path: str | os.PathLike[str]) -> PartitionProblem:
-    """Read an input of dnn-partitioning, operators ordered by id, each without a colour in one of its own.
+    """Read an input of dnn-partitioning, operators ordered by id, each without a colour in its own.
 
     The file does not tell the unit of its times; it is ms in its graphs of layers. The published
     files charge a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs of the

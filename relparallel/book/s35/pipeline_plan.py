@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Stage(NamedTuple):
-    """Links ``start`` to ``stop - 1`` of a chain on devices; ``inside`` divides them within one of these."""
+    """Links ``start`` to ``stop - 1`` of a chain on devices; ``inside`` divides them within one."""
 
     start: int
     stop: int
@@ -60,7 +60,7 @@ class PipelinePlan(NamedTuple):
         return self.time_without(())
 
     def time_without(self, failed: ArrayLike) -> float:
-        """Seconds when the devices of these numbers have failed and the rest of their stages goes on."""
+        """Seconds when the devices of these numbers failed and the rest of their stages goes on."""
         lost = np.zeros(self.devices, dtype=np.bool_)
         lost[require_indices("failed", failed, lost.size)] = True
         missing = np.bincount(self.device_stage[lost], minlength=len(self.stages))
@@ -81,7 +81,7 @@ class PipelinePlan(NamedTuple):
     def component_classes(
         self, rate: float, repair: float | None = None
     ) -> tuple[ComponentClass, ...]:
-        """What fails, for a `FailureModel`: the devices of each stage, each ``rate`` times per second.
+        """What fails, for a `FailureModel`: devices of each stage, each ``rate`` times per second.
 
         A lost device slows a replicated stage down, and stops a job whose stage has no other.
         """

@@ -1,4 +1,4 @@
-"""Pipelines of a measured model: which layers each stage has, and on how many devices it is replicated.
+"""Pipelines of a measured model: layers of each stage, and on how many devices it is replicated.
 
 Planners differ in what a stage costs and in what is minimised: the slowest stage where
 micro-batches of several steps follow each other without a flush (PipeDream), or the time of a step
@@ -18,7 +18,7 @@ from relparallel.workload import LayerGraph
 
 FloatArray = NDArray[np.float64]
 StageCost = Callable[[Any, int, int, int], tuple[Any, Any]]
-"""Of items start (or each of several) to stop - 1 on k devices, the last one being number ``used`` from 1:
+"""Of items start (or each of several) to stop - 1 on k devices, the last numbered ``used`` from 1:
 the seconds that bound the rate of micro-batches, and what a step with a flush pays besides."""
 
 Levels = Sequence[tuple[int, ArrayLike]]

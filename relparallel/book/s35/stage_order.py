@@ -1,4 +1,4 @@
-"""Which device of a server runs which stage of a pipeline: neighbours of the pipeline on fast links."""
+"""Which device of a server runs which stage of a pipeline: neighbouring stages on fast links."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -111,7 +111,7 @@ def _hops(links: FloatArray, size: float, latency: float) -> "nx.Graph[int]":
 def _held_karp(
     costs: list[FloatArray], ends: list[int], combine: np.ufunc
 ) -> tuple[float, tuple[int, ...]]:
-    """Least value of a path of len(costs) steps through different devices that ends in one of ``ends``."""
+    """Least value of a path of len(costs) steps through distinct devices to one of ``ends``."""
     n = len(costs[0])
     sets = np.arange(1 << n)
     size = np.bitwise_count(sets)

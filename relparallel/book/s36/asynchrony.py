@@ -1,4 +1,4 @@
-"""Workers that wait for each other, or not: the waiting recursion, the delay of every update, exact rates.
+"""Workers that wait for each other, or not: waiting recursion, delay of every update, exact rates.
 
 A worker does clock after clock. Under a staleness bound s it may start clock c once every worker
 has finished clock c - s - 1: s = 0 is bulk synchronous (BSP), s = infinity asynchronous (ASP,
@@ -24,7 +24,7 @@ State = tuple[tuple[int, bool], ...]
 
 
 class AsynchronousRun(NamedTuple):
-    """When every worker read the weights for each clock and finished it [s], shape (clocks, workers)."""
+    """When each worker read the weights for each clock and finished it [s], (clocks, workers)."""
 
     read: NDArray[np.float64]
     finish: NDArray[np.float64]
@@ -96,7 +96,7 @@ def ssp_throughput(
     failure_rate: float = 0.0,
     repair_rate: float = 1.0,
 ) -> float:
-    """Clocks per worker and second under a staleness bound, exactly, when clocks last exponential times.
+    """Clocks per worker and second under a staleness bound, exact for exponential clock times.
 
     ``rates`` are those of a worker that does not wait, one for all or one for each; a worker that
     failed begins its clock again after the repair. From the stationary distribution of a Markov

@@ -1,4 +1,4 @@
-"""Larger batches: the rate and its warm-up, updates layer by layer, and how large a batch is still useful."""
+"""Larger batches: rate and warm-up, updates layer by layer, how large a batch is still useful."""
 
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -52,7 +52,7 @@ class UpdateRule(NamedTuple):
     trust: float | None = None
 
     def directed(self, gradient: Gradient, layers: tuple[int, ...] = ()) -> Gradient:
-        """The rule on a gradient, for `delayed_descent`; layers by where the second and later ones start."""
+        """Rule on a gradient, for `delayed_descent`; layers by where the second and later start."""
         state: dict[str, Any] = {"mean": 0.0, "square": 0.0, "t": 0}
 
         def summed(forward: Vector, backward: Vector) -> Vector:
@@ -80,7 +80,7 @@ class UpdateRule(NamedTuple):
     def _scaled(
         self, step: Vector, found: Vector, decay: float, weights: Vector, layers: tuple[int, ...]
     ) -> Vector:
-        """Each layer of the step times trust |w|/(|found| + decay |w|); as it is where one of them is 0."""
+        """Each layer of the step times trust |w|/(|found| + decay |w|); as it is where one is 0."""
         if self.trust is None:
             return step
         scaled = step.copy()
@@ -94,7 +94,7 @@ class UpdateRule(NamedTuple):
 def noise_scale(
     small: float, large: float, small_norms: ArrayLike, large_norms: ArrayLike
 ) -> float:
-    """The gradient noise scale tr(Sigma)/|G|**2 [samples], the critical batch, from two batch sizes.
+    """Gradient noise scale tr(Sigma)/|G|**2 [samples], the critical batch, from two batch sizes.
 
     ``small_norms`` and ``large_norms`` are squared norms of gradients of batches of ``small`` and
     of ``large`` samples; their means count. Both parts are estimated without bias from E |G_B|**2 =

@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
 
 class Compressor(NamedTuple):
-    """A way to send less of a vector: its name, how it writes a message, and the bound and size of its error.
+    """A way to send less of a vector: name, how it writes messages, bound and size of its error.
 
     ``contracts`` goes from n to a d that is proved for every vector, below 0 where the error can
     exceed the vector; ``error`` from a vector to E |C(v) - v|**2, and is None where nothing is
@@ -59,7 +59,7 @@ class Compressor(NamedTuple):
         )
 
     def contraction(self, size: int) -> float:
-        """A d with E |C(v) - v|**2 <= (1 - d) |v|**2 for all v of this size, as proved; more may hold."""
+        """A proved d: E |C(v) - v|**2 <= (1 - d) |v|**2 for all v of this size; more may hold."""
         return float(self.contracts(size))
 
 
@@ -125,7 +125,7 @@ def one_bit() -> Compressor:
 
 
 def top_k(density: float) -> Compressor:
-    """A share ``density`` = k/n in (0, 1] of the numbers, the largest, as they are, with their positions.
+    """A share ``density`` = k/n in (0, 1] of the numbers, the largest, as they are, with positions.
 
     Biased, with at most (1 - k/n) |v|**2 of error. With `ErrorFeedback` it is gradient dropping
     (Aji and Heafield, EMNLP 2017: density 0.01) and Mem-SGD (Stich et al., NeurIPS 2018, definition
@@ -145,7 +145,7 @@ def top_k(density: float) -> Compressor:
 
 
 def random_k(density: float) -> Compressor:
-    """A share ``density`` = k/n of the numbers at random positions, which both ends draw from one seed.
+    """A share ``density`` = k/n of numbers at random positions, which both ends draw from one seed.
 
     Biased; E |C(v) - v|**2 = (1 - k/n) |v|**2. Stich et al., NeurIPS 2018, definition 2.1.
 
@@ -167,7 +167,7 @@ def random_k(density: float) -> Compressor:
 
 
 def sparse_binary(density: float) -> Compressor:
-    """Sparse binary compression: one value at the largest numbers of one sign, positions Golomb-coded.
+    """Sparse binary compression: one value at largest numbers of one sign, positions Golomb-coded.
 
     Of the k largest positive and the k smallest negative numbers (``density`` = k/n), those of the
     larger sum are sent, as their mean. Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler
@@ -320,7 +320,7 @@ def golomb_lengths(gaps: NDArray[np.int64], b: int) -> NDArray[np.int64]:
 
 
 def elias_lengths(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Bits of every number from 1 on: its binary digits, before them how many less one, ..., a zero."""
+    """Bits of every number from 1 on: binary digits, before them how many less one, ..., a zero."""
     left = np.asarray(numbers, dtype=np.float64)
     bits = np.ones(left.shape, dtype=np.int64)
     while np.any(left > 1):  # Elias, IEEE Trans. Inf. Theory 21(2), 1975

@@ -1,4 +1,4 @@
-"""Training with compressed gradients: what was not sent is remembered, the workers' messages are averaged."""
+"""Training with compressed gradients: unsent parts are remembered, workers' messages averaged."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,14 +11,14 @@ from relparallel.communication.descent import Gradient
 
 
 class Memory(NamedTuple):
-    """What a worker keeps from one update to the next: its velocity u, and the residual r it has not sent."""
+    """What a worker keeps between updates: its velocity u, and the residual r it has not sent."""
 
     velocity: Any = 0.0
     residual: Any = 0.0
 
 
 class ErrorFeedback(NamedTuple):
-    """A compressor whose error is added to the next gradient, with momentum on the side of the worker.
+    """A compressor whose error is added to the next gradient, with momentum on the worker's side.
 
     With ``momentum`` m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r); with 0
     this is error feedback. ``masking``: whether the velocity u becomes 0 where a number was sent.

@@ -14,7 +14,7 @@ Vector = NDArray[np.float64]
 def truncated_gradient(
     gradient: Gradient, rate: float, gravity: float, threshold: float = 1e300, every: int = 1
 ) -> Gradient:
-    """A gradient whose updates pull small weights to zero, for `delayed_descent` with a constant rate.
+    """A gradient whose updates pull small weights to 0, for `delayed_descent` with a constant rate.
 
     (w - T1(w - a gradient))/a with the rate a of that descent: at every K-th update weights up to
     the threshold move by a g K towards zero. With K = 1 and no threshold: proximal descent on the
@@ -34,7 +34,7 @@ def truncated_gradient(
 
 
 class DualRun(NamedTuple):
-    """Weights in the end, and the values of the primal and of the dual problem after every round."""
+    """Weights in the end, and values of the primal and of the dual problem after every round."""
 
     weights: Vector
     primal: Vector
@@ -83,7 +83,7 @@ def cocoa(
 def _local(
     x: Vector, y: Vector, a: Vector, scale: float, safety: float, rows: NDArray[np.int64]
 ) -> Vector:
-    """Change of a worker's dual variables: exact steps along single coordinates of its subproblem."""
+    """Change of a worker's dual variables: exact steps in single coordinates of its subproblem."""
     change, seen = np.zeros_like(a), scale * x.T @ a
     for i in rows:
         step = (y[i] - x[i] @ seen - a[i] - change[i]) / (1 + safety * scale * (x[i] @ x[i]))

@@ -1,4 +1,4 @@
-"""Two small classification problems that train in a second, to see what a method costs in accuracy."""
+"""Two small classification problems that train in a second, to see a method's cost in accuracy."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -18,13 +18,13 @@ from relparallel.workload import LayerGraph
 
 FloatArray = NDArray[np.float64]
 MERGING: Final = ("optimal", "greedy", "none", "all")
-"""Least finish; the rule of MG-WFBP; every tensor alone (wait-free backpropagation); one message."""
+"""Least finish; the rule of MG-WFBP; each tensor alone (wait-free backpropagation); one message."""
 
 
 def merge_gradients(
     gradients: LayerGraph | ArrayLike, *, latency: float, bandwidth: float, method: str = "optimal"
 ) -> MergedMessages:
-    """Gradients that follow each other, merged so that the last one has been sent as early as can be.
+    """Gradients that follow each other, merged so that the last has been sent as early as can be.
 
     ``gradients`` are a measured model, or when each is ready [s], never falling, and its bytes,
     shape [n, 2]; a message of M bytes takes ``latency + M / bandwidth``. Methods: "optimal", least
@@ -64,7 +64,7 @@ def fuse_gradients(
     buffer: float = 128 * MIB,
     cycle: float = 1e-3,
 ) -> MergedMessages:
-    """Gradients sent as Horovod does: at every cycle whatever is ready, as many bytes as the buffer holds.
+    """Gradients sent as by Horovod: per cycle whatever is ready, as many bytes as the buffer holds.
 
     As `merge_gradients`, with the ``buffer`` [bytes] of ``HOROVOD_FUSION_THRESHOLD``, beside which
     a larger gradient goes alone, and the ``cycle`` [s] of ``HOROVOD_CYCLE_TIME`` between two looks

@@ -1,4 +1,4 @@
-"""Where the parts of a tensor lie, and what moves when they are to lie elsewhere, as linear operators.
+"""Where parts of a tensor lie, and what moves when they are to lie elsewhere, as linear operators.
 
 A layout gives every worker a box of the tensor: a range of each dimension. Going from one layout to
 another copies entries, so it is a matrix of zeros and ones with a single one in every row. Its
@@ -94,7 +94,7 @@ class Movement(NamedTuple):
 
     @property
     def traffic(self) -> Whole:
-        """Entries that each worker (column) gets from each worker (row); its own on the diagonal."""
+        """Entries each worker (column) gets from each worker (row); its own on the diagonal."""
         sender = np.repeat(np.arange(len(self.inputs)), list(map(prod, self.inputs)))[self.source]
         receiver = np.repeat(np.arange(len(self.outputs)), list(map(prod, self.outputs)))
         counted = np.zeros((len(self.inputs), len(self.outputs)), dtype=np.int64)
@@ -103,7 +103,7 @@ class Movement(NamedTuple):
 
 
 def movement(before: ArrayLike, after: ArrayLike) -> Movement:
-    """Operator that takes the parts of a tensor from one layout to another, boxes as `shards` gives them.
+    """Operator that takes the parts of a tensor from one layout to another, boxes as from `shards`.
 
     A worker keeps what it has, and gets the rest from the next worker that holds it.
 

@@ -1,4 +1,4 @@
-"""Switching a GPU to another model: groups of layers that overlap sending and computing (PipeSwitch)."""
+"""Switching a GPU to another model: groups of layers overlap sending and computing (PipeSwitch)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class SwitchPlan(NamedTuple):
 def switching_time(
     send: ArrayLike, compute: ArrayLike, groups: Sequence[int], *, per_send: float, per_group: float
 ) -> float:
-    """Seconds until a model has been sent group by group and has computed, each group once it is there.
+    """Seconds until a model has been sent by groups and has computed, each group once it is there.
 
     ``end = max(end, sent) + per_group + compute`` over the groups, whose numbers of layers are
     given; groups are sent without a break, and each adds ``per_send`` to sending. ``send`` and

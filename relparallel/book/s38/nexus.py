@@ -57,7 +57,7 @@ class ServingPlan(NamedTuple):
         return len(self.loads)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for every session of every GPU: batch, duty cycle and worst latency [s], share of time."""
+        """A row per session of each GPU: batch, duty cycle and worst latency [s], share of time."""
         rows = [
             (
                 gpu,
@@ -134,7 +134,7 @@ def _sessions(
 
 
 def _saturated(session: _Session) -> tuple[list[_Load], list[_Load]]:
-    """GPUs that a session fills alone, and one for the rest, at the batch in time that serves most."""
+    """GPUs a session fills alone, and one for the rest, at the batch in time that serves most."""
     speed = (np.arange(session.latency.size) + 1) / session.latency
     best = _fastest(speed, 2 * session.latency <= session.objective)
     full = int(session.rate / speed[best] * (1 + _NEAR))

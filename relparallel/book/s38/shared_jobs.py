@@ -41,7 +41,7 @@ _COSTS: Final = (
 
 @record
 class StatisticalGoodput:
-    """What a data-parallel job gains per second: Qiao et al., "Pollux", OSDI 2021, equations 4 to 8.
+    """What a data-parallel job gains per second: Qiao et al., "Pollux", OSDI 2021, equations 4-8.
 
     Forward and backward pass of m samples takes compute + m compute_per_sample [s], the gradient
     sum of K replicas on several nodes nodes + (K - 2) nodes_per_replica [s], on one node the same
@@ -176,7 +176,7 @@ class Application:
         return float(self._seen[key])
 
     def split(self, batch: int, gpus: int) -> tuple[int, int]:
-        """Samples per GPU and accumulation steps of a batch; a single GPU accumulates a grown one."""
+        """Samples per GPU and accumulation steps of a batch; one GPU accumulates a grown one."""
         each = -(-batch // gpus)
         accumulation = -(-each // self.largest) - 1
         if gpus == 1 and batch > self.batches[0]:
@@ -186,7 +186,7 @@ class Application:
 
     @cached_property
     def candidates(self) -> tuple[NDArray[np.int64], ...]:
-        """Samples per GPU, accumulation steps, batch and believed samples per second, [64, candidates]."""
+        """Samples per GPU, accumulation steps, batch and believed samples/s, [64, candidates]."""
         gpus = np.arange(1, 65)[:, None]
         least = np.minimum(np.maximum(self.batches[0], self.smallest * gpus), self.batches[-1])
         each = np.geomspace(least[:, 0], self.batches[-1], _CANDIDATES).T / gpus
@@ -232,7 +232,7 @@ def modelled_application(
     limits: tuple[int, int, int],
     name: str = "modelled",
 ) -> Application:
-    """An application whose steps take what a fitted model says, with the same gradient noise all the time.
+    """An application whose steps take what a fitted model says, with constant gradient noise.
 
     It has ``epochs`` epochs, each worth so many ``steps`` of the smallest batch; ``limits`` are the
     fewest and most samples per GPU, and the largest batch.
@@ -324,7 +324,7 @@ def read_application(
 
 
 def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
-    """Times between measured samples per GPU on a measured placement, else between all measurements."""
+    """Times between measured samples per GPU if the placement was measured, else between all."""
     digits = placed["placement"].astype(int)
     known = {tuple(map(int, str(text))): rows for text, rows in placed.groupby(digits)}
     between = scipy.interpolate.LinearNDInterpolator(
@@ -348,7 +348,7 @@ def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
 
 
 def read_shared_jobs(path: str | PathLike[str]) -> pd.DataFrame:
-    """Jobs of a workload in the format of Pollux's artefact: arrivals [s], GPUs asked for, batches."""
+    """Jobs of a workload in the format of Pollux's artefact: arrivals [s], GPUs wanted, batches."""
     return _table(Path(path), ["time", "num_replicas", "batch_size"], ["name", "application"])
 
 

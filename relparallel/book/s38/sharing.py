@@ -150,7 +150,7 @@ def _decide(jobs: list[SharedJob], down: Any, policy: Policy, now: float, restar
 
 
 def _place(free: Any, gpus: int, snug: bool) -> dict[int, int]:
-    """Take GPUs where most are free; a snug job ends on the fullest node that has room for the rest."""
+    """Take GPUs where most are free; a snug job ends on the fullest node with room for the rest."""
     found: dict[int, int] = {}
     while gpus:
         fits = np.flatnonzero(free >= gpus)

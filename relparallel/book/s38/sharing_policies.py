@@ -112,7 +112,7 @@ Share = Callable[[Sequence[SharedJob], int], Shares]
 
 
 def tiresias(jobs: Sequence[SharedJob], gpus: int) -> Shares:
-    """All GPUs asked for or none: who had little service first, then the others, each first come first."""
+    """All GPUs asked for or none: little service first, then the others, each first come first."""
     shares = {}
     for job in jobs:
         if job.service >= _QUEUE and not job.demoted:
@@ -134,7 +134,7 @@ def elastic(jobs: Sequence[SharedJob], gpus: int) -> Shares:
 
 
 def optimus(jobs: Sequence[SharedJob], gpus: int) -> Shares:
-    """One GPU each, first come first; then always to the job whose remaining time it shortens most."""
+    """One GPU each, first come first; then always to the job whose remaining time it cuts most."""
     shares = {job: int(place < gpus) for place, job in enumerate(jobs)}
     gpus -= sum(shares.values())
     gains = {job: _saved(job, 1) if shares[job] else 0.0 for job in jobs}
@@ -157,7 +157,7 @@ def _saved(job: SharedJob, gpus: int) -> float:
 
 
 def pollux(jobs: Sequence[SharedJob], gpus: int) -> Shares:
-    """GPUs of the largest power mean (p = -1) of the speed-ups over an equal share, restarts counted.
+    """GPUs of the largest power mean (p = -1) of speed-ups over an equal share, restarts counted.
 
     The mean is a sum over jobs, so the best numbers are a multiple choice of jobs that share the
     GPUs, where the published scheduler draws at random (Qiao et al., OSDI 2021, equations 11 to

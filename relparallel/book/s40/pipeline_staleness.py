@@ -10,7 +10,7 @@ from relparallel.communication.staleness import LONGEST_DELAY, Taps
 
 
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
-    """PipeMare's delay of the forward weights on every stage [updates]; its backward weights are the newest.
+    """PipeMare's delay of the forward weights per stage [updates]; backward weights are the newest.
 
     (2 (P - i) + 1)/N on stage i = 1 ... P, a gradient's own micro-batch counted, where N
     micro-batches make one update. Yang et al., "PipeMare", MLSys 2021, table 1.

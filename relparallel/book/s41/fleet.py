@@ -1,4 +1,4 @@
-"""A job on a fleet of servers with standbys, bad servers and two stages of repair: the model of AIReSim.
+"""A job on a fleet with standbys, bad servers and two stages of repair: the model of AIReSim.
 
 The job needs J servers and loses no work. A server fails, good ones at rate lam, bad ones at lam (1
 + f). It goes to an automatic repair, which hands it on to a manual one in most cases; a repair that
@@ -100,7 +100,7 @@ class Fleet:
 
     @property
     def expected_failures(self) -> float:
-        """Mean number of failures of a job that is long enough to find every bad server of the working pool.
+        """Mean number of failures of a job long enough to find all bad servers of the working pool.
 
         J work lam + working_pool bad_share / P(repair works) f / (1 + f): of the failures of a bad
         server the share f / (1 + f) comes on top of those of a good one. Bad servers of the spare
@@ -116,7 +116,7 @@ class Fleet:
     def simulate(
         self, *, replications: int, rng: np.random.Generator, executor: Executor | None = None
     ) -> FleetStudy:
-        """Run the job at least twice, with a stream of ``rng`` for each replication, wherever it runs.
+        """Run the job at least twice, with a stream of ``rng`` per replication, wherever it runs.
 
         Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
         """
@@ -145,7 +145,7 @@ class Fleet:
         return failures, spent
 
     def _places(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Counts of all places at the beginning: bad servers are spread over both pools at random."""
+        """Counts of all places at the start: bad servers are spread over both pools at random."""
         total = self.working_pool + self.spare_pool
         bad = int(total * self.bad_share)
         working = int(rng.hypergeometric(bad, total - bad, self.working_pool))
@@ -211,7 +211,7 @@ def _pass(rng: Any, time: float, where: Counts, queue: Counts, repairs: Times) -
 
 @numba.njit(cache=True)
 def _select(rng: Any, needed: int, where: Counts, queue: Counts) -> bool:
-    """Draw the servers of the job and its standbys among all that are up; False if they are too few."""
+    """Draw the servers of the job and standbys among all that are up; False if they are too few."""
     for place in range(where[QUEUED]):
         where[IDLE + queue[place]] += 1
     where[QUEUED] = 0
@@ -240,7 +240,7 @@ def _select(rng: Any, needed: int, where: Counts, queue: Counts) -> bool:
 def _host(
     rng: Any, needed: int, delays: Times, where: Counts, queue: Counts, repairs: Times, spent: Times
 ) -> None:
-    """Host selection; where servers are missing, spares are pre-empted one by one, or repairs awaited."""
+    """Host selection; if servers are missing, spares are pre-empted singly, or repairs awaited."""
     if not _select(rng, needed, where, queue):
         while where[IDLE] + where[IDLE + 1] + where[QUEUED] < needed + queue.size:
             if where[SPARE] + where[SPARE + 1] > 0:
@@ -257,7 +257,7 @@ def _host(
 
 @numba.njit(cache=True)
 def _fail(rng: Any, rates: Times, diagnosis: Times, where: Counts, queue: Counts) -> None:
-    """A server of the job fails and leaves it; a diagnosed one, or one taken for it, goes to repair."""
+    """A server of the job fails and leaves it; one diagnosed, or taken for it, goes to repair."""
     bad = (
         1 if rng.random() * (rates[0] * where[0] + rates[1] * where[1]) < rates[1] * where[1] else 0
     )

@@ -11,7 +11,7 @@ from relparallel.training.checkpointing import verified_pattern_time
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifiedPattern(Result):
-    """Work W between two checkpoints [s], verifications n per checkpoint, and work over expected time."""
+    """Work W between checkpoints [s], verifications n per checkpoint, work over expected time."""
 
     interval: float
     verifications: int

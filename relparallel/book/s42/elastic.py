@@ -20,7 +20,7 @@ def elastic_throughput(
     micro_batches: int | None = None,
     regroup: bool = False,
 ) -> Real:
-    """Share of the failure-free throughput that a job keeps when it drops the replicas that are hit.
+    """Share of the failure-free throughput that a job keeps if it drops the replicas that are hit.
 
     Parameters
     ----------

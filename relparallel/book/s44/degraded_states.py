@@ -1,4 +1,4 @@
-"""Expected speed of a job whose parts fail and are repaired independently: most likely states first.
+"""Expected speed of a job whose parts fail and are repaired independently: likeliest states first.
 
 What the states that were not looked at could change is at most their probability: a certified
 bracket.
@@ -40,7 +40,7 @@ class RepairableParts:
 
     @property
     def down(self) -> float:
-        """Probability that one of them is down, rate repair/(1 + rate repair), whatever the distributions."""
+        """Probability that one is down, rate repair/(1 + rate repair), for any distributions."""
         load = self.rate * self.repair
         return load / (1 + load)
 
@@ -86,7 +86,7 @@ def expected_speed(
 def states_of(
     parts: Sequence[RepairableParts], remainder: float, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Numbers of every class that are down [states, classes], likeliest first, their chances and the rest."""
+    """Numbers down in each class [states, classes], likeliest first, their chances and the rest."""
     far = [min(int(binom.isf(1e-18, p.count, p.down)) + 1, p.count) if p.down else 0 for p in parts]
     count = np.arange(max(far) + 2)
     chances = np.array([binom.pmf(count, p.count, p.down) for p in parts])

@@ -1,4 +1,4 @@
-"""What optical switches are worth when hosts fail: a slice is put together from any cubes that work.
+"""What optical switches are worth when hosts fail: a slice is put together from any working cubes.
 
 A pod of TPU v4 has 64 cubes of 4 x 4 x 4 chips on 16 hosts. Wired for good, a slice needs its own
 cubes; with optical switches, any.
@@ -49,7 +49,7 @@ def slice_availability(
     hosts_per_cube: int = 16,
     switched: bool = True,
 ) -> float:
-    """Probability that so many slices run at once; cubes beyond them are spares only if they are switched.
+    """Probability that so many slices run at once; more cubes are spares only if they are switched.
 
     P(K >= s n); of floor(N/n) fixed blocks that at least s work, as in `usable_fraction`. Zu et
     al., "Resiliency at scale: managing Google's TPUv4 machine learning supercomputer", NSDI 2024.

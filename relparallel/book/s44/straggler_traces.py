@@ -1,4 +1,4 @@
-"""What stragglers cost a recorded run: every operation of every worker, replayed with other durations.
+"""What stragglers cost a recorded run: operations of every worker, replayed with other durations.
 
 A worker does one thing after another, in the order of the trace; sends and receives that it posts
 together end when the last of them does. A transfer lasts from the moment at which all its partners
@@ -38,7 +38,7 @@ _TOGETHER: Final = 1e-9  # operations are posted together if they start this clo
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StragglerTrace:
-    """Operations of a run: a row for each, with ``kind``, ``group`` of partners and its own ``seconds``."""
+    """Operations of a run: a row each, with ``kind``, ``group`` of partners and own ``seconds``."""
 
     frame: pd.DataFrame
 
@@ -55,7 +55,7 @@ class StragglerTrace:
 
     @cached_property
     def typical(self) -> NDArray[np.float64]:
-        """Typical duration of every operation: the mean of its kind for computing, the median for others."""
+        """Typical duration of every operation: its kind's mean for computing, median for others."""
         kinds = self.frame.groupby("kind")["seconds"]
         computing = self.frame["kind"].str.endswith("compute").to_numpy()
         return np.where(computing, kinds.transform("mean"), kinds.transform("median"))
@@ -71,7 +71,7 @@ class StragglerTrace:
         return self.without_delays / self.ideal
 
     def what_if(self, part: str) -> pd.Series:
-        """Slowdown that remains if only the operations of one stage, dp_rank or kind are as recorded."""
+        """Slowdown left if only the operations of one stage, dp_rank or kind are as recorded."""
         require_choice(("stage", "dp_rank", "kind"), part=part)
         recorded, column = self.frame["seconds"].to_numpy(), self.frame[part].to_numpy()
         kept = {
@@ -86,7 +86,7 @@ class StragglerTrace:
 
     @cached_property
     def _steps(self) -> list[tuple[list[list[list[int]]], dict[int, list[int]]]]:
-        """Of every step: what each worker posts, one after another, and the partners of every operation."""
+        """Of every step: what each worker posts, in order, and the partners of every operation."""
         return [
             (
                 list(_posts(rows)),
@@ -154,7 +154,7 @@ def _group(row: Any) -> Any:
 
 
 def _posts(rows: pd.DataFrame) -> Iterator[list[list[int]]]:
-    """For each worker the operations of a step in their order, those that are posted together in one list."""
+    """For each worker the operations of a step in order, those posted together in one list."""
     for _, own in rows.groupby(["dp_rank", "stage"]):
         own = own.sort_values("start_ts", kind="stable")
         posts: list[list[int]] = []
@@ -171,7 +171,7 @@ def _posts(rows: pd.DataFrame) -> Iterator[list[list[int]]]:
 def _replay(
     posts: list[list[list[int]]], partners: dict[int, list[int]], seconds: NDArray[np.float64]
 ) -> float:
-    """End of a step: a post ends when all its operations do, each its seconds after the last partner."""
+    """End of step: a post ends when its operations do, each its seconds after the last partner."""
     clock, place = [0.0] * len(posts), [0] * len(posts)
     begun: dict[int, float] = {}
     moved = True

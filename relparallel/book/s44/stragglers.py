@@ -26,7 +26,7 @@ _MOST_ATOMS: Final = 10**6  # of a discrete law
 
 
 def expected_maximum(count: int, law: Any = "normal") -> float:
-    """Expected largest of n independent draws (David, Nagaraja, "Order statistics", 2003, section 3.1).
+    """Mean largest of n independent draws (David, Nagaraja, "Order statistics", 2003, section 3.1).
 
     E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level
     of the largest is the n-th root of one uniform level, here that of a Gumbel variable, which is
@@ -40,7 +40,7 @@ def expected_maximum(count: int, law: Any = "normal") -> float:
 def noise_slowdown(
     strategy: Strategy, variation: float, micro_batches: int, sections: int = 1, law: Any = "normal"
 ) -> Estimate:
-    """Expected slowdown of a step by noise that every rank draws anew for every section of its work.
+    """Expected slowdown of a step by noise that each rank draws anew for every section of its work.
 
     Tensor- and context-parallel ranks wait for each other after every section, stages after every
     micro-batch, replicas once in a step. ``variation`` v is the standard deviation over mean of a
@@ -114,7 +114,7 @@ class SlowRanks(NamedTuple):
 def slow_ranks(
     strategy: Strategy, probability: float, factor: float, micro_batches: int
 ) -> SlowRanks:
-    """Slowdown of a job in which every rank is ``factor`` times slower with some chance and stays so.
+    """Slowdown of a job where every rank is ``factor`` times slower with some chance and stays so.
 
     A slow rank, each with the ``probability`` q, slows its tensor- and context-parallel group, that
     is its stage, with Q = 1 - (1 - q)^(t c); the slowest replica decides. Slow stages J of the

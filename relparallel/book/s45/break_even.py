@@ -19,7 +19,7 @@ def break_even_regroup(
     other_nodes_per_replica: int,
     node_rate: float,
 ) -> float:
-    """Repair time from which the faster strategy with the larger replica loses, if nodes are regrouped.
+    """Repair time from which the faster strategy with larger replicas loses if nodes are regrouped.
 
     Parameters
     ----------

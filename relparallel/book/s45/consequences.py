@@ -1,4 +1,4 @@
-"""From a failed part to what it does to the job: what is behind it, work lost, time stopped, speed after."""
+"""From failed part to effect on job: what is behind it, work lost, time stopped, speed after."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from relparallel.units import DAY
 
 
 def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) -> dict[str, int]:
-    """Groups with a rank behind the worst-placed part of a class, or a GPU that a counted part cuts off.
+    """Groups with a rank behind a class's worst-placed part, or a GPU that a counted part cuts off.
 
     Expert groups are runs of ``expert`` ranks along data and context (rank order of Narayanan et
     al. 2021, section 3.2). O(GPUs log GPUs) for each kind of group.

@@ -55,7 +55,7 @@ class LifetimeFit(NamedTuple):
         return 2 * len(self.parameters) - 2 * self.log_likelihood
 
     def interval(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Return a large-sample confidence interval of each parameter, symmetric in its logarithm."""
+        """Return a large-sample confidence interval per parameter, symmetric in its logarithm."""
         wide = special.ndtri((1 + level) / 2) * np.sqrt(np.diag(self.covariance))
         errors = {"shape": wide[1], "sigma": wide[1]}
         factor = {name: float(np.exp(errors.get(name, wide[0]))) for name in self.parameters}
@@ -200,7 +200,7 @@ def _covariance(
 
 
 def _distance(fit: LifetimeFit, ended: Times, running: Times) -> float:
-    """Largest distance between the distribution and the Kaplan-Meier curve, below and at every jump."""
+    """Largest distance of the distribution from the Kaplan-Meier curve, below and at each jump."""
     lives, deaths = np.unique(ended, return_counts=True)
     every = np.sort(np.concatenate([ended, running]))
     at_risk = len(every) - np.searchsorted(every, lives, side="left")

@@ -54,7 +54,7 @@ class RunInput(NamedTuple):
 
 
 class PublishedRun(NamedTuple):
-    """A run and what is published of it: nodes, duration, checkpoints, and events and restarts of every part.
+    """A run and what is published: nodes, duration, checkpoints, and events and restarts per part.
 
     The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole
     losses leave of the duration, over one plus the overheads. O(parts).
@@ -76,7 +76,7 @@ class PublishedRun(NamedTuple):
     def ratio(
         self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False
     ) -> float:
-        """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""
+        """Predict the effective-time share with changed inputs [SI] or hardware failures alone."""
         values = {entry.name: entry.value for entry in self.inputs} | dict(changed or {})
         if len(values) > len(self.inputs):
             raise ValueError(f"changed must name inputs of the run, got {list(changed or {})}")
@@ -85,7 +85,7 @@ class PublishedRun(NamedTuple):
         return max(0.0, 1 - losses) * _rollback(values, causes).share / (1 + overhead)
 
     def implied(self, name: str) -> float:
-        """Return the value of an input (rate, count, time) at which the prediction is the published share.
+        """Return the value of an input (rate, count, time) that predicts the published share.
 
         SI; the published bound counts as the share. NaN where nothing is published, or no value up
         to a factor of 64 away does.
@@ -121,7 +121,7 @@ class PublishedRun(NamedTuple):
         return self._extreme(worst, min), self._extreme(best, max)
 
     def sensitivities(self) -> dict[str, float]:
-        """Return half the points of share between both ends of every uncertain input, the largest first."""
+        """Return half the share points between both ends of each uncertain input, largest first."""
         ends = {
             entry.name: [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
             for entry in self.uncertain
@@ -211,7 +211,7 @@ def _row(run: PublishedRun) -> dict[str, object]:
 
 
 def _error(run: PublishedRun, predicted: float) -> float:
-    """Points between a prediction and the published value, or the published range where that is a bound."""
+    """Points between prediction and published value, or published range where that is a bound."""
     if run.effective is None:
         return float("nan")
     if run.effective.value is not None:
@@ -228,7 +228,7 @@ def _rollback(values: Mapping[str, Any], causes: list[Cause]) -> Rollback:
 def _classes(
     values: Mapping[str, Any], kinds: Mapping[str, str], hardware_only: bool
 ) -> tuple[list[Cause], float, float]:
-    """Failures that send the job back, share of time lost as a whole, and overhead of every step."""
+    """Failures that send the job back, share of time lost as a whole, overhead of every step."""
     causes, losses, overhead = [], 0.0, 0.0
     for part, kind in kinds.items():
         if not part or (hardware_only and not kind.startswith("hardware")):

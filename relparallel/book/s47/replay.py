@@ -1,4 +1,4 @@
-"""What a recorded sequence of failures, or a recorded cluster size, would have done to a training job.
+"""What a recorded sequence of failures, or cluster size, would have done to a training job.
 
 A checkpointed job lives through the gaps between recorded failures; an elastic one through the
 sizes that a cluster of spot instances had. Nothing is drawn at random.
@@ -47,7 +47,7 @@ def replay_gaps(
 
 
 def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float) -> TraceReplay:
-    """Replay at the checkpoint interval that would have been best on a recorded trace: hindsight, exact.
+    """Replay at the checkpoint interval that would be best on a recorded trace: hindsight, exact.
 
     A gap holds its k-th segment while W <= (g - R)/k - C =: b. Saved work is W times the number of
     such bounds at or above W, so its maximum lies at a bound: the j-th largest one saves j b_j.
@@ -113,7 +113,7 @@ def replay_sizes(
     speeds: Mapping[str, Sequence[float] | Times],
     pause: Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
-    """Throughput that recovery policies reach on a trace of the size of a cluster (Thorpe et al., section 6).
+    """Throughput of recovery policies on a trace of a cluster's size (Thorpe et al., section 6).
 
     ``speeds``: for each policy the share of full throughput with 0, 1, ... nodes missing
     (`Recovery.speed`); zero beyond the last entry. ``pause``: the standstill after a change of size

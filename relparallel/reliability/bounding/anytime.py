@@ -45,7 +45,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Truncated(NamedTuple):
-    """Lowered mass that failed, succeeded, was dropped; lifted mass that failed; states, most and all."""
+    """Lowered masses: failed, succeeded, dropped; lifted mass: failed; states, most and all."""
 
     failure: float
     success: float
@@ -64,7 +64,7 @@ class Truncated(NamedTuple):
 def anytime_bracket(
     rows: LinkSweep, rtol: float, max_states: int, max_work: int = ANY, lower: float = 0.0
 ) -> Bracket:
-    """Bounds of the unreliability, which is known to be at least ``lower``, from at most so much work.
+    """Bounds of the unreliability, known to be at least ``lower``, from at most so much work.
 
     A sweep with more than 126 live vertices leaves everything open.
     """
@@ -104,7 +104,7 @@ def run_truncated(
 
 
 def _turns(steps: list[list[int]]) -> dict[tuple[int, int], int]:
-    """When each vertex leaves, counted in vertices, by the row and the side with which it enters."""
+    """When each vertex leaves, counted in vertices, by the row and side with which it enters."""
     entered: dict[int, tuple[int, int]] = {}
     turns: dict[tuple[int, int], int] = {}
     for r, step in enumerate(steps):
@@ -116,7 +116,7 @@ def _turns(steps: list[list[int]]) -> dict[tuple[int, int], int]:
 
 
 class Live(NamedTuple):
-    """The vertices in the slots: which are there, the flags of those that are terminals, when they leave."""
+    """Vertices in the slots: which are there, the terminals' flags, and when they leave."""
 
     here: NDArray[np.bool_]
     terminal: States
@@ -244,7 +244,7 @@ def _truncated(
     best: States | None,
     sums: FloatArray,
 ) -> tuple[States, FloatArray]:
-    """Keep the likeliest states, and move the mass of the others; without a best state, it succeeds."""
+    """Keep the likeliest states, move the mass of the others; without a best state, it succeeds."""
     order = np.argsort(-masses.max(axis=1, initial=0.0), kind="stable")
     kept = len(order) if len(order) <= most else max(most - most // 4 - 1, 0)
     if spare > 0.0:

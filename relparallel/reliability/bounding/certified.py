@@ -45,7 +45,7 @@ _ROUNDING: Final = 1e-10  # relative; more than that of the frontier DP of a nar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds(Result):
-    """A bracket that holds the unreliability for certain: the best of those of each method that was tried."""
+    """A bracket that holds the unreliability for certain: the best of every method tried."""
 
     lower: float
     upper: float
@@ -141,7 +141,7 @@ def bound_problem(
 def _by_blocks(
     problem: Problem, method: Method, rtol: float, max_states: int, max_steps: int
 ) -> dict[str, Bracket]:
-    """Brackets of the whole by the methods that work on independent blocks, each with a share of the work."""
+    """Brackets of the whole by methods for independent blocks, each with a share of the work."""
     apart, blocks = into_blocks(problem, ordered=method in ("auto", "anytime"))
     narrow: list[Bracket] = []
     if method == "auto" and len(blocks) > 1:
@@ -194,7 +194,7 @@ def _rounds(problem: Problem) -> list[tuple[Method, bool]]:
 
 
 def _not_tight(brackets: list[Bracket], gap: float) -> list[int]:
-    """Which blocks leave more open than their part of a gap; if none does, the one that leaves most."""
+    """Which blocks leave more open than their part of a gap; if none, the one that leaves most."""
     widths = [high - low for low, high in brackets]
     wide = [i for i, width in enumerate(widths) if width > gap / len(widths)]
     return wide or [int(np.argmax(widths))]
@@ -268,7 +268,7 @@ def _pair(problem: Problem, terminals: NDArray[np.int64]) -> Problem:
 
 
 def _alone(problem: Problem, terminal: int) -> float:
-    """Chance that all links of a terminal are down; 0 if it has one to another terminal, which it shares."""
+    """Chance that all links of a terminal are down; 0 if it shares one with another terminal."""
     ends: NDArray[np.bool_] = problem.edges == terminal
     rows = ends.any(axis=1)
     if np.isin(problem.edges[rows][~ends[rows]], problem.terminals).any():

@@ -78,7 +78,7 @@ def near_minimum_cuts(
 
 
 def _weakest(problem: Problem) -> tuple[IntArray, IntArray, FloatArray]:
-    """For every terminal and neighbour of it: the terminal, the part that fails more easily, its chance."""
+    """Per terminal and neighbour: the terminal, the part that fails more easily, its chance."""
     m, down = len(problem.link), part_chances(problem)
     ends = np.concatenate([problem.edges, problem.edges[:, ::-1]])
     links = np.tile(np.arange(m), 2)
@@ -97,7 +97,7 @@ def _first_guess(problem: Problem) -> float:
 
 
 def _isolating(problem: Problem, family: CutFamily) -> CutFamily:
-    """The cuts around single terminals, with the bound of a search that was stopped before it found them."""
+    """Cuts around single terminals, with the bound of a search stopped before it found them."""
     terminal, parts, chances = _weakest(problem)
     _, first = np.unique(terminal, return_index=True)
     return replace(
@@ -109,7 +109,7 @@ def _isolating(problem: Problem, family: CutFamily) -> CutFamily:
 
 
 def union_bracket(problem: Problem, cuts: CutFamily) -> Bracket:
-    """Bounds of the probability that some listed cut is down; the cuts that are not listed are left out.
+    """Bounds of the probability that some listed cut is down; cuts not listed are left out.
 
     O(c**2 s) for groups of c <= 4096 cuts of s parts; larger ones by the pairs that share a part.
     """
@@ -129,7 +129,7 @@ def union_bracket(problem: Problem, cuts: CutFamily) -> Bracket:
 
 
 def rest_bound(problem: Problem, cuts: CutFamily) -> float:
-    """Bound the probability that a cut is down that is not listed: by the search, or Karger's if smaller."""
+    """Bound the probability that an unlisted cut is down: by the search, or Karger's if smaller."""
     n = len(problem.node)
     if len(cuts) == 0 or cuts.stopped or len(problem.terminals) < n:
         return cuts.rest

@@ -1,4 +1,4 @@
-"""The search for cuts that `cuts` describes: it colours nodes S, T or D and packs paths between S and T."""
+"""The search that `cuts` describes: it colours nodes S, T or D and packs paths between S and T."""
 
 from typing import Final
 
@@ -135,7 +135,7 @@ def _pack(network, colour, sides, weight, floor, marks, stamp, trail):  # type: 
 
 @numba.njit(cache=True)
 def _is_minimal(network, colour, root, seen, stamp, trail):  # type: ignore[no-untyped-def]
-    """Whether all of T, and a neighbour of every node of D, is connected to the root outside S and D."""
+    """Whether all of T, and a neighbour of each node of D, reach the root outside S and D."""
     indptr, near, queue, steps = network[0], network[1], trail[2][0], trail[3]
     queue[0], seen[root] = root, stamp
     head, end = 0, 1

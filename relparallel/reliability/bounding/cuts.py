@@ -1,4 +1,4 @@
-"""Which small sets of parts cut a network apart, and how likely every cut that is not listed is at most.
+"""Which small sets of parts cut a network apart, and how likely each unlisted cut is at most.
 
 A *cut* is a set of links and nodes whose failure separates two terminals; it is minimal when no
 part of it does. The network fails exactly when some minimal cut is down. The search below lists the
@@ -84,7 +84,7 @@ def find_cuts(
     max_steps: int = MAX_STEPS,
     max_cuts: int = MAX_CUTS,
 ) -> CutFamily:
-    """List the minimal cuts, terminals up, that are likelier than ``floor`` with at most ``limit`` parts."""
+    """List minimal cuts, terminals up, likelier than ``floor``, of at most ``limit`` parts."""
     n = len(problem.node)
     indptr, near, link = rows_of(n, problem.edges)
     up, down = np.ascontiguousarray(problem.link.T)
@@ -108,7 +108,7 @@ def find_cuts(
 
 
 def karger_tail(n: int, likeliest: float, floor: float) -> float:
-    """Bound the probability that a cut of chance at most ``floor`` is down in a connected graph of n nodes.
+    """Bound the probability that a cut of chance <= ``floor`` is down in a connected n-node graph.
 
     For links that fail alone and all nodes as terminals. Give a link of chance q the weight -log q;
     the likeliest cut is then a minimum cut of weight c, and at most n**(2 a) cuts weigh a c or

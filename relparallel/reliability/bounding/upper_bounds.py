@@ -83,7 +83,7 @@ def _part_of(problem: Problem, inside: BoolArray) -> Problem:
 
 
 def _likely_tree(problem: Problem, rows: tuple[IntArray, IntArray, IntArray]) -> BoolArray:
-    """Which nodes a likely tree that joins the terminals goes through; ``rows`` as from `rows_of`."""
+    """Nodes that a likely tree joining the terminals goes through; ``rows`` as from `rows_of`."""
     n, m = len(problem.node), len(problem.link)
     inside = np.empty(n, np.bool_)
     _grow(
@@ -131,7 +131,7 @@ def _packed(rows, link, node, terminal):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _grow(rows, link, node, terminal, used, gone, inside, tree):  # type: ignore[no-untyped-def]
-    """Fill in the links and nodes of a tree that joins the terminals; return its size, -1 if there is none.
+    """Fill in the links and nodes of a tree joining the terminals; return its size, -1 if none.
 
     Dijkstra's algorithm on -log of the chances; when it reaches a terminal, the path becomes part
     of the tree and the search goes on from there as well.

@@ -1,4 +1,4 @@
-"""Closed forms for fat-trees of any size: milliseconds where enumeration would outlive the universe.
+"""Closed forms for fat-trees of any size: milliseconds where enumeration outlives the universe.
 
 Letters: ``k`` ports per switch, and pods; ``h = k/2`` switches per group, where group j holds
 aggregation switch j of every pod and the h cores that those switches share; ``c`` and ``a``
@@ -209,7 +209,7 @@ class Bracket(NamedTuple):
 
 
 class Group:
-    """One group of cores in whole numbers over ``one``: chances of cores, and of a block to touch some."""
+    """A group of cores as integers over ``one``: chances of cores, and of a block to touch some."""
 
     def __init__(self, k: int, ups: Sequence[float | Fraction], bits: int) -> None:
         self.k, self.h, self.bits, self.one = k, k // 2, bits, 1 << bits
@@ -239,7 +239,7 @@ class Group:
         return powers
 
     def _touched(self, s: int) -> list[list[int]]:
-        """Chance that s pods touch i given cores of j, and no other of them, over i!; reversed in i."""
+        """Chance that s pods touch i given cores of j, and no other, over i!; reversed in i."""
         missed = [row[s] for row in self.missed]
 
         def touched(i: int, rest: int) -> int:
@@ -260,7 +260,7 @@ class Group:
         ]
 
     def _last(self, sizes: tuple[int, ...]) -> list[list[int]]:
-        """Weights that turn shares of the other blocks into Phi_j: the last blocks, and cores of no block."""
+        """Weights turning other blocks' shares into Phi_j: last blocks, and cores of no block."""
         if not sizes:
             return [
                 [math.factorial(j) // math.factorial(j - d) * self.one for d in range(j + 1)]
@@ -310,7 +310,7 @@ def pods_apart(
 
 
 def pods_joined(k: int, ups: Sequence[Fraction], smallest: Fraction) -> Fraction:
-    """Probability that all of at most 32 pods are together, to a few bits of a number that may be tiny."""
+    """Probability that all of up to 32 pods are together, to a few bits even where it is tiny."""
     digits = smallest.denominator.bit_length() - smallest.numerator.bit_length() + _KEPT
     return 1 - _alternating(k, ups, k, digits)[1]
 

@@ -1,4 +1,4 @@
-"""The closed form that answers a question, found by wiring and probabilities of the network, not by its name.
+"""The closed form for a question, found by the network's wiring and probabilities, not its name.
 
 A form needs interchangeable parts: `match_fabric` sees whether there are tiers of them. Which form
 applies then depends on the parts that fail and on the terminals; where none does, the reason is
@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 
 
 class AnyPath(NamedTuple):
-    """What decides whether terminals are joined over any path, and the pods with and without terminals.
+    """What decides whether terminals are joined over any path, and pods with and without terminals.
 
     "one": nothing but their only switch; "pod": any aggregation switch; "planes" and "cores": a
     bipartite graph of pods and those; "partitions": all ways to split the pods of a fat-tree.
@@ -98,7 +98,7 @@ def bound_pairs(topology: Topology, problem: Problem) -> Reliability:
 def _climbing(
     topology: Topology, problem: Problem, match: Match
 ) -> tuple[list[int], tuple[str, str], list[Chance], Callable[[Sequence[int]], Chance]]:
-    """Pods of the edge switches of terminals, names, leaves, and the chance that such switches are joined."""
+    """Pods of terminals' edge switches, names, leaves, and the chance that such ones are joined."""
     if not _climbs(topology, problem):
         raise NotExactError(
             "every link must join a tier to the next one for a closed form of up-down"
@@ -220,7 +220,7 @@ def _terminals_of_pods(fabric: Fabric) -> list[int]:
 
 
 def _climbs(topology: Topology, problem: Problem) -> bool:
-    """Whether every link joins a tier to the next one, and terminals that forward nothing are lowest."""
+    """Whether every link joins adjacent tiers, and terminals that forward nothing are lowest."""
     tier, mute = topology.tier, problem.terminals[~problem.transit[problem.terminals]]
     tiers, ranks = np.unique(tier[problem.edges], return_inverse=True)
     steps = np.abs(np.diff(ranks.reshape(-1, 2), axis=1))
@@ -241,7 +241,7 @@ def pairs_joined(
     core_link: Chance,
     link: Chance,
 ) -> Chance:
-    """Chance that groups of so many cores join every pair of a few edge switches, each given by its pod."""
+    """Chance that groups of so many cores join every pair of a few edge switches, given by pod."""
     pairs = [*combinations(range(len(pods)), 2)]
     one_group = np.zeros(2 ** len(pairs))
     for reached in product((True, False), repeat=len(pods)):

@@ -24,7 +24,7 @@ def leaf_spine_leaves_connected(
     *,
     hosts_per_leaf: int = 0,
 ) -> Reliability:
-    """Probability that all leaves of a leaf-spine fabric, and all hosts below them, can reach each other.
+    """Probability that all leaves of a leaf-spine fabric and all hosts below reach each other.
 
     Parameters
     ----------

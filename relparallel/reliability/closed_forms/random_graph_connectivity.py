@@ -15,7 +15,7 @@ from relparallel.reliability.probability import Chance
 def sides_connected(
     rows: tuple[int, int], columns: int, link: Chance, column: Chance, row: Chance = (1.0, 0.0)
 ) -> Chance:
-    """Chance that the terminals are connected: the first of two numbers of rows; other rows and columns fail.
+    """Chance that the terminals connect: the first of two row counts; other rows and columns fail.
 
     The sum over the component of one terminal. O(rows^2 columns^2) operations.
     """

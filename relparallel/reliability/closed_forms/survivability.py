@@ -1,4 +1,4 @@
-"""Servers that reach each other or are cut off: accessible server ratio, smallest cuts, time to isolation.
+"""Servers that reach each other or not: accessible server ratio, smallest cuts, time to isolation.
 
 References
 ----------
@@ -31,7 +31,7 @@ _SECONDS: Final = 1.0  # that the frontier DP may take for a class of pairs
 def accessible_servers(
     form: Description, server_up: float = 1.0, switch_up: float = 1.0, link_up: float = 1.0
 ) -> Reliability:
-    """Expected share of the other servers that a server can reach: how often two servers reach each other.
+    """Expected share of other servers that a server can reach: how often two reach each other.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def accessible_servers(
 
 
 def has_pair_classes(form: Description, servers: int = 4096) -> bool:
-    """Whether pairs of hosts fall into classes that have closed forms, or a network of so many servers."""
+    """Whether host pairs fall into classes with closed forms, or a network of so many servers."""
     given, hosts = form.parameters, next(iter(form.nodes.values()))
     # forms of single cables
     if form.design in ("fat_tree", "leaf_spine") and "cables" not in given:
@@ -114,7 +114,7 @@ def _leaf_spine(form: Description, server: float, switch: float, link: float) ->
 
 
 def _by_orbits(form: Description, server: float, switch: float, link: float) -> Classes:
-    """Server 0 with one of each set of servers that symmetries which keep it carry into each other."""
+    """Server 0 with one of each set of servers that symmetries fixing it carry into each other."""
     network = {"bcube": bcube, "dcell": dcell}[form.design](**form.parameters)
     node = np.where(network.endpoint, server, switch)
     orbit = orbits(network, np.arange(network.num_nodes) == 0)[network.hosts]

@@ -1,4 +1,4 @@
-"""Count instead of weigh: the mass of success in whole numbers, by additions and multiplications only.
+"""Count instead of weigh: the success mass in whole numbers, by additions and multiplications only.
 
 Every independent part has two weights, for up and for down, that need not add up to one: powers of
 a variable give counts by the number of working parts. A part that is up multiplies the mass by the
@@ -75,7 +75,7 @@ def weigh(
 
 
 def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliability:
-    """Evaluate in whole numbers over the common denominator of all parts; with groups, in fractions."""
+    """Evaluate in integers over the common denominator of all parts; with groups, in fractions."""
     require_relays(problem)
     down = [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]
     every = prod(q.denominator for q in down)
@@ -133,7 +133,7 @@ class SurvivalSignature(Result):
 
     @property
     def sets(self) -> NDArray[Any]:
-        """All sets of working parts, object array as ``counts``: products of binomial coefficients."""
+        """Sets of working parts, object array as ``counts``: products of binomial coefficients."""
         axes = [
             np.array([comb(size, j) for j in range(size + 1)], dtype=object) for size in self.sizes
         ]
@@ -141,11 +141,11 @@ class SurvivalSignature(Result):
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """The survival signature proper, float64 as ``counts``: which share of the sets connects."""
+        """The survival signature proper, float64 as ``counts``: what share of the sets connects."""
         return np.asarray(self.counts / self.sets, dtype=np.float64)
 
     def reliability(self, up: Any) -> Reliability:
-        """Reliability where all parts of a class are up with the same probability, one for all or by class.
+        """Reliability where all parts of a class share one up-probability, one for all or by class.
 
         R = sum over l of counts[l] * prod_i p_i^{l_i} (1 - p_i)^{M_i - l_i}: sums of positive terms
         only, and `fractions.Fraction` gives exact fractions.

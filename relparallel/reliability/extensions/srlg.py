@@ -35,7 +35,7 @@ _SLACK: Final = 1e-12  # relative; more than the rounding of the sums over state
 
 
 class Known(NamedTuple):
-    """What is known: masses that surely work, surely fail, and are open; and the likeliest unreliability."""
+    """Known masses that surely work, surely fail, are open; and the likeliest unreliability."""
 
     up: float
     down: float
@@ -183,7 +183,7 @@ def _members(
 def _parts_of(
     group: Any, label: Mapping[Hashable, int], rows: Mapping[Any, int]
 ) -> tuple[list[int], list[int]]:
-    """Nodes and rows of links of a group (members, probability); members are labels and pairs of them."""
+    """Nodes and link rows of a group (members, probability); members are labels and label pairs."""
     nodes, links = [], []
     for member in require_instance((tuple, list, set, frozenset), groups=group[0]):
         try:
@@ -214,7 +214,7 @@ def solve_groups(
     max_states: int,
     max_seconds: float = inf,
 ) -> Reliability:
-    """Evaluate with groups: by conditioning where they are few, else by the sweep that knows them."""
+    """Evaluate with groups: by conditioning if they are few, else by the sweep that knows them."""
     always, problem, shared = absorbed(problem, groups)
     structure = compiled(problem, reductions)
     budget = max_seconds / (max(len(structure.steps), 1) * _STATE_SECONDS)
@@ -288,7 +288,7 @@ def swept(
 
 
 def risks_by_row(structure: Compiled, groups: Sequence[Group]) -> tuple[list[Risks], int]:
-    """What every row has to do with the groups, and the slots that vertices and groups need in all."""
+    """What each row has to do with the groups, and slots that vertices and groups need in all."""
     parts = structure.parts.tolist()
     of_part: dict[int, list[int]] = {}
     for g, group in enumerate(groups):

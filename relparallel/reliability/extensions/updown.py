@@ -1,4 +1,4 @@
-"""Up-down routing: a path goes up from tier to tier and then only down, as data-centre networks forward.
+"""Up-down routing: a path goes up tier by tier, then only down, as data-centre networks forward.
 
 Two terminals are joined if and only if some working node can be climbed to from both. Cables inside
 a tier and valleys do not count. The sweep adds a node once everything under it has been added. A
@@ -39,7 +39,7 @@ State = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """Terminals, the nodes that two of them climb to, and everything between, with the cables from below."""
+    """Terminals, nodes two of them climb to, everything between, with the cables from below."""
 
     terminals: tuple[int, ...]
     node: dict[int, Chance]
@@ -49,7 +49,7 @@ class Climb:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Add one node: its slot, its own terminal bit, its cables from below, and the slots that leave.
+    """Add one node: its slot, own terminal bit, cables from below, and the slots that leave.
 
     ``leaf`` is a terminal that forwards nothing; ``pending`` are the terminals still to add.
     """
@@ -67,7 +67,7 @@ class _Step:
 def solve_updown(
     graph: Topology | nx.Graph[Any], problem: Problem, max_states: int = _STATES
 ) -> Reliability:
-    """Probability that every two terminals are joined; a few microseconds for each state and cable."""
+    """Probability that every two terminals are joined; a few microseconds per state and cable."""
     always, climb = climbing(graph, problem)
     found, width = climbed(climb, min(max_states, _STATES))
     up_down, reason = series(always, (found.up, found.down)), f"{found.visited} states"
@@ -75,7 +75,7 @@ def solve_updown(
 
 
 def bound_updown(graph: Topology | nx.Graph[Any], problem: Problem) -> Reliability:
-    """Certified bracket of the same probability: the sweep keeps the heaviest states of every layer."""
+    """Certified bracket of that probability: the sweep keeps the heaviest states of every layer."""
     always, climb = climbing(graph, problem)
     outcomes = sum(2.0 ** len(cables) for cables in climb.below.values())
     max_states = min(_STATES, int(_OUTCOMES / max(outcomes, 1.0)))
@@ -119,7 +119,7 @@ def _upwards(graph: Topology | nx.Graph[Any], problem: Problem) -> NDArray[np.in
 def _without_single_cables(
     problem: Problem, arcs: NDArray[np.int64]
 ) -> tuple[Chance, tuple[int, ...]]:
-    """Replace terminals whose only cable leads upwards by its upper end, as long as there are two."""
+    """Replace terminals whose only cable leads up by its upper end, as long as there are two."""
     cables: dict[int, list[int]] = {}
     for e, ends in enumerate(arcs.tolist()):
         for v in ends:

@@ -1,1 +1,1 @@
-"""The frontier DP: reductions, an order, and a sweep whose states are partitions of the frontier."""
+"""The frontier DP: reductions, an order, and a sweep whose states partition the frontier."""

@@ -1,4 +1,4 @@
-"""The compiled sweep of the frontier DP: links in their order as rows, and layer after layer of states.
+"""The compiled sweep of the frontier DP: links in order as rows, and layer after layer of states.
 
 Links are decided one after the other. A vertex is *live* between its first and its last link; all
 that the past tells the future is which live vertices are connected, which are dead, and which
@@ -80,7 +80,7 @@ def compile_sweep(
     node: NDArray[np.float64],
     terminal: NDArray[np.bool_],
 ) -> LinkSweep:
-    """Turn links in processing order into a sweep; ``link`` and ``node`` hold (up, down) per row."""
+    """Turn links in processing order into a sweep; ``link`` and ``node`` hold (up, down) by row."""
     m, n = len(edges), len(node)
     steps, parts, width = compile_steps(
         np.arange(m), np.asarray(edges), np.arange(m), np.arange(m, m + n), terminal
@@ -98,7 +98,7 @@ def run_sweep(rows: LinkSweep, max_states: int) -> Sweep:
 
 
 def fitting(max_states: int) -> int:
-    """The limit of states in a layer, lowered where they would need more than half of the memory."""
+    """Limit of states in a layer, lowered where they would need more than half of the memory."""
     return min(max_states, memory() // (2 * _BYTES))
 
 
@@ -199,7 +199,7 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True)
 def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: ignore[no-untyped-def]
-    """Decide all links, and write down the masses of each row and where its states go if it is traced.
+    """Decide all links; write down the masses of each row and where its states go if it is traced.
 
     ``free``: which of the three parts of a row may be down; ``lean``: whether chances of 0 are left
     out.
@@ -285,7 +285,7 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
 
 @njit_borrowing
 def _ways(step, chance, free, ways):  # type: ignore[no-untyped-def]
-    """Fill in how the entering vertices can be: their mass, labels and flags; return the number of ways."""
+    """Fill in how entering vertices can be: mass, labels and flags; return the number of ways."""
     kinds = 0
     for dead in range(4):
         if (dead & 1 and not free[1]) or (dead & 2 and not free[2]):
@@ -306,7 +306,7 @@ def _ways(step, chance, free, ways):  # type: ignore[no-untyped-def]
 
 @njit_borrowing
 def _expand(here, step, chance, fails, lean, ways, kinds, sums, buffer, origin, target):  # type: ignore[no-untyped-def]
-    """Decide one link in some states: write what they become to the buffer, return how much that is."""
+    """Decide one link in some states: write what they become to the buffer, return how much."""
     old, new, last, traced = (
         here.view(np.float64),
         buffer.view(np.float64),
@@ -359,7 +359,7 @@ def _expand(here, step, chance, fails, lean, ways, kinds, sums, buffer, origin, 
 
 @njit_borrowing
 def _join(here, step, chance, sums, moved):  # type: ignore[no-untyped-def]
-    """Decide a link between vertices that stay, in place: what is up moves; return how much that is."""
+    """Decide a link between vertices that stay, in place: what is up moves; return how much."""
     old, new, last, made = here.view(np.float64), moved.view(np.float64), step[8] == 0, 0
     a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
     for i in range(0, len(here), 2):
@@ -380,7 +380,7 @@ def _join(here, step, chance, sums, moved):  # type: ignore[no-untyped-def]
 
 @njit_borrowing
 def _write_down(added, origin, target):  # type: ignore[no-untyped-def]
-    """Put the places of the states that were added where they come from; what has one side has both."""
+    """Put the places of the added states where they come from; what has one side has both."""
     for k in range(len(added) >> 1):
         target[origin[k] >> 1, origin[k] & 1] = np.int64(added[2 * k]) + ENDS
     for record in range(len(target)):

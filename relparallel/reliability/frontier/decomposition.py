@@ -82,7 +82,7 @@ class Compiled:
         return int(self.widths.max(initial=0))
 
     def chances(self, link: FloatArray, node: FloatArray) -> FloatArray:
-        """Slots of chances, float64[slots, 2]: links and nodes as given, those of the tape filled in."""
+        """Chances by slot, float64[slots, 2]: links and nodes as given, the tape's filled in."""
         slots = np.empty((self.slots, 2))
         slots[: self.links], slots[self.links : self.links + self.nodes] = link, node
         slots[self.slots - len(self.widths) :] = 1.0, 0.0
@@ -151,7 +151,7 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
 
 
 def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
-    """Reliability of a network whose structure is not asked for again; it may be too wide, or stop early."""
+    """Reliability of a network whose structure is used once; it may be too wide, or stop early."""
     found = compiled(problem, reductions)
     if not found.connected or found.width > MAX_LIVE:
         return Outcome(0.0, 1.0, 0, 0, found.width, len(found.steps))
@@ -161,7 +161,7 @@ def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int 
 def _block_sweep(
     ends: IntArray, links: IntArray, nodes: IntArray, terminal: NDArray[np.bool_], share: float
 ) -> tuple[IntArray, IntArray, int]:
-    """Steps, parts and width of the sweep of one block; with a share of 0 its order is as it comes."""
+    """Steps, parts and width of one block's sweep; with a share of 0 its order is as it comes."""
     order = (
         link_order(vertex_order(ends, terminal, share), ends)
         if share > 0.0
@@ -173,7 +173,7 @@ def _block_sweep(
 
 @numba.njit(cache=True)
 def _blocks(edges, n, terminals, reductions):  # type: ignore[no-untyped-def]
-    """Tape, required slots, and what reductions leave of every block: links, nodes and where they start."""
+    """Tape, required slots, what reductions leave of each block: links, nodes, where they start."""
     m = len(edges)
     tape, terminal, node, link = (
         tape_of(m, n),
@@ -278,7 +278,7 @@ def _reduced(whole, rows, tape, reductions, ends, links, nodes, terminal):  # ty
 
 @numba.njit(cache=True)
 def _evaluate(tape, required, steps, parts, starts, slots, link, node, max_states, max_visits):  # type: ignore[no-untyped-def]
-    """Play the tape, run the sweeps, multiply what is required; stop early where a layer is too large."""
+    """Play the tape, run the sweeps, multiply what is required; stop early at too large a layer."""
     chances, sweeps = np.empty((slots, 2)), len(starts) - 1
     for i in range(len(link)):
         chances[i, 0], chances[i, 1] = link[i, 0], link[i, 1]
@@ -312,7 +312,7 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The network works when ``apart`` works and every block connects its terminals; all are independent."""
+    """It works when ``apart`` works and every block connects its terminals; all are independent."""
 
     apart: Chance
     blocks: list[Block]

@@ -1,4 +1,4 @@
-"""The frontier dynamic programme in plain Python: any kind of state and number, forth layer by layer.
+"""Frontier dynamic programme in plain Python: any kind of state and number, forth layer by layer.
 
 A question is a start state and one `Move` per step. Masses are added and multiplied, nothing else:
 floats, fractions and whole polynomials packed into one integer all do. `moves` are those of
@@ -31,7 +31,7 @@ _PLAIN: Final = bytes(range(_FLAG))
 
 
 class Move(NamedTuple):
-    """One step: what becomes of a state and its mass, and the mass of all that this step decides."""
+    """One step: what becomes of a state and its mass, and the mass of all the step decides."""
 
     outcomes: Callable[[Any, Any], Iterable[tuple[Hashable, Any]]]
     total: Any = 1
@@ -49,7 +49,7 @@ class Swept(NamedTuple):
 def sweep(
     start: Hashable, moves: Iterable[Move], max_states: float, truncate: bool = False
 ) -> Swept:
-    """Decide all steps; a layer that is too large is refused, or only its heaviest states are kept."""
+    """Decide all steps; a layer too large is refused, or only its heaviest states are kept."""
     layer: dict[Any, Any] = {start: 1}
     up, down, dropped, visited = 0, 0, 0, 0
     for move in moves:
@@ -85,7 +85,7 @@ def too_many_states(max_states: float) -> NotExactError:
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What one row of the sweep has to do with groups of shared risk; slots are places in the state."""
+    """What one sweep row has to do with groups of shared risk; slots are places in the state."""
 
     enter: tuple[tuple[int, Any, Any], ...] = ()
     needs: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())

@@ -105,7 +105,7 @@ def _too_long(candidates, cost, share):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def link_order(order, edges):  # type: ignore[no-untyped-def]
-    """Indices of the links in the order of the sweep: by first end, those that let a vertex enter last."""
+    """Indices of the links in sweep order: by first end, those that let a vertex enter last."""
     n = len(order)
     place, first = np.empty(n, np.int64), np.full(n, n, np.int64)  # first neighbour to leave
     for i in range(n):
@@ -123,7 +123,7 @@ def link_order(order, edges):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _stable_order(keys):  # type: ignore[no-untyped-def]
-    """Indices of ascending keys by a merge sort, which is compiled in less time than numba's own."""
+    """Indices of ascending keys by a merge sort, compiled in less time than numba's own."""
     n, width = len(keys), 1
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
@@ -165,7 +165,7 @@ def _adjacency(n, edges):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _growth(n, terminals):  # type: ignore[no-untyped-def]
-    """States by terminals that have left and live vertices: Catalan numbers, as of planar graphs, times ways.
+    """States by terminals that left and live vertices: Catalan numbers (planar graphs), times ways.
 
     Any of (w + 1) / 2 blocks may hold terminals that have left; about the root of these ways is
     met.
@@ -295,7 +295,7 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type: ignore[no-untyped-def]
-    """Beam search: the vertices from the last on, the predicted states, and the work in candidates."""
+    """Beam search: vertices from the last on, the predicted states, and the work in candidates."""
     n, keys, most, degree = (
         len(terminal),
         _keys(len(terminal)),

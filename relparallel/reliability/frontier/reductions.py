@@ -41,7 +41,7 @@ _ROWS, _REQUIRED, _SLOTS = 0, 1, 2
 
 
 class Network(NamedTuple):
-    """Links in doubly linked lists around their ends: half-links 2 e and 2 e + 1 belong to link e."""
+    """Links in doubly linked lists around their ends: half-links 2 e and 2 e + 1 are of link e."""
 
     end: IntArray
     after: IntArray
@@ -76,7 +76,7 @@ def tape_of(links, nodes):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def network_of(ends, link, node, terminal):  # type: ignore[no-untyped-def]
-    """Make a network of links ends[m, 2] with these slots; ``node`` and ``terminal`` become its own."""
+    """A network of links ends[m, 2] with these slots; ``node`` and ``terminal`` become its own."""
     m, n = len(ends), len(node)
     network = Network(
         np.empty(2 * m, np.int64),
@@ -205,7 +205,7 @@ def reduce(network, tape, terminals):  # type: ignore[no-untyped-def]
 
 @njit_borrowing
 def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
-    """Remove a node with its one or two half-links; return by how much the number of terminals changes."""
+    """Remove a node with its one or two half-links; return the change in number of terminals."""
     e, a, change = first // 2, network.end[first ^ 1], 0
     detach(network, e)
     if second < 0:

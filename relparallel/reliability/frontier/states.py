@@ -56,7 +56,7 @@ def _same_label(labels, label):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def merge(labels, flags, x, y):  # type: ignore[no-untyped-def]
-    """Join the blocks with labels x and y: the smaller label, which is the first slot's, survives."""
+    """Join the blocks labelled x and y: the smaller label, which is the first slot's, survives."""
     low, high = min(x, y), max(x, y)
     labels -= _same_label(labels, high) * (high - low)
     old = _U1 << ((high - _U1) * _U4)
@@ -73,7 +73,7 @@ def together(flags):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def depart(labels, flags, step):  # type: ignore[no-untyped-def]
-    """Take out the vertices that leave with a row; also return whether a block with a terminal is closed."""
+    """Take out vertices that leave with a row; also return whether a terminal's block is closed."""
     closed = False
     if step[6] >= 0:
         labels, flags, closed = _leave(labels, flags, np.uint64(4 * step[6]))
@@ -103,7 +103,7 @@ def _leave(labels, flags, shift):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def pack(labels, flags):  # type: ignore[no-untyped-def]
-    """One integer for both: the leader of a flagged block is written as 15, for slot 14 with a bit on top.
+    """One integer for both: the leader of a flagged block is 15, for slot 14 with a bit on top.
 
     No other slot than 14 can lead a block with label 15, and followers of slot 14 there are none.
     """
@@ -121,7 +121,7 @@ def unpack(state):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def indexed(table, layer, found, room):  # type: ignore[no-untyped-def]
-    """Where to find the first states of a layer, with at least so many places; reuse the table if it fits."""
+    """Where a layer's first states are, with at least so many places; reuse a table if it fits."""
     bits = 5
     while (1 << bits) < room:
         bits += 1
@@ -140,7 +140,7 @@ def indexed(table, layer, found, room):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def add_states(part, layer, table, bits, found):  # type: ignore[no-untyped-def]
-    """Add pairs of state and mass to a layer of so many states; ``part`` then has places for states."""
+    """Add (state, mass) pairs to a layer of so many states; ``part`` then has places for states."""
     room = len(part) // 2
     if len(layer) < 2 * (found + room):
         larger = np.empty(4 * (found + room), np.uint64)

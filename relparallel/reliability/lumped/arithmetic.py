@@ -1,4 +1,4 @@
-"""Numbers of the lumped sums, which have terms of both signs: long integers, and floats for a first look."""
+"""Numbers of the lumped sums, with terms of both signs: long integers, floats for a first look."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, cores: int, pods: int, smallest: Fraction) -> Scale:
-        """Enough bits for 53 correct ones in a result that is at least ``smallest``, or below all floats.
+        """Enough bits for 53 correct ones in a result at least ``smallest``, or below all floats.
 
         Rounding grows with the pods and with the sum of the weights (r - 1)! of all splits: at most
         the number of ordered partitions of the cores and one more, n!/(2 (ln 2)^(n + 1)).

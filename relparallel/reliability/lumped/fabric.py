@@ -1,4 +1,4 @@
-"""Fabrics of alike pods under alike cores, recognised by wiring and probabilities and not by their name.
+"""Fabrics of alike pods under alike cores, recognised by wiring and probabilities, not by name.
 
 What is checked is what the exchange of pods, planes, cores and edge switches needs: switches of a
 plane or a pod have the same neighbours, and all parts of a class fail with the same probability.
@@ -23,7 +23,7 @@ OF_PODS = ("aggregation", "core_link", "edge_link", "other_link", "edge")
 
 
 class Pods(NamedTuple):
-    """Pods that are alike: edge switches with terminals and others, links to both, and the latter."""
+    """Alike pods: edge switches with terminals and others, links to both, and the latter."""
 
     copies: int
     terminals: int
@@ -36,7 +36,10 @@ class Pods(NamedTuple):
 
 
 class Fabric(NamedTuple):
-    """Pods of edge and aggregation switches under planes of cores; aggregation switches per pod and plane."""
+    """Pods of edge and aggregation switches under planes of cores.
+
+    Aggregation switches are counted per pod and plane.
+    """
 
     planes: int
     cores: int
@@ -108,7 +111,7 @@ def match_fabric(topology: Topology, problem: Problem) -> Match | None:
 
 
 class _Tiers(NamedTuple):
-    """Links by row, aggregation switch and other end; cores, lowest switches, planes and pods by node."""
+    """Links by row, aggregation switch, other end; cores, lowest switches, planes, pods by node."""
 
     row: IntArray
     inner: IntArray
@@ -121,7 +124,7 @@ class _Tiers(NamedTuple):
 
 
 def _tiers(topology: Topology, problem: Problem) -> _Tiers | None:
-    """Tiers of the switches, where every aggregation switch has one plane above and one pod below it."""
+    """Switch tiers, where every aggregation switch has one plane above and one pod below it."""
     row, n = np.flatnonzero(problem.transit[problem.edges].all(axis=1)), len(problem.node)
     if not row.size:
         return None
@@ -150,7 +153,7 @@ def _tiers(topology: Topology, problem: Problem) -> _Tiers | None:
 def _common(
     values: NDArray[Any], where: IntArray, size: int, none: tuple[float, ...]
 ) -> NDArray[Any] | None:
-    """What all rows at a place have in common, ``none`` where there are none; None if they differ."""
+    """What all rows at a place have in common, ``none`` if there are none; None if they differ."""
     found = np.tile(np.array(none, dtype=values.dtype), (size, 1))
     found[where] = values
     return found if np.array_equal(found[where], values) else None
@@ -164,7 +167,7 @@ def _ranks(labels: IntArray, among: BoolArray) -> IntArray:
 
 
 def _size(tiers: _Tiers) -> tuple[int, int, int] | None:
-    """Planes, cores of each, and aggregation switches of each pod in each, where all are joined alike."""
+    """Planes, cores of each, and aggregation switches per pod in each, if all are joined alike."""
     inner, lowest = np.unique(tiers.inner), tiers.lowest
     cores = np.bincount(tiers.plane[tiers.core])
     switches = np.zeros((len(cores), int(tiers.pod.max()) + 1), dtype=np.int64)
@@ -184,7 +187,7 @@ def _parts_of_pods(tiers: _Tiers, seat: BoolArray, m: int) -> list[tuple[IntArra
 
 
 def _seats(problem: Problem, lowest: BoolArray) -> tuple[BoolArray, IntArray] | None:
-    """Lowest switches that have to be joined, and the rows of the hosts behind them and of their cables."""
+    """Lowest switches that must be joined, and the rows of hosts behind them and their cables."""
     edges, m, terminals = problem.edges, len(problem.edges), problem.terminals
     hosts = terminals[~problem.transit[terminals]]
     if (np.bincount(edges.ravel(), minlength=len(lowest))[hosts] != 1).any():

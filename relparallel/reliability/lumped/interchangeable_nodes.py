@@ -52,7 +52,7 @@ class Twins(NamedTuple):
 
 
 def twins(problem: Problem) -> Reliability | None:
-    """The exact answer where the network is complete, or complete between two sides of alike nodes."""
+    """Exact answer where the network is complete, or complete between two sides of alike nodes."""
     found = recognised(problem)
     if found is None:
         return None
@@ -201,7 +201,7 @@ def joined_complete(ways, n, hit, miss):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def joined_sides(ways, rows, columns, hit, miss):  # type: ignore[no-untyped-def]
-    """Chance that a complete bipartite graph is connected, by its rows and columns; 0 for none of both."""
+    """Chance that a complete bipartite graph is connected, by rows and columns; 0 if both are 0."""
     joined = np.zeros((rows + 1, columns + 1))
     joined[0, 1] = joined[1, 0] = 1.0
     for r in range(1, rows + 1):
@@ -219,7 +219,7 @@ def joined_sides(ways, rows, columns, hit, miss):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True)
 def complete_sum(ways, terminals, others, link, other):  # type: ignore[no-untyped-def]
-    """Chances (up, down) that the terminals of a complete graph are connected, by one's component."""
+    """Chances (up, down) that terminals of a complete graph are connected, by one's component."""
     n = terminals + others
     miss = powers(n * n // 4, link[1])
     joined = joined_complete(ways, n, hits(n, link[0], link[1]), miss)
@@ -238,7 +238,7 @@ def complete_sum(ways, terminals, others, link, other):  # type: ignore[no-untyp
 
 @numba.njit(cache=True)
 def bipartite_sum(ways, size, link, other):  # type: ignore[no-untyped-def]
-    """Chances (up, down) that terminals of two sides are connected, by the component of one of the first.
+    """Chances (up, down) that terminals of two sides are joined, by the component of a first one.
 
     ``size[side]`` are the terminals and the others of a side, ``other[side]`` the chances of the
     latter.
@@ -248,7 +248,7 @@ def bipartite_sum(ways, size, link, other):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def tables(ways, size, link, other):  # type: ignore[no-untyped-def]
-    """What sums over components of two sides look up: `powers`, `hits`, `joined_sides`, `escapes` of both."""
+    """Tables for component sums: `powers`, `hits`, `joined_sides`, `escapes` of both sides."""
     (a, more), (b, rest) = size
     rows, columns = a + more, b + rest
     miss, hit = powers(rows * columns, link[1]), hits(max(rows, columns), link[0], link[1])
@@ -297,7 +297,7 @@ def terminals_joined(
     links: Mapping[tuple[int, int], Fraction],
     smallest: Fraction,
 ) -> Fraction:
-    """Probability that all nodes of the terminal classes, the first one among them, are up and joined.
+    """Probability that all nodes of terminal classes, the first one among them, are up and joined.
 
     ``links``: up-probability of the links between two classes; to 50 bits of ``smallest``.
     """
@@ -337,7 +337,7 @@ def terminals_joined(
 def _joined(
     size: Sequence[int], down: Mapping[tuple[int, int], Integers], scale: Scale
 ) -> Integers:
-    """Probability that so many nodes of each class, one of the first at least, are joined to each other."""
+    """Probability that so many nodes of each class, at least one of the first, are joined."""
     joined = np.zeros([n + 1 for n in size], dtype=object)
     every = np.indices(joined.shape)
     for v in product(range(1, size[0] + 1), *(range(n + 1) for n in size[1:])):

@@ -1,4 +1,4 @@
-"""Exact reliability of data-centre fabrics by symmetry: interchangeable pods under interchangeable cores.
+"""Exact reliability of data-centre fabrics by symmetry: interchangeable pods under alike cores.
 
 Given how the cores hang together, the pods are independent. Let a *split* put some of the live
 cores into r >= 1 blocks and leave the others out, and let W(split) be the probability that one pod
@@ -64,7 +64,7 @@ def lumped(topology: Topology, problem: Problem) -> Reliability | None:
 
 
 def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
-    """A fabric with terminals in two pods or more, and few enough cores to go through their partitions."""
+    """A fabric with terminals in two or more pods, and few enough cores to try their partitions."""
     match = match_fabric(topology, problem)
     if match is None or sum(pods.copies for pods in match.fabric.terminal_pods) < 2:
         return None
@@ -78,7 +78,7 @@ def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
 
 
 def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
-    """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up.
+    """Probability that the terminal edge switches of two or more pods are joined and ``own`` is up.
 
     The partitions of the 16 cores of a k=8 fat-tree fall into 286 878 layouts, with the live cores
     outside of blocks 1.8e6 terms of 34 products; their list is made once.
@@ -96,7 +96,7 @@ def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
 
 
 def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
-    """Lower bounds of R, the chance of one tree, and of 1 - R, that of one cut; 0 only where they are 0.
+    """Lower bounds of R, the chance of one tree, and 1 - R, that of one cut; 0 only if they are 0.
 
     The cuts: an edge switch from its pod, a pod from the cores, the cores from everything.
     """
@@ -117,7 +117,7 @@ def scale_of(fabric: Fabric, smallest: Fraction) -> Scale:
 
 
 def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
-    """Probability that the terminals are joined, in units of the scale, as the sum of these terms."""
+    """Probability that terminals are joined, in units of the scale, as the sum of these terms."""
     ups = [_uplinks(fabric, pods, scale) for pods in fabric.pods]
     entries = [up.entries(_table(fabric, pods)) for up, pods in zip(ups, fabric.pods, strict=True)]
     alive, total = scale.array(_states_of_cores(fabric)), 0
@@ -139,7 +139,7 @@ def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
 
 
 def large_terms(fabric: Fabric, blur: float) -> Iterator[Terms]:
-    """Layouts and choices whose terms count in a first look in floats: all others are below ``blur``."""
+    """Layouts and choices whose terms count at first look in floats: others are below ``blur``."""
     ups = [_uplinks(fabric, pods, Floats()) for pods in fabric.pods]
     entries = [up.entries(_table(fabric, pods)) for up, pods in zip(ups, fabric.pods, strict=True)]
     live, groups = Floats().array(_states_of_cores(fabric)), _groups(fabric)

@@ -63,7 +63,7 @@ def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
 
 @cache
 def count_layouts(planes: int, cores: int) -> int:
-    """Number of multisets of profiles with at most ``cores`` cores of each plane, planes told apart."""
+    """Number of multisets of profiles with at most ``cores`` cores per plane, planes told apart."""
     count = np.zeros((cores + 1,) * planes, dtype=object)
     count[(0,) * planes] = 1
     for profile in product(range(cores + 1), repeat=planes):
@@ -101,7 +101,7 @@ def layouts(planes: int, cores: int) -> tuple[Layouts, ...]:
 
 
 def _add_row(codes: set[Code], row: Row, base: int) -> set[Code]:
-    """All multisets of blocks with one more plane; a block is a number whose digits are its parts."""
+    """Multisets of blocks with one more plane; a block is a number whose digits are its parts."""
     result: set[Code] = set()
     for blocks in codes:
         todo: set[tuple[Code, Code]] = {(tuple(block * base for block in blocks), ())}
@@ -143,7 +143,7 @@ def _joined(parts: list[Layouts]) -> Layouts:
 def _representatives(
     rows: tuple[Row, ...], blocks: IntArray
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Which layouts to keep where planes have equal parts, and for how many images each of them counts.
+    """Which layouts to keep where planes have equal parts, and for how many images each counts.
 
     A plane's mark depends only on how it lies to the other planes. Exchanging planes permutes the
     marks, so it is enough to keep ascending marks and to count their distinct orders; equal marks
@@ -165,7 +165,7 @@ def _representatives(
 
 
 def _orders(lines: IntArray) -> IntArray:
-    """In how many orders equal entries of each sorted line can stand; zeros, which fill up, do not count."""
+    """Number of orders of equal entries of each sorted line; zeros, which fill up, do not count."""
     run, orders = np.ones(len(lines), dtype=np.int64), np.ones(len(lines), dtype=np.int64)
     for before, now in zip(lines.T[:-1], lines.T[1:], strict=True):
         run = np.where((before == now) & (now > 0), run + 1, 1)
@@ -185,7 +185,7 @@ def agreement(
     link_down: Exact,
     other_down: Exact,
 ) -> Table:
-    """Probability that a pod agrees with a split of the cores, by the states of its aggregation switches.
+    """Probability that a pod agrees with a core split, by the states of its aggregation switches.
 
     Notes
     -----
@@ -265,7 +265,10 @@ class _Inside:
     def _find_gathered(
         self, groups: tuple[tuple[int, int], ...], switches: int
     ) -> dict[tuple[int, int], Exact]:
-        """Chance that colours with so many own and free switches share t and n edge switches, by (t, n)."""
+        """Chance that colours share t and n edge switches, by (t, n).
+
+        Every colour has so many own and free switches.
+        """
         if not groups:
             return {(0, 0): 1}
         *before, (size, extra) = groups
@@ -283,7 +286,7 @@ class _Inside:
         return found
 
     def _find_joined(self, root: int, free: int, edges: tuple[int, int]) -> Exact:
-        """Probability that all free and edge switches are joined to a root of so many aggregation switches.
+        """Probability that all free and edge switches join a root of so many aggregation switches.
 
         The complement is the sum over the proper subsets that are joined to the root while the rest
         is not.

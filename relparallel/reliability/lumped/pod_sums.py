@@ -32,7 +32,7 @@ Switches = tuple[int, ...]  # by index in the pod
 
 
 class Kind(NamedTuple):
-    """Power sums that have one weight: which switches are coloured, and how many share each colour."""
+    """Power sums of one weight: which switches are coloured, and how many share each colour."""
 
     coloured: Switches
     sizes: tuple[int, ...]
@@ -82,7 +82,7 @@ class Uplinks:
 
     @cached_property
     def colours(self) -> list[Numbers]:
-        """Chance of links to j cores of a block, of n in blocks, and to no other core in them: [n][j]."""
+        """Chance of links to j cores of a block, of n in blocks, and no other of them: [n][j]."""
         seen = self.scale.array(1 - (1 - self.link_up) ** j for j in range(self.cores + 1))
         return [self.scale.times(self._powers[n::-1], seen[: n + 1]) for n in range(self.cores + 1)]
 
@@ -99,7 +99,7 @@ class Uplinks:
         return np.asarray(alive[sum(sizes) + seats.sum(axis=1)] * ways)
 
     def power_sums(self, some: Layouts) -> Numbers:
-        """Sum over the colours of the chance that all switches of a block have it, [layouts, kinds].
+        """Sum over colours of the chance that all switches of a block have it, [layouts, kinds].
 
         One factor for each block of a set partition; added up over those of one kind. The switches
         are up.
@@ -123,7 +123,7 @@ class Uplinks:
         return np.stack([sums[kind] for kind in self.kinds], axis=-1)
 
     def entries(self, table: Table) -> list[Numbers]:
-        """A pod's table by the number of coloured switches, times the chance that just these are up."""
+        """A pod's table by number of coloured switches, times the chance that just these are up."""
         found, width = [], self.planes * self.switches
         ups = self.scale.array(self.up**n * (1 - self.up) ** (width - n) for n in range(width + 1))
         for size in range(width + 1):
@@ -142,7 +142,7 @@ class Uplinks:
         return np.concatenate([x.reshape(-1, x.shape[-1]) for x in parts])
 
     def uncoloured(self, sizes: tuple[int, ...], outside: Outside) -> list[Numbers]:
-        """Chance of links of switches that are free and either, [sets of coloured ones, the others, choices].
+        """Chance of links of switches free and either, [sets of coloured ones, others, choices].
 
         By the number of coloured switches, and with their links to the cores outside of blocks.
         """
@@ -159,7 +159,7 @@ class Uplinks:
         return found
 
     def _chances(self, sizes: tuple[int, ...]) -> dict[Switches, Numbers]:
-        """Chance that all of some switches have a colour, by the profile of its block, [profiles]."""
+        """Chance that all of some switches have a colour, by its block's profile, [profiles]."""
         own: list[Numbers] = []
         for plane, n in enumerate(sizes):
             shape = [n + 1 if other == plane else 1 for other in range(self.planes)]
@@ -183,7 +183,10 @@ def _pairs(most: int) -> list[tuple[int, int]]:
 
 
 def _less_free(rest: list[tuple[int, int]]) -> IntArray:
-    """How often an entry by free and idle switches counts in one by free and either: idle is a difference."""
+    """How often an entry by free and idle switches counts in one by free and either.
+
+    Idle is a difference.
+    """
     counts = np.zeros((len(rest), len(rest)), dtype=np.int64)
     for column, (free, either) in enumerate(rest):
         for kept in range(free + 1):
@@ -194,7 +197,7 @@ def _less_free(rest: list[tuple[int, int]]) -> IntArray:
 
 @cache
 def _ways_to_miss(planes: int, switches: int) -> tuple[IntArray, IntArray, IntArray]:
-    """All ways of switches to be coloured, free, either or down, in the order of `Uplinks.uncoloured`."""
+    """Switches coloured, free, either or down in all ways, in the order of `Uplinks.uncoloured`."""
     width = range(planes * switches)
     ways: list[list[Switches]] = []  # that have no link to the ones, and to the others
     starts = []
@@ -214,7 +217,7 @@ def _ways_to_miss(planes: int, switches: int) -> tuple[IntArray, IntArray, IntAr
 
 
 def signed_ways(some: Layouts) -> Numbers:
-    """How many splits a layout stands for, times the Moebius weight (-1)^(r-1) (r-1)! of r blocks."""
+    """Number of splits of a layout, times the Moebius weight (-1)^(r-1) (r-1)! of r blocks."""
     blocks = some.blocks.any(axis=2).sum(axis=1)
     weights = [
         0,

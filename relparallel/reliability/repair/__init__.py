@@ -1,1 +1,1 @@
-"""Parts that fail and are repaired: availability, Markov chains, common cause, expected delivery."""
+"""Parts that fail and are repaired: availability, Markov chains, common cause, mean delivery."""

@@ -1,4 +1,4 @@
-"""Likely states first: states of independent parts by falling probability, and those that symmetry joins."""
+"""Likely states first: of independent parts by falling probability, and those symmetry joins."""
 
 import heapq
 import math
@@ -17,7 +17,7 @@ _ROUNDING = 1e-14  # of the sum of the probabilities, more than enough
 def likely_states(
     chances: FloatArray, remainder: float = 0.0, most: int = 10**6
 ) -> tuple[IntArray, IntArray, FloatArray, float]:
-    """States of independent parts, the likeliest first, until all others have at most ``remainder``.
+    """States of independent parts, likeliest first, until all others have at most ``remainder``.
 
     Row i of ``chances`` [parts, states] holds the probabilities of what part i can be, falling, 0
     where there is no more. Returns which parts [N, w] are not in their likeliest state, filled with
@@ -41,7 +41,7 @@ def likely_states(
 
 
 def orbits_of_sets(sets: IntArray, permutations: IntArray) -> IntArray:
-    """Label [N] of each set; sets of one label are images of each other by permutations of the parts.
+    """Label [N] of each set; sets of one label are images of each other by permuting the parts.
 
     An image is looked up by a sum of random words of its parts and then compared, so a clash of
     sums can split an orbit and never joins two. O(N w log N) per permutation.
@@ -65,7 +65,7 @@ def orbits_of_sets(sets: IntArray, permutations: IntArray) -> IntArray:
 
 @numba.njit(cache=True)
 def _best_first(odds, first, remainder, most):  # type: ignore[no-untyped-def]
-    """Places in the order of the parts, their states, probabilities, and whether these are all states."""
+    """Places in part order, their states, probabilities, and whether these are all states."""
     parent, last, state, depth, chance = [0], [-1], [0], [0], [first]
     order = [0]
     left = 1.0 - first

@@ -94,7 +94,7 @@ def _by_factors(
 
 
 def _eliminate(rates: FloatArray, wide: int) -> None:
-    """Take out the states one by one; what remains in a column above the diagonal is the share of a state."""
+    """Remove states one by one; what remains in a column above the diagonal is a state's share."""
     for last in range(len(rates) - 1, 0, -1):
         near = slice(max(0, last - wide), last)
         out = rates[last, near].sum()

@@ -1,4 +1,4 @@
-"""Two estimators that look for the most likely cuts: recursive variance reduction, and zero variance.
+"""Two estimators that look for the likeliest cuts: recursive variance reduction, and zero variance.
 
 *Recursive.* Take the most likely cut, parts 1..d. All of them are down with the chance Q = q_1 ...
 q_d; else one is the first that is up, number i with the chance P_i = q_1 ... q_{i-1} p_i. Cancela
@@ -253,7 +253,7 @@ def workspace(flow):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def likely_cuts(flow, weight, space):  # type: ignore[no-untyped-def]
-    """Sum of the chances of the most likely cuts nearest to either terminal, by one maximum flow a pair."""
+    """Summed chances of the likeliest cuts nearest either terminal, by one maximum flow a pair."""
     best, size, total, found, work = flow.most, 0, 0.0, 0, 0
     for k in range(len(flow.sinks)):
         inseparable, looked = _send(flow, weight, space, flow.sources[k], flow.sinks[k])
@@ -283,7 +283,7 @@ def likely_cuts(flow, weight, space):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _send(flow, weight, space, source, sink):  # type: ignore[no-untyped-def]
-    """Send flow along shortest paths until no more fits; whether nothing can stop it, and the work."""
+    """Send flow on shortest paths until no more fits; whether nothing can stop it, and the work."""
     residual, parent, queue = space.residual, space.parent, space.queue
     for arc in range(len(residual)):
         residual[arc] = weight[flow.part[arc]] if flow.open[arc] else 0.0
@@ -341,7 +341,7 @@ def _search_back(flow, space, sink):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _read_cut(flow, weight, space):  # type: ignore[no-untyped-def]
-    """Parts on the boundary of what the last search reached: weight, number, key; listed from the end."""
+    """Parts bounding what the last search reached: weight, number, key; listed from the end."""
     value, count, key = 0.0, 0, np.uint64(0)
     last = len(space.cut) - 1
     for arc in range(len(flow.head)):

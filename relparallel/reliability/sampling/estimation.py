@@ -1,4 +1,4 @@
-"""Estimates of the unreliability by sampling, each with an interval that holds as often as it says."""
+"""Estimates of unreliability by sampling, each with an interval that holds as often as it says."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def karp_luby(
     samples: int | None = None,
     max_steps: int = MAX_STEPS,
 ) -> UnreliabilityEstimate:
-    """Estimate the unreliability from its likely cuts; the interval accounts for chance and cuts left out."""
+    """Estimate the unreliability from likely cuts; the interval covers chance and cuts left out."""
     apart, blocks = into_blocks(problem)
     risk = (1 - confidence) / max(len(blocks), 1)
     found = [_block(block.problem, rng, rtol, risk, samples, max_steps) for block in blocks]

@@ -18,7 +18,7 @@ _FEW = 10  # failures below which Wilson's interval is too short for some unreli
 
 
 class Moments(NamedTuple):
-    """Number of samples, their mean, sums of squared and cubed deviations from it, and elementary steps."""
+    """Number of samples, mean, sums of squared and cubed deviations from it, elementary steps."""
 
     samples: int
     mean: float
@@ -102,7 +102,7 @@ def _before_transformation(value: float, skewness: float, n: int) -> float:
 def share_interval(
     moments: Moments, confidence: float, cautious: bool = False
 ) -> tuple[float, float, float, float]:
-    """Share of failures with Wilson's interval; that of Clopper and Pearson for few, or to be cautious."""
+    """Failure share with Wilson's interval, or Clopper and Pearson's for few or to be cautious."""
     n, mean = moments.samples, moments.mean
     failures = round(mean * n)
     if cautious or min(failures, n - failures) < _FEW:
@@ -134,7 +134,7 @@ class UnreliabilityEstimate(Result):
 
     @property
     def relative_error(self) -> float:
-        """Half the width of the interval over the value; 0 for a certain 0, infinity for an uncertain one."""
+        """Half the interval's width over the value; 0 for a certain 0, infinity if not certain."""
         half = (self.upper - self.lower) / 2
         return half / self.value if self.value > 0 else math.inf if half > 0 else 0.0
 

@@ -99,7 +99,7 @@ def _attached(indptr, pair, hosts, nodes, pairs, first, width):  # type: ignore[
 
 @numba.njit(cache=True)
 def _flood(indptr, indices, pair, order, transit, source, nodes, pairs, first, width, reached):  # type: ignore[no-untyped-def]
-    """Write where each node is reached from the source, sweeping outwards and inwards until nothing grows."""
+    """Write where nodes are reached from the source, sweeping out and in until nothing grows."""
     reached[:] = 0
     for w in range(width):
         reached[source, w] = nodes[source, first + w]

@@ -70,7 +70,7 @@ def sample_turnip(network, samples, rng):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _come_up(network, rate, order, waits, sets, totals):  # type: ignore[no-untyped-def]
-    """Let parts come up until the terminals are connected; total rate before every step, steps, work."""
+    """Let parts come up until the terminals connect; total rate before every step, steps, work."""
     root, ring, size, held = sets[0], sets[1], sets[2], sets[3]
     m, wanted, work = len(network.ends), 0, 0
     for v in range(len(root)):

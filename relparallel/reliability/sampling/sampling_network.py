@@ -1,4 +1,4 @@
-"""A reliability question made ready to be sampled: what must be up set apart, what cannot matter removed.
+"""A reliability question ready for sampling: what must be up set apart, what cannot matter removed.
 
 All estimators but the crude one draw on the same small network. Terminals never fail there (their
 own chances are set apart), leaves are gone, perfect links between perfect nodes are contracted and
@@ -132,7 +132,7 @@ def _contract(draft: _Draft) -> None:
 
 
 def _strip(draft: _Draft) -> None:
-    """Remove leaves: one that is no terminal leads nowhere, one that is needs its link and its neighbour."""
+    """Remove leaves: a non-terminal leads nowhere, a terminal needs its link and its neighbour."""
     todo = list(draft.links)
     while todo:
         v = todo.pop()

@@ -148,7 +148,7 @@ def _would_join(network, times, level, root, held, part):  # type: ignore[no-unt
 
 @numba.njit(cache=True)
 def _time_connected(network, times, root, held):  # type: ignore[no-untyped-def]
-    """When the terminals become connected: the first of all times by which they are, by bisection."""
+    """When the terminals become connected: the first time by which they are, by bisection."""
     order = np.sort(times)
     low, high = -1, len(order) - 1
     while high - low > 1:
@@ -162,7 +162,7 @@ def _time_connected(network, times, root, held):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def pilot_levels(network, rate, count, rng):  # type: ignore[no-untyped-def]
-    """Levels at which about half of the states go on, by adaptive splitting, whose own estimate is biased."""
+    """Levels where about half the states go on, by adaptive splitting (its estimate is biased)."""
     states, reached, space = np.empty((count, len(rate))), np.empty(count), _space(network)
     levels, depth = np.empty(_MOST_LEVELS), 0
     for i in range(count):

@@ -1,1 +1,1 @@
-"""What every part contributes: importance, failure frequency and derivatives from one sweep back."""
+"""What each part contributes: importance, failure frequency and derivatives from one sweep back."""

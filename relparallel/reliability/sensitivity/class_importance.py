@@ -111,7 +111,7 @@ def _least(*bounds: Fraction) -> Fraction:
 
 
 def _of_form(topology: Topology, problem: Problem) -> Classes | None:
-    """A fabric with a closed form: cores, then switches and links of pods with and without terminals."""
+    """A fabric with a closed form: cores, switches and links of pods with and without terminals."""
     match = match_fabric(topology, problem)
     if match is None:
         return None

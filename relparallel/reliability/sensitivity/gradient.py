@@ -1,4 +1,4 @@
-"""Birnbaum's measure of every part: by the sweep back, by classes of alike parts, or for states of groups."""
+"""Birnbaum's measure of parts: by the sweep back, classes of alike parts, or for group states."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _without(
 
 
 def _labels(graph: Topology | nx.Graph[Any]) -> tuple[Hashable, ...]:
-    """Labels of the nodes in the order of the problem, which is the graph's where no node has a role."""
+    """Node labels in the problem's order, which is the graph's where no node has a role."""
     if not isinstance(graph, Topology):
         records = dict(graph.nodes(data=True)).values()
         if not any(records) or all(map(FIELDS.isdisjoint, records)):

@@ -92,7 +92,7 @@ class Importance(Result):
 
     @property
     def criticality(self) -> FloatArray:
-        """Chance that the part is down and decides, given that the system has failed; 0 if it never fails."""
+        """Chance that the part is down and decides, given system failure; 0 if it never fails."""
         return (
             self.down * self.birnbaum / self.unreliability
             if self.unreliability > 0
@@ -101,7 +101,7 @@ class Importance(Result):
 
     @property
     def fussell_vesely(self) -> FloatArray:
-        """Share (U - U(part up)) / U of the unreliability that a perfect part removes: the criticality."""
+        """Share (U - U(part up)) / U of unreliability that a perfect part removes: criticality."""
         return self.criticality
 
     @property
@@ -133,7 +133,7 @@ class Importance(Result):
 
     @property
     def structural(self) -> FloatArray:
-        """Share of the states of the other parts that can fail in which this one decides (Banzhaf)."""
+        """Share of the states of other parts that can fail in which this one decides (Banzhaf)."""
         link, node = (
             np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node)
         )
@@ -170,7 +170,7 @@ class Importance(Result):
 
 
 def ranked(values: FloatArray) -> NDArray[np.int64]:
-    """Positions of the values, largest first; those equal to 12 digits, one to the next, in their order."""
+    """Positions of values, largest first; equal to 12 digits, one to the next, in their order."""
     order = np.argsort(-values, kind="stable")
     falling = values[order]
     rank = np.cumsum(np.append(False, falling[1:] < falling[:-1] * (1 - _TIE)))

@@ -47,7 +47,7 @@ def gradient(
     wanted: BoolArray,
     max_states: int = 2**24,
 ) -> tuple[float, FloatArray]:
-    """Unreliability, and U(part down) - U(part up) of every link and node that is wanted, else 0."""
+    """Unreliability, and U(part down) - U(part up) of each link and node that is wanted, else 0."""
     slope = np.zeros(structure.links + structure.nodes)
     if not structure.connected:
         return 1.0, slope
@@ -105,7 +105,7 @@ def _gradient(tape, required, steps, parts, starts, slots, given, asked, max_sta
 
 @numba.njit(cache=True)
 def _wanted(tape, given, chances):  # type: ignore[no-untyped-def]
-    """Slots that hold a wanted part, or are made of one that is not in series with what is always down."""
+    """Slots of a wanted part, or made of one that is not in series with what is always down."""
     wanted = np.zeros(len(chances), np.bool_)
     for i in range(len(given)):
         wanted[i] = given[i]
@@ -122,7 +122,7 @@ def _wanted(tape, given, chances):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignore[no-untyped-def]
-    """Success and failure mass, the largest layer; fills in the derivative by the three parts of each row."""
+    """Success and failure mass, largest layer; fills in the derivative by a row's three parts."""
     traced = free.ndim == 2  # a literal would compile the sweep once more
     sums, peak, _, targets, masses = forth(
         steps, chances, free, lean, traced, max_states, np.int64(ANY)

@@ -1,4 +1,4 @@
-"""What designs share: equal switches with p servers each, and the index arithmetic of symmetries."""
+"""What designs share: equal switches with p servers each, and index arithmetic of symmetries."""
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ def wired(
     tier: Mapping[str, IntArray] | None = None,
     hosts_forward: bool = False,
 ) -> Topology:
-    """Topology whose nodes are numbered within their kind; cables of kinds that it does not have fall away.
+    """Topology of nodes numbered within their kind; cables of kinds it does not have fall away.
 
     Kinds without a pod or rail have none. Plain hosts are servers; other kinds than the first are
     switches.
@@ -50,7 +50,7 @@ def wired(
 
 
 def switched(form: Description, cables: IntArray, pod: IntArray) -> Topology:
-    """Topology of switches joined by cables, with as many servers on each; without any they are the hosts."""
+    """Switches joined by cables, with as many servers on each; without any they are the hosts."""
     p = form.nodes.get("server", 0) // pod.size
     server = np.arange(p * pod.size)
     return wired(
@@ -109,7 +109,7 @@ def flat(parts: Iterable[IntArray]) -> IntArray:
 
 
 def rolled(parts: Sequence[IntArray], axes: Sequence[int | None]) -> IntArray:
-    """Every node goes to the next one along an axis of its block, round the edge; None leaves a block."""
+    """Each node goes to the next along an axis of its block, round the edge; None keeps a block."""
     return flat(
         b if axis is None else np.roll(b, -1, axis) for b, axis in zip(parts, axes, strict=True)
     )
@@ -121,7 +121,7 @@ def rolls(parts: Sequence[IntArray], moves: Iterable[Sequence[int | None]]) -> l
 
 
 def nested(layout: str, **sizes: int) -> list[IntArray]:
-    """One permutation for each axis of a layout: the next one along it, in every block that it crosses.
+    """One permutation per axis of a layout: the next one along it, in every block that it crosses.
 
     ``"leaf host, leaf, spine"`` are hosts in blocks of a leaf, then the leaves, then the spines.
     """
@@ -180,7 +180,7 @@ def within(t: Topology, group: IntArray) -> IntArray:
 
 
 def tree_hops(*arity: int) -> tuple[int, float | None]:
-    """Diameter and mean distance where hosts of one pod of level i, and of no lower one, are 2i apart."""
+    """Diameter and mean distance if hosts of one pod of level i, and no lower one, are 2i apart."""
     inside = [math.prod(arity[:i]) for i in range(len(arity) + 1)]
     pairs: Mapping[int, int] = {2 * i: inside[i] - inside[i - 1] for i in range(1, len(inside))}
     total = sum(hops * count for hops, count in pairs.items())

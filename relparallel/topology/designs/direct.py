@@ -44,7 +44,7 @@ def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Descripti
 
 
 def _torus_moves(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArray]:
-    """Next node along wrapped dimensions; every dimension backwards; neighbours of one kind exchanged."""
+    """Next node along wrapped dimensions; every dimension backwards; like neighbours exchanged."""
     grid, around = blocks(tuple(dims)), wrap or (True,) * len(dims)
     shifts = [rolled(grid, (axis,)) for axis in range(len(dims)) if around[axis]]
     mirrors = [np.flip(grid[0], axis).ravel() for axis in range(len(dims))]
@@ -74,7 +74,7 @@ def _torus_sizes(hosts: int) -> list[dict[str, Any]]:
     paper="adiga2005torus",
 )
 def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
-    """Torus: nodes are points of a grid, joined to the next point in every dimension, round the edge.
+    """Torus: nodes are points of a grid, joined to the next in every dimension, round the edge.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Descript
     paper="jouppi2023tpuv4",
 )
 def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
-    """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
+    """TPU v4 slice: a three-dimensional torus of 4 x 4 x 4 chip cubes, joined by optical switches.
 
     Inside a cube cables are electrical. Opposite faces of all 64 cubes of a pod end in the same
     switch, chip by chip: it joins each cube to the next of the slice, the last to the first,
@@ -252,7 +252,7 @@ def _to_switches(t: Topology) -> IntArray:
     paper="hoefler2022hxmesh",
 )
 def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
-    """HammingMesh: boards are meshes; each row and column of accelerators has a switch at the board edges.
+    """HammingMesh: mesh boards; each accelerator row and column has a switch at the board edges.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def _slice(
 
 
 def _line(length: int, boards: int) -> tuple[int, int]:
-    """Sum and largest of the distances along a row of boards; a board's row and the switch are a ring."""
+    """Sum and maximum of distances in a row of boards; a board's row and the switch are a ring."""
     # all distances to the switch, and the largest
     out, far = (length + 1) ** 2 // 4, (length + 1) // 2
     largest = 2 * far if boards > 1 else far * (length > 1)

@@ -1,4 +1,4 @@
-"""Networks of diameter two from finite fields: almost as many switches as any graph of the degree can have.
+"""Networks of diameter two from finite fields: nearly the most switches that a degree allows.
 
 Letters of the papers: ``q`` size of the field, ``p`` servers per switch; 4w + delta is q.
 """
@@ -73,7 +73,7 @@ class FiniteField:
         return logarithms
 
     def _cycle(self, low: int) -> IntArray:
-        """Powers of x until 1 returns, where x^m is replaced by the polynomial with the digits of low."""
+        """Powers of x until 1 returns, with x^m replaced by the polynomial of the digits of low."""
         times = self._times_x(low).tolist()
         found = [1]
         while (following := times[found[-1]]) > 1 and len(found) < self.q:
@@ -227,7 +227,7 @@ def _polarfly_moves(q: int, p: int) -> list[IntArray]:
 
 
 def clusters(t: Topology) -> IntArray:
-    """Cluster of every node of a PolarFly: 0 the quadrics, then one for each neighbour of the first of them.
+    """Cluster of each PolarFly node: 0 the quadrics, then one per neighbour of the first quadric.
 
     A cluster holds the neighbour first and what is joined to it; what is left over is with the
     quadrics.
@@ -305,7 +305,7 @@ def _steps(field: FiniteField, w: int) -> tuple[IntArray, IntArray]:
 
 
 def _orthogonal(field: FiniteField) -> IntArray:
-    """Points orthogonal to each point, q + 1 to a row; (1, y, z) is y q + z, then (0, 1, z) and (0, 0, 1)."""
+    """Points orthogonal to each, q + 1 a row; (1, y, z) is y q + z, then (0, 1, z), (0, 0, 1)."""
     q = field.q
     t, y, z = np.arange(q), *np.divmod(np.arange(q**2), q)
     a = np.r_[np.ones(q**2, dtype=np.int64), np.zeros(q + 1, dtype=np.int64)][:, None]

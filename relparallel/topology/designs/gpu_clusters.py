@@ -31,7 +31,7 @@ _PORTS: Final = 144  # of the leaf and spine switches between NVL72 racks
 
 
 class NVLink(NamedTuple):
-    """NVLink of a domain: how many GPUs, over how many chips, with how many links of a GPU to each."""
+    """NVLink of a domain: how many GPUs, over how many chips, how many links of a GPU to each."""
 
     gpus: int
     chips: int = 1
@@ -40,7 +40,7 @@ class NVLink(NamedTuple):
 
     @classmethod
     def fifth(cls, gpus: int, chips: int, *, detail: bool) -> NVLink:
-        """Fifth generation: 18 links of each GPU, spread over the chips, or one bundle to one node."""
+        """Fifth generation: 18 links of each GPU, spread over chips, or one bundle to one node."""
         return cls(gpus, chips, 18 // chips, 50 * GB) if detail else cls(gpus)
 
     def cables(self, domains: int) -> Cables:
@@ -86,7 +86,7 @@ def _by_rail(t: Topology) -> IntArray:
 
 
 def _rail_only_sizes(hosts: int) -> list[dict[str, int]]:
-    """Switches of 64, 128 or 256 ports, or of 8 for a few hosts, and so many leaves that no port is free."""
+    """Switches of 64, 128 or 256 ports, or 8 for few hosts; leaves so many that no port is free."""
     ports = (64, 128, 256) if hosts >= 1000 else (8,)
     return [{"domains": 2**i * p // 2, "switch_ports": p} for p in ports for i in range(1, 9)]
 
@@ -290,7 +290,7 @@ def _described(r: _Rails, nvlink: NVLink, paths: int) -> Description:
 
 
 def _rail_moves(nodes: Mapping[str, int], domains: int, rails: int) -> list[IntArray]:
-    """Next leaf of every rail, domain of a leaf, GPU of a domain and rail, rail, NVSwitch, spine."""
+    """Next leaf of each rail, domain of a leaf, GPU of a domain and rail, rail, NVSwitch, spine."""
     leaves, spines = (nodes.get(kind, 0) // rails for kind in ("leaf", "spine"))
     groups = max(leaves, 1)
     return nested(

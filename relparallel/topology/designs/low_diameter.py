@@ -50,7 +50,7 @@ def _dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Desc
 
 
 def _dragonfly_moves(p: int, a: int, h: int, arrangement: str = "consecutive") -> list[IntArray]:
-    """Next server; count groups and switches backwards; like groups, or, as a palmtree, the next group.
+    """Next server; count groups and switches backwards; like groups, or, as a palmtree, next group.
 
     Groups c h + 1 .. c h + h - 1 of the consecutive arrangement use the same switch towards any
     other, and any other uses one switch towards all of them.
@@ -125,7 +125,7 @@ def _dragonfly_plus(l: int, s: int, p: int, h: int) -> Description:  # noqa: E74
 
 
 def _dragonfly_plus_moves(l: int, s: int, p: int, h: int) -> list[IntArray]:  # noqa: E741 - the paper's letter
-    """Next server, leaf of the group; count groups and spines backwards; like groups as in a Dragonfly."""
+    """Next server, leaf of the group; groups and spines backwards; like groups as in Dragonfly."""
     groups = s * h + 1
     parts = blocks((groups, l, p), (groups, l), (groups, s))
     server, leaf, spine = parts
@@ -143,7 +143,7 @@ def _dragonfly_plus_moves(l: int, s: int, p: int, h: int) -> list[IntArray]:  # 
     paper="shpiner2017dragonflyplus",
 )
 def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - the paper's letter
-    """Dragonfly+: groups of leaves and spines, and one cable of two spines between every two groups.
+    """Dragonfly+: groups of leaves and spines, and one cable of two spines between any two groups.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
 
 
 def _hyperx_moves(dims: Sequence[int], t: int, k: int = 1) -> list[IntArray]:
-    """Next server; next point along every dimension, its first two; dimensions of equal length exchanged."""
+    """Next server; next point along each dimension, its first two; equally long ones exchanged."""
     parts = blocks((*dims, t), tuple(dims))
     orders = [
         (a, order) for a, n in enumerate(dims) for order in (np.roll(np.arange(n), -1), exchange(n))

@@ -89,7 +89,7 @@ def _mdcube_sizes(hosts: int) -> list[dict[str, Any]]:
     paper="wu2009mdcube",
 )
 def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
-    """MDCube: containers, each a BCube_k of n-port switches, joined directly along every dimension of a grid.
+    """MDCube: BCube_k containers of n-port switches, joined directly along each grid dimension.
 
     Every switch has one fast uplink. Along a dimension of m containers, uplink j-1 of container i
     meets uplink i of container j, for i < j; the first dimension takes the first m-1 switches of
@@ -161,7 +161,7 @@ def _everywhere(count: int, hosts: int, inner: IntArray) -> IntArray:
 
 
 def _containers_exchanged(n: int, dims: tuple[int, ...]) -> Iterator[IntArray]:
-    """Like containers along a dimension in another order: uplinks go with the container that they lead to."""
+    """Like containers along a dimension reordered: uplinks go with the container they lead to."""
     grid, first = np.arange(math.prod(dims)).reshape(dims), 0
     for axis, length in enumerate(dims):
         i, j = np.nonzero(~np.eye(length, dtype=bool))
@@ -177,7 +177,7 @@ def _containers_exchanged(n: int, dims: tuple[int, ...]) -> Iterator[IntArray]:
 
 
 def _orders_within(level: IntArray) -> Iterator[IntArray]:
-    """Orders of containers that leave the level of every uplink as it is: of runs of like neighbours."""
+    """Orders of containers that leave each uplink's level as it is: of runs of like neighbours."""
     own = np.arange(len(level))
     swaps = [np.concatenate([own[:a], [a + 1, a], own[a + 2 :]]) for a in own[:-1]]
     apart = [
@@ -193,7 +193,7 @@ def _orders_within(level: IntArray) -> Iterator[IntArray]:
 
 
 def _containers(n: int, container: IntArray, switch: IntArray) -> IntArray:
-    """Every container goes to another one, and its 2n switches to those of a row of ``switch`` there."""
+    """Each container goes to another one, its 2n switches to those of a row of ``switch`` there."""
     row, column = switch[:, :n, None], switch[:, None, n:] - n
     servers = container[:, None, None] * n**2 + row * n + column
     return flat([servers, container.size * n**2 + container[:, None] * 2 * n + switch])

@@ -74,7 +74,7 @@ def _three_tier_sizes(hosts: int) -> list[dict[str, int]]:
     paper="cisco2007multitier",
 )
 def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Topology:
-    """Traditional tree: access switches on a redundant pair of aggregation switches, all pairs on the core.
+    """Traditional tree: access switches on redundant aggregation switch pairs, all on the core.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _vl2(d_a: int, d_i: int) -> Description:
     paper="greenberg2009vl2",
 )
 def vl2(d_a: int, d_i: int) -> Topology:
-    """VL2: racks of 20 servers on two aggregation switches, each of which meets every intermediate switch.
+    """VL2: racks of 20 servers on two aggregation switches, which meet every intermediate switch.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def vl2(d_a: int, d_i: int) -> Topology:
 
 
 def _pairs_under_cores(form: Description, hosts: int, racks: int) -> Topology:
-    """Racks of so many hosts, so many on each pair of aggregation switches, which meet every core switch."""
+    """Racks of so many hosts, so many per pair of aggregation switches, which meet every core."""
     host, rack, above, core = (np.arange(count) for count in form.nodes.values())
     pods = [host // (racks * hosts), rack // racks, above // 2]
     pair = pods[1][:, None] * 2 + np.arange(2)
@@ -195,7 +195,7 @@ def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
 
 
 def _aspen_moves(levels: int, k: int, fault_tolerance: Sequence[int]) -> list[IntArray]:
-    """Next pod of each level below its parent, host of an edge switch, switch of the top with the same pods.
+    """Next pod of each level below its parent, host of an edge switch, top switch of the same pods.
 
     Pods of one level below the same pod are wired alike. At the top the k/2 ports of a switch end
     in runs of consecutive switches that all begin at multiples of a common divisor.
@@ -236,7 +236,7 @@ def _doubled(t: Topology) -> IntArray:
     paper="walraed2013aspen",
 )
 def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
-    """Aspen tree: a fat-tree of n levels that gives up hosts for more than one link into each pod below.
+    """Aspen tree: an n-level fat-tree giving up hosts for more than one link into each pod below.
 
     Parameters
     ----------

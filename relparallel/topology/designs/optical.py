@@ -1,4 +1,4 @@
-"""Networks whose optical circuits are wired anew: for the demand, for a failed part, for another shape.
+"""Networks whose optical circuits are rewired: for demand, for a failed part, for another shape.
 
 Helios joins pods and c-Through racks; both kinds of group are numbered from 0. The builders give
 the packet part, `reconfigure` the network with circuits. The cubes of a TPU v4 slice are joined by
@@ -192,7 +192,7 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
 
 
 def optics(topology: Topology) -> Optics:
-    """Switches that circuits of a hybrid network join, how many each can have, and their capacity."""
+    """Switches that circuits of a hybrid network join, how many each can have, their capacity."""
     t: Topology = require_instance(Topology, topology=topology)
     require_design(t, *HYBRID)
     switches = np.flatnonzero(t.is_kind(HYBRID[t.meta.name]))

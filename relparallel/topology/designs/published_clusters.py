@@ -171,7 +171,7 @@ def _hpn7(segments: int = 15) -> Description:
 
 
 def _planes(t: Topology) -> IntArray:
-    """Stripes: the plane of the leaf, which alternates; by labels, for a part of the cluster too."""
+    """Stripes: the plane of the leaf, which alternates; by labels, for part of the cluster too."""
     leaf, number = t.is_kind("leaf"), np.array(t.labels, dtype=np.int64)
     first = number[leaf].min(initial=np.iinfo(np.int64).max)
     plane = np.where(leaf[t.edges], number[t.edges] - first, 0).sum(axis=1) % 2

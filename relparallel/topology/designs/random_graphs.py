@@ -1,4 +1,4 @@
-"""Networks of randomly joined switches: as short as any of their degree, and grown switch by switch.
+"""Networks of randomly joined switches: as short as any of their degree, grown switch by switch.
 
 Letters of the papers: ``n`` switches of ``k`` ports, ``r`` of them to other switches (Jellyfish);
 ``d`` the degree and ``k`` the order of the lift (Xpander); ``p`` servers per switch.
@@ -30,7 +30,7 @@ def _jellyfish(n: int, k: int, r: int) -> Description:
 
 
 def _jellyfish_sizes(hosts: int) -> list[dict[str, int]]:
-    """Three servers for every five cables to others, on switches of 64 ports where there are enough."""
+    """Three servers per five cables to others, on switches of 64 ports where there are enough."""
     unit = 8 if hosts >= 1000 else 1
     return [{"n": round(hosts / (3 * unit)), "k": 8 * unit, "r": 5 * unit}]
 
@@ -141,7 +141,7 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
 
 
 def _regular(n: int, r: int, rng: np.random.Generator) -> IntArray:
-    """Random graph of n nodes with r cables each; the few that are absent are drawn where r is large."""
+    """Random graph of n nodes with r cables each; the few absent ones are drawn if r is large."""
     if 2 * r < n:
         return _paired(n, r, rng)
     absent = _paired(n, n - 1 - r, rng)

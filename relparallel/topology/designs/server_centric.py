@@ -34,7 +34,7 @@ def _bcube(n: int, k: int) -> Description:
 
 
 def bcube_moves(n: int, k: int) -> list[IntArray]:
-    """Digit 0 increased, its first two values exchanged; all digits moved up, the lowest two exchanged."""
+    """Digit 0 increased, first two values exchanged; digits moved up, the lowest two exchanged."""
     servers, *levels = blocks((n,) * (k + 1), *((n,) * k for _ in range(k + 1)))
     values = [
         [
@@ -144,7 +144,7 @@ def _levels(t: Topology, servers: Callable[..., list[int]]) -> IntArray:
     paper="guo2008dcell",
 )
 def dcell(n: int, k: int) -> Topology:
-    """DCell_k of n-port switches: t+1 copies of a DCell_(k-1) of t servers, each two joined by a cable.
+    """DCell_k of n-port switches: t+1 DCell_(k-1) of t servers each, every two joined by a cable.
 
     A DCell_0 is n servers on one switch. In a DCell_l, server j-1 of copy i meets server i of copy
     j, for i < j.
@@ -197,7 +197,7 @@ def _ficonn(n: int, k: int) -> Description:
 
 
 def _ficonn_moves(n: int, k: int) -> list[IntArray]:
-    """Next idle server of a switch; count backwards if switches are alike; exchange the copies of k = 1."""
+    """Next idle server of a switch; backwards if switches are alike; exchange copies of k = 1."""
     servers = ficonn_servers(n, k)[k]
     switches = servers // n
     backwards = [_backwards(n, switches)] if n % 2**k == 0 else []
@@ -214,7 +214,7 @@ def _ficonn_moves(n: int, k: int) -> list[IntArray]:
     paper="li2009ficonn",
 )
 def ficonn(n: int, k: int) -> Topology:
-    """FiConn_k of n-port switches: servers have two ports, and a level takes half of those still idle.
+    """FiConn_k of n-port switches: servers have two ports, and a level takes half of those idle.
 
     A FiConn_0 is n servers on one switch. In a FiConn_l, the idle server (j-1) 2^l + 2^(l-1) - 1 of
     copy i meets the idle server i 2^l + 2^(l-1) - 1 of copy j, for i < j.
@@ -294,26 +294,26 @@ def _level(size: int, servers: int, step: int) -> tuple[IntArray, IntArray]:
 
 
 def copy_cable(size: int, step: int, i: Any, j: Any) -> tuple[Any, Any]:
-    """Servers of a group of copies that the cable of copies i < j joins; every step-th server has one."""
+    """Servers joined by the cable of copies i < j in a group; every step-th server has one."""
     idle = (step - 1) // 2
     return i * size + (j - 1) * step + idle, j * size + i * step + idle
 
 
 def _top_digit(n: int, k: int) -> IntArray:
-    """Highest digit of the servers of each switch; -1 for the top level, whose servers differ in it."""
+    """Highest digit of each switch's servers; -1 for the top level, whose servers differ in it."""
     below = np.tile(np.arange(n**k) // n ** max(k - 1, 0), k)
     return np.concatenate([below, np.full(n**k, -1)])
 
 
 def _backwards(n: int, switches: int) -> IntArray:
-    """Switches and servers from the last to the first; the last server of each switch is idle and stays."""
+    """Switches and servers from last to first; each switch's last server is idle and stays."""
     switch, place = np.divmod(np.arange(n * switches), n)
     servers = (switches - 1 - switch) * n + (n - 2 - place) % n
     return np.concatenate([servers, n * switches + np.arange(switches)[::-1]])
 
 
 def _idle_rolled(n: int, every: int, servers: int) -> IntArray:
-    """Every so many servers one is idle: it goes to the next one on its switch, the last to the first."""
+    """Every so many servers one is idle: it goes to the next on its switch, the last to first."""
     idle, image = np.arange(every - 1, servers, every), np.arange(servers + servers // n)
     first = np.unique(idle // n, return_index=True)[1]
     following = np.roll(idle, -1)
@@ -323,7 +323,7 @@ def _idle_rolled(n: int, every: int, servers: int) -> IntArray:
 
 
 def _copies_exchanged(n: int, every: int, copy: IntArray) -> IntArray:
-    """Copies of n servers in another order; port p, every so many servers, leads to copy p or p + 1."""
+    """Copies of n servers reordered; port p, every so many servers, leads to copy p or p + 1."""
     copies = copy.size
     i, place = np.divmod(np.arange(n * copies), n)
     port, other = np.divmod(place, every)

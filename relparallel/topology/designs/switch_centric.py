@@ -44,7 +44,7 @@ def _tree_sizes(hosts: int) -> list[dict[str, int]]:
     paper="alfares2008fattree",
 )
 def fat_tree(k: int) -> Topology:
-    """Three-tier fat-tree of k-port switches: k pods, each with k/2 edge and k/2 aggregation switches.
+    """Three-tier fat-tree of k-port switches: k pods of k/2 edge and k/2 aggregation switches each.
 
     Aggregation switch j of every pod meets the core switches j k/2 .. j k/2 + k/2 - 1.
 
@@ -76,7 +76,7 @@ def fat_tree(k: int) -> Topology:
 
 
 def _f10_moves(k: int) -> list[IntArray]:
-    """Next pod, with rows and columns of the core exchanged; edge switch; host; a row of the core."""
+    """Next pod, with core rows and columns exchanged; edge switch; host; a row of the core."""
     half = k // 2
     host, edge, above, core = blocks((k, half, half), (k, half), (k, half), (half, half))
     turned = [np.roll(tier, -1, axis=0) for tier in (host, edge, above)]

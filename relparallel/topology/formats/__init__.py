@@ -1,4 +1,4 @@
-"""Files of other tools: graphs, networks of schedulers and simulators; `FORMATS` is where a format is added.
+"""Files of other tools: graphs, scheduler and simulator networks; formats are added in `FORMATS`.
 
 Each module states the grammar of its formats. Every file is written beside its place and moved
 there when it is complete; every refusal of a file names the file and the line, what is wrong and
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Format(NamedTuple):
-    """How files are read and written, and by what pattern, searched in them, they are recognised."""
+    """How files are read, written and, by a pattern searched in them, recognised."""
 
     read: Callable[..., Topology] | None = None
     write: Callable[..., None] | None = None

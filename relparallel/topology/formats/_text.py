@@ -1,4 +1,4 @@
-"""Files of text: written whole or not at all, read with the number of every line, quantities with units."""
+"""Text files: written whole or not at all, read with line numbers, quantities with units."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def require_path(*, path: str | os.PathLike[str]) -> Path:
 
 
 def require_target(*, path: str | os.PathLike[str], endings: tuple[str, ...] = ()) -> Path:
-    """Return the path of a file that can be written: with one of the endings, in a folder that exists."""
+    """Return the path of a writable file: with one of the endings, in a folder that exists."""
     target = require_path(path=path)
     if endings and target.suffix not in endings:
         raise ValueError(
@@ -37,7 +37,7 @@ def require_target(*, path: str | os.PathLike[str], endings: tuple[str, ...] = (
 
 
 def write(path: str | os.PathLike[str], text: str | bytes) -> None:
-    """Write beside the file and move into place, so that nobody sees half of it; links stay links."""
+    """Write beside the file and move into place, so nobody sees half of it; links stay links."""
     target = require_target(path=path).resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:

@@ -34,7 +34,7 @@ _LITERAL: Final = "python:"
 
 
 def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) -> None:
-    """Write a topology with every attribute as GraphML; `read_graphml` gives the same topology back."""
+    """Write a topology with every attribute as GraphML; `read_graphml` gives the same back."""
     t = as_topology(topology, name="topology")
     target = _text.require_path(path=path)
     kind, ids = _ids(list(t.labels))
@@ -88,7 +88,7 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
 
 
 def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
-    """Topology of the graph as read: literals evaluated, labels and the whole's attributes restored."""
+    """Topology of the graph as read: literals evaluated, labels and graph attributes restored."""
     ours = graph.graph.pop(_OURS, None)
     for data in [*(d for _, d in graph.nodes(data=True)), *(d for *_, d in graph.edges(data=True))]:
         if ours is None:
@@ -108,7 +108,7 @@ def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
 
 
 def foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
-    """Cables of another tool's graph: arcs in opposite directions are one, in the same direction parallel.
+    """Cables of another tool's graph: opposite arcs are one, those in the same direction parallel.
 
     An attribute in which parallel cables differ becomes the tuple of its values. Where not
     ``strict``, cables from a node to itself are left out.
@@ -129,7 +129,7 @@ def foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
 
 
 def _ids(labels: list[Hashable]) -> tuple[str, list[str]]:
-    """Ids of all nodes: the labels themselves where all are plain texts, their literals otherwise."""
+    """Ids of all nodes: the labels where all are plain texts, their literals otherwise."""
     texts = [label for label in labels if isinstance(label, str) and _is_plain(label)]
     if len(texts) == len(labels):
         return "str", texts

@@ -24,7 +24,7 @@ from relparallel.topology.formats.graphml import foreign
 
 
 def read_gml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
-    """Topology of a GML file; its labels are those of the nodes, or their ids where two have the same."""
+    """Topology of a GML file; its labels are the nodes', or their ids where two are the same."""
     file, notes = _text.require_path(path=path), list[str]()
     text, label = _text.decoded(file), "label"
     for _ in range(3):
@@ -42,7 +42,7 @@ def read_gml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
 
 
 def read_json(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
-    """Topology of node-link JSON, of which networkx calls the links ``edges`` or, before, ``links``."""
+    """Topology of node-link JSON, whose links networkx calls ``edges`` or, before, ``links``."""
     file = _text.require_path(path=path)
     data = _text.loaded(file)
     keys = [name for name in ("edges", "links") if isinstance(data, dict) and data.get(name)]
@@ -64,7 +64,7 @@ def read_json(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
 
 
 def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
-    """Topology of a network of SNDlib, every node with its place and every link with what is installed."""
+    """Topology of an SNDlib network, each node with its place, each link with what is installed."""
     file = _text.require_path(path=path)
     try:
         root = ElementTree.fromstring(_text.decoded(file))

@@ -1,4 +1,4 @@
-"""Which nodes hang at which switch, as schedulers keep it: Slurm's files and the labels of topograph.
+"""Which nodes hang at which switch, as schedulers keep it: Slurm's files and topograph labels.
 
 Slurm, ``topology.conf``: ``SwitchName=s0 Nodes=n[01-16]`` and ``SwitchName=top Switches=s[0-3]``,
 or ``BlockName=b1 Nodes=n[01-18]`` and ``BlockSizes=18,36``; keys in any case, ``#`` begins a

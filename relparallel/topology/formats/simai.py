@@ -1,4 +1,4 @@
-"""Topology files of SimAI and of ns-3 before it, read without the mistakes of their generators and users.
+"""Topology files of SimAI and ns-3 before it, read without mistakes of their generators and users.
 
 Grammar, words separated by blanks::
 

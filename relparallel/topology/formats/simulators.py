@@ -49,7 +49,7 @@ def write_ns3(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) 
 
 
 def hosts_first(t: Topology, *later: BoolArray) -> IntArray:
-    """New number of every node: hosts, the nodes of each later group, the rest; each in its order."""
+    """New number of every node: hosts, nodes of each later group, the rest; each in its order."""
     group = np.where(t.endpoint, 0, len(later) + 1)
     for rank, members in enumerate(later, start=1):
         group[members & ~t.endpoint] = rank
@@ -195,7 +195,7 @@ def _pod(t: Topology, order: IntArray, rank: IntArray) -> int:
 
 
 def _components(t: Topology, u: IntArray, v: IntArray, among: IntArray) -> tuple[int, IntArray]:
-    """Number of parts that the cables make of the nodes, and the part of each node (-1 elsewhere)."""
+    """Number of parts the cables make of the nodes, and the part of each node (-1 elsewhere)."""
     labels = parts(np.column_stack([u, v]), t.num_nodes)
     found, part = np.unique(labels[among], return_inverse=True)
     member = np.full(t.num_nodes, -1, dtype=np.int64)
@@ -204,7 +204,7 @@ def _components(t: Topology, u: IntArray, v: IntArray, among: IntArray) -> tuple
 
 
 def _require_planes(lower: IntArray, upper: IntArray, pod: IntArray) -> None:
-    """Refuse unless every pod divides the core switches among its aggregation switches in the same way."""
+    """Refuse unless all pods divide the core switches alike among their aggregation switches."""
     families: dict[int, set[frozenset[int]]] = {}
     for switch in np.unique(lower):
         families.setdefault(int(pod[switch]), set()).add(frozenset(upper[lower == switch].tolist()))

@@ -12,7 +12,7 @@ from relparallel.topology import leaf_spine
 
 
 def by_markov_chain(graph, terminals, times):
-    """Unavailability and failures per second from the generator of all states of links with these times."""
+    """Unavailability and failures per second: generator of all link states with these times."""
     links = list(graph.edges)
     states = list(product((0, 1), repeat=len(links)))  # 1: up
     index = {state: i for i, state in enumerate(states)}
@@ -92,7 +92,7 @@ def test_derivatives_against_differences_of_the_markov_chain(name, which):
 
 
 def test_against_a_simulation_with_other_laws():
-    """Only the means of lives and repairs count: uniform lives and constant repairs, four links in a ring."""
+    """Only mean lives and repairs count: uniform lives, constant repairs, four links in a ring."""
     rng, end = np.random.default_rng(7), 4e5
     lives, repair = (2.0, 10.0), 1.0
     changes = []

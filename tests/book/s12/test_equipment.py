@@ -71,7 +71,7 @@ def test_a_network_is_as_available_as_the_product_of_what_it_cannot_do_without()
 
 
 def test_lives_are_those_of_the_published_counts():
-    """268 events of GPUs, 53 of nodes; 16,384 GPUs in 2,048 nodes, 54 days; 0.00051 and 0.00057 a month."""
+    """268 GPU and 53 node events; 16,384 GPUs in 2,048 nodes, 54 days; 0.00051, 0.00057 a month."""
     lives = mean_lives()
     assert lives["gpu"] == lives["accelerator"] == pytest.approx(16384 * 54 * DAY / 268, rel=1e-12)
     assert (

@@ -21,7 +21,7 @@ BAD = {"switch": 3e6, "cable": 2e6, "server": 1e6}
 
 
 def dual_homed(leaves: int, spines: int, hosts: int, planes: int = 1) -> Topology:
-    """Every host on two leaves; with two planes the even leaves and the odd ones have spines of their own."""
+    """Every host on two leaves; with two planes even and odd leaves have spines of their own."""
     graph = rp.topology.leaf_spine(leaves, spines, hosts).to_networkx()
     own = [(u, v) for u, v in graph.edges if graph.nodes[u]["kind"] == "host"]
     graph.add_edges_from([(u, v ^ 1) for u, v in own])

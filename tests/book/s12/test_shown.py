@@ -1,4 +1,4 @@
-"""What a notebook shows of a choice: its headline, then its table; formulations come when asked for."""
+"""What a notebook shows of a choice: headline, then table; formulations come when asked for."""
 
 import networkx as nx
 import pandas as pd

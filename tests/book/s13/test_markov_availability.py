@@ -13,7 +13,7 @@ def parts(count, needed=1, mtbf=100.0, mttr=3.0, **more):
 
 
 def birth_and_death(n, needed, crews, rate, repair, dormancy=0):
-    """Unavailability and frequency in exact rationals: the product form of the repairman's model."""
+    """Unavailability and frequency in exact rationals: product form of the repairman's model."""
 
     def fails(k):
         return rate * (min(n - k, needed) + dormancy * max(n - k - needed, 0))

@@ -41,7 +41,7 @@ PATTERNS = ("all_to_all", "permutation", "longest_matching")
 
 
 def paths(t, s, d):
-    """Every path without a loop that passes through forwarding nodes only, as arcs (row, direction)."""
+    """Every loop-free path through forwarding nodes only, as arcs (row, direction)."""
     graph = nx.Graph()
     graph.add_nodes_from(range(t.num_nodes))
     for row, (u, v) in enumerate(t.edges.tolist()):

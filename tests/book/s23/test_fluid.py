@@ -112,7 +112,7 @@ def test_counting_crossings_says_what_the_rightmost_root_says():
 
 @record(eq=False)
 class Oscillator(FluidModel):
-    """x'' + 0.1 x' + x + 0.5 x(t - D) = 0 in units of 50 us: stability comes and goes with the delay."""
+    """x'' + 0.1 x' + x + 0.5 x(t - D) = 0 in units of 50 us: stability comes and goes with D."""
 
     flows: object = reals(default=1.0, above=0)
     rate: object = reals(default=1.0, above=0)
@@ -155,7 +155,7 @@ def test_a_run_flips_within_a_hundredth_of_the_critical_delay_and_grows_like_the
 
 @pytest.mark.slow
 def test_patched_timely_runs_as_its_own_roots_say_and_not_as_the_published_margins():
-    """At 20 flows the published slope promises 43 degrees; with the slope of the paper the queue cycles."""
+    """At 20 flows the published slope promises 43 degrees; with the paper's the queue cycles."""
     printed = patched_timely(flows=20, rate=10 * GBIT, feedback_delay=0.0)
     script = patched_timely(flows=20, rate=10 * GBIT, feedback_delay=0.0, slope=0.5)
     assert printed.phase_margin("published") == pytest.approx(script.phase_margin(), abs=1e-9)
@@ -194,7 +194,7 @@ def test_every_published_margin_and_bound_is_reproduced(path):
 
 
 def test_the_expansion_is_exact_where_counters_are_short_and_the_slips_are_not():
-    """The small quantity of the expansion is F B p; short counters and small steps make it small."""
+    """The expansion's small quantity is F B p; short counters and small steps make it small."""
     given = {"flows": 10.0, "rate": 40 * GBIT, "feedback_delay": 0.0, "byte_counter": 27e3}
     off = {}
     for step in (5e4, 5e0):

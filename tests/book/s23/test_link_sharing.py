@@ -1,4 +1,4 @@
-"""Circles of buffers, pauses that spread and flows that collide, against other ways to find them."""
+"""Circles of buffers, spreading pauses and colliding flows, against other ways to find them."""
 
 from itertools import combinations, pairwise, product
 

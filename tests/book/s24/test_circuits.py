@@ -82,7 +82,7 @@ def test_saturated_circuits_carry_their_share_of_the_time():
 
 
 def test_the_best_hold_time_is_neither_short_nor_long():
-    """Short circuits are mostly dark, long ones mostly idle: demand of one second, rewired in 12 ms."""
+    """Short circuits are mostly dark, long ones idle: demand of one second, rewired in 12 ms."""
     demand = LINK_CAPACITY * (1 - np.eye(4))
     carried = {
         hold: schedule_circuits(c_through(1, 4, 4), demand, hold, 0.012, epochs=3).throughput

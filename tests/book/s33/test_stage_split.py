@@ -75,7 +75,7 @@ def test_priced_steps_have_no_faster_slowest_stage(layers, changed):
 @pytest.mark.parametrize("batch", [16, 32])
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "zb_h1"])
 def test_the_whole_step_is_the_fastest_but_for_the_filling(schedule, batch):
-    """All splits simulated: what a better one gains is less than a layer on every stage, once in a step."""
+    """All splits simulated: a better one gains less than a layer on every stage once per step."""
     model, split = (
         replace(WORDY, layers=10),
         Strategy(pipeline=4, tensor=2, schedule=schedule, recompute="full"),
@@ -113,7 +113,7 @@ def test_bloom_was_split_in_the_best_way():
 
 @pytest.mark.parametrize("schedule", ["1f1b", "interleaved_1f1b", "zb_2p", "pipedream"])
 def test_stages_hold_no_more_than_fits(schedule):
-    """The reserve is raised until the split has to change; every stage fits, and one more layer would not."""
+    """The reserve grows until the split must change; every stage fits, one more layer would not."""
     v = 2 if schedule == "interleaved_1f1b" else 1
     split = Strategy(pipeline=4, tensor=2, virtual_stages=v, schedule=schedule)
     free = best_stage_layers(WORDY, split, MACHINE, 32)

@@ -1,4 +1,4 @@
-"""Contiguous stages against all plans, the two exact routes against each other, and the authors' graphs."""
+"""Contiguous stages against all plans, both exact routes against each other; authors' graphs."""
 
 import itertools
 import os
@@ -78,7 +78,7 @@ def test_no_plan_is_better(seed: int, backward: bool, method: str) -> None:
 @pytest.mark.parametrize("method", ["ideals", "milp"])
 @pytest.mark.parametrize("seed", range(12))
 def test_no_plan_is_better_where_some_operators_do_no_work(seed: int, method: str) -> None:
-    """Inputs and labels, which accelerators cannot run or hold, stay on CPUs without what they feed."""
+    """Inputs and labels, not run or held by accelerators, stay on CPUs without what they feed."""
     problem = random_problem(seed, 5, memory=9.0)
     idle = np.random.default_rng(seed).random(5) < 0.5
     times = {
@@ -130,7 +130,7 @@ def test_programme_equals_chain_of_ideals(seed: int) -> None:
 
 
 def alone(problem: PartitionProblem, device: np.ndarray) -> float:
-    """Time of one sample, starts raised until nothing changes; infinite where pieces wait for each other."""
+    """Sample time, starts raised until none changes; infinite if pieces wait for each other."""
     k, n = problem.accelerators, len(problem)
     loads, begin = partition_loads(problem, device, k), np.zeros(n)
     takes = np.where(
@@ -207,7 +207,7 @@ def test_more_devices_and_a_cpu_never_hurt() -> None:
 
 
 def test_operators_that_no_device_takes_are_refused() -> None:
-    """By either route: too large for the accelerators, or on no accelerator at all, without a CPU."""
+    """By either route: too large for the accelerators, or on no accelerator, without a CPU."""
     problem = replace(random_problem(1, 5), supported=np.ones(5, dtype=bool))
     for given in (
         {"accelerator_memory": 1.0},

@@ -98,7 +98,7 @@ def test_servers_as_devices_do_what_their_own_pipelines_do(seed):
     ],
 )
 def test_other_profiles_give_what_the_authors_program_gives(name, levels, seconds):
-    """Seconds by a transcription of ``optimizer_graph_hierarchical.py`` that gives the published rows too."""
+    """Seconds by ``optimizer_graph_hierarchical.py``, transcribed; published rows come out too."""
     assert pipedream(read_profile(PROFILES / name / "graph.txt"), levels).time == pytest.approx(
         seconds, rel=1e-12
     )

@@ -1,4 +1,4 @@
-"""Waiting workers: the chain, closed forms, simulated events and the recursion; delays and what they do."""
+"""Waiting workers: chain, closed forms, simulated events, recursion; delays and their effects."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_cached_copy_holds_every_clock_that_the_bound_asks_for(seed, workers, 
 
 
 def test_asynchronous_workers_miss_one_update_of_each_other_worker():
-    """Whatever the times of the clocks: between two updates of a worker the others make P - 1 on average."""
+    """Whatever the clock times: between two updates of a worker others make P - 1 on average."""
     for seed, spread in ((1, 0.1), (2, 3.0)):
         spent = np.random.default_rng(seed).lognormal(sigma=spread, size=(4000, 6))
         spent /= spent.mean(axis=0)
@@ -191,13 +191,13 @@ def test_the_mean_over_runs_with_random_workers_is_that_of_the_taps():
 
 @given(delay=st.integers(0, 200), curvature=st.floats(0.1, 10))
 def test_a_rate_over_the_staleness_is_stable_at_every_delay(delay, curvature):
-    """(t + 1) sin(pi/(4 t + 2)) falls from 1 to pi/4: DynSSP's rate needs no knowledge of the delay."""
+    """(t + 1) sin(pi/(4 t + 2)) falls from 1 to pi/4: DynSSP's rate need not know the delay."""
     scaled = (delay + 1) * com.stable_step(delay, curvature)
     assert np.pi / 2 / curvature < scaled <= 2 / curvature * (1 + 1e-12)
 
 
 def test_asynchronous_workers_spoil_a_run_that_rates_over_the_staleness_keep():
-    """Random delays bear a larger rate than constant ones of their mean, and less than their mean path."""
+    """Random delays bear a larger rate than their constant mean, and less than their mean path."""
     delays = s36.asynchronous_run(times(100, 32, 1)).delays[:1920]
     run = partial(
         com.delayed_descent, com.quadratic_gradient(1.0), [1.0], forward_delay=delays[:, None]

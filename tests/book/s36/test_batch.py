@@ -1,4 +1,4 @@
-"""Rates, layer-wise updates and the noise scale; truncation, local dual updates, the problems to train."""
+"""Rates, layer-wise updates, noise scale; truncation, local dual updates, problems to train."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_rates_rise_to_the_scaled_rate_and_never_beyond(batch, epochs, rise):
 
 
 def test_a_large_batch_with_the_scaled_rate_is_many_small_ones_while_the_gradient_stays():
-    """w - n a mean(g) = w - a sum(g): the argument of Goyal et al., exact where the gradient is constant."""
+    """w - n a mean(g) = w - a sum(g): Goyal et al.'s argument, exact for a constant gradient."""
     g = normal(8, 5)
     small = moved(s36.UpdateRule(), g, np.zeros(5), rate=0.1)[-1]
     large = moved(s36.UpdateRule(), g.mean(axis=0, keepdims=True), np.zeros(5), rate=0.8)[-1]
@@ -133,7 +133,7 @@ def test_the_noise_scale_of_drawn_gradients_is_the_true_one():
 
 @given(share=st.floats(0.01, 1), noise=st.floats(1e-3, 100))
 def test_the_samples_of_a_batch_are_those_of_polluxs_efficiency(share, noise):
-    """Samples to a target grow as 1 + B/noise; their ratio to the full batch's is the inverse efficiency."""
+    """Samples to a target grow as 1 + B/noise; their ratio to the full batch's is 1/efficiency."""
     samples = [1 + b / noise for b in (share, 1.0)]
     assert training.statistical_efficiency(share, noise) == pytest.approx(samples[1] / samples[0])
 

@@ -1,4 +1,4 @@
-"""Compressors against brute force, bounds and real codes; what feedback keeps, what a tree of sums loses."""
+"""Compressors against brute force, bounds, real codes; what feedback keeps and a sum tree loses."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_the_share_that_a_loss_scale_loses_is_that_of_the_closed_form(scale):
 @given(gradients=arrays(float, (12, 15), elements=numbers), beta=st.floats(0, 0.95))
 @few
 def test_nothing_is_lost_with_feedback(gradients, beta):
-    """Sent and kept together are all velocities: sparse iterates are dense ones, less what is kept."""
+    """Sent and kept sum to all velocities: sparse iterates are dense ones less what is kept."""
     for compressor in [*BIASED[:3], s36.random_k(0.2)]:
         method, memory = s36.ErrorFeedback(compressor, momentum=beta), None
         sent = velocity = total = np.zeros(15)
@@ -268,7 +268,7 @@ def test_nothing_is_lost_with_feedback(gradients, beta):
 @given(gradients=arrays(float, (30, 10), elements=st.floats(-1, 1)), p=st.floats(0.1, 0.9))
 @few
 def test_what_feedback_keeps_is_bounded(gradients, p):
-    """|r|^2 <= 4 (1 - d)/d^2 G^2 for a contraction d and gradients of norm at most G (Karimireddy 2019)."""
+    """|r|^2 <= 4 (1 - d)/d^2 G^2 for contraction d and gradient norms <= G (Karimireddy 2019)."""
     method, memory = s36.ErrorFeedback(s36.top_k(p)), None
     d, largest = method.compressor.contraction(10), np.sum(gradients**2, axis=1).max()
     for gradient in gradients:
@@ -286,7 +286,7 @@ def test_masking_clears_the_velocity_that_was_sent():
 
 
 def test_signs_alone_end_on_the_wrong_side_and_feedback_mends_it():
-    """Gradient 4 with probability 1/4, else -1: its mean is 1/4, its sign mostly wrong (Karimireddy 2019)."""
+    """Gradient 4 with probability 1/4, else -1: mean 1/4, sign mostly wrong (Karimireddy 2019)."""
     sign = Compressor(
         name="sign",
         contracts=lambda n: 0.0,

@@ -1,4 +1,4 @@
-"""Merged gradients and groups of layers, against every way of merging a few, and against special cases."""
+"""Merged gradients and groups of layers against every way of merging a few, and special cases."""
 
 import os
 from itertools import combinations, pairwise
@@ -73,7 +73,7 @@ def test_the_buffer_and_the_cycle_of_horovod_cut_the_messages():
 
 @pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder with profiles")
 def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles_but_where_messages_are_slow_to_start():
-    """On the networks of the paper and a faster one it is the optimum; at 2 ms a message it is not always."""
+    """It is the optimum on the paper's networks and a faster one; not always at 2 ms a message."""
     names = ("alexnet", "vgg16", "resnet50", "resnet101", "gnmt")
     networks = [
         (9.1e-4, 7.4e-10),

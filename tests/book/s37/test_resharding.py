@@ -1,4 +1,4 @@
-"""Transfers between meshes: never below the bound, search against all orders, and all bytes counted."""
+"""Transfers between meshes: never below the bound, search against all orders, all bytes counted."""
 
 from itertools import pairwise, permutations, product
 

@@ -1,4 +1,4 @@
-"""Layouts and movements: dense matrices, serial layers, and every product of tensors executed on a mesh."""
+"""Layouts and movements: dense matrices, serial layers, every product of tensors run on a mesh."""
 
 from math import prod
 

@@ -30,7 +30,7 @@ def sessions(seed, count):
 
 
 def answered(load):
-    """Worst latency of every session when requests come evenly and the GPU serves its batches in turn."""
+    """Worst latency of every session if requests come evenly and the GPU serves batches in turn."""
     late = {}
     batches = {s.name: s.batches(load.duty) for s in load.sessions}
     waiting = {s.name: list(np.arange(400) / s.rate) for s in load.sessions}
@@ -46,7 +46,7 @@ def answered(load):
 
 
 def test_a_smaller_batch_is_taken_where_it_serves_more():
-    """Batches of 4 need twice as long as two of 2: 100 requests a second need 10 ms each at best."""
+    """Batches of 4 need twice as long as two of 2: 100 requests/s need 10 ms each at best."""
     latencies = {"s": [0.018, 0.02, 0.05, 0.08]}
     plan = nexus(latencies, {"s": 0.2}, {"s": 250.0})
     assert plan.gpus == plan.optimum == 3

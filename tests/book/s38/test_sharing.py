@@ -1,4 +1,4 @@
-"""Sharing a cluster: published replays job by job, policies against brute force, and failing nodes."""
+"""Sharing a cluster: published replays job by job, policies against brute force, failing nodes."""
 
 import json
 import os

@@ -83,7 +83,7 @@ def cables(rate, repair, parts=1000):
 @pytest.mark.parametrize("spares", [0, 1, 3, 20])
 @pytest.mark.parametrize("sigma", [0.0, 1.4])
 def test_harm_without_delay_is_that_of_drawn_repairs(spares, sigma):
-    """Losses one after the other: the spare goes to who waits longest, whatever the law of the repairs."""
+    """Losses one by one: the spare goes to who waits longest, whatever the law of the repairs."""
     rng, mean, count = np.random.default_rng(7), 2.0, 60_000
     begin = np.cumsum(rng.exponential(1.0, count))
     end = begin + mean * rng.lognormal(-(sigma**2) / 2, sigma, count)

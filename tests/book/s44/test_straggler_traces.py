@@ -1,4 +1,4 @@
-"""Replayed traces: published slowdowns come out, and a run that was made is taken apart as it was made."""
+"""Replayed traces: published slowdowns come out; a synthetic run is taken apart as it was made."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def published(name: str):
 
 @needs_data
 def test_the_published_slowdowns_of_the_long_last_stage_come_out():
-    """Rows STRAG-ST-01 to -04 and -08 of the authors' own analysis; launch delays are counted 0.1 % apart."""
+    """Rows STRAG-ST-01 to -04 and -08 of the authors' analysis; launch delays count 0.1 % apart."""
     trace = published("ST")
     assert trace.step_time == pytest.approx(2.21445, rel=1e-5)
     assert trace.without_delays == pytest.approx(2.1727, rel=2e-3)

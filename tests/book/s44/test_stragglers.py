@@ -134,7 +134,7 @@ def test_persistent_and_redrawn_slow_ranks_have_the_same_mean():
 
 @pytest.mark.parametrize("split", [(1, 1, 16, 1), (4, 1, 8, 12), (1, 4, 4, 6), (2, 4, 4, 8)])
 def test_noise_is_inside_its_bracket(split):
-    """Sections drawn one by one: tensor ranks wait in each, stages for micro-batches, replicas at the end."""
+    """Sections drawn singly: tensor ranks wait in each, stages for micro-batches, replicas last."""
     t, p, d, k = split
     m, v, samples = 6, 0.05, 300
     rng = np.random.default_rng(11)

@@ -94,7 +94,7 @@ def test_a_job_with_spares_goes_back_and_waits_when_they_run_out():
 
 
 def test_work_done_twice_is_that_of_the_exact_account():
-    """Weighted by the rates it is the lost share, once what is lost of checkpoints themselves is added."""
+    """Weighted by the rates it is the lost share, once what is lost of checkpoints is added."""
     recovery = Recovery("spares", repair=86400.0, restart=0.0)
     model = failure_model(HALL, SPLIT, rates=CLASSES)
     found = table("spares", spares=64)

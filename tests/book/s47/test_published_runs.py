@@ -134,7 +134,7 @@ def test_sensitivities_are_differences_of_predictions():
 
 
 def test_times_to_failure_of_small_jobs_need_all_causes():
-    """Hardware alone misses the observed 7.9 hours at 1,024 GPUs; jobs of one node foretell them."""
+    """Hardware alone misses the observed 7.9 hours at 1,024 GPUs; one-node jobs foretell them."""
     rows = facts("training-reliability")
     observed = float(rows["RSC-005"].value_text)
     hardware = 24 / (128 * float(rows["RSC-001"].value_text) / 1000)

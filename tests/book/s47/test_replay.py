@@ -87,7 +87,7 @@ def test_shares_equal_the_simulation_of_the_same_record():
 
 
 def test_hindsight_is_the_best_of_all_intervals():
-    """An interval counts just below the moments at which a gap loses a segment: all of them are tried."""
+    """An interval counts just below the moments when a gap loses a segment: all are tried."""
     rng = np.random.default_rng(2)
     for _ in range(pace(12, 40)):
         gaps, (c, r) = 3000 * rng.standard_exponential(6) + 500, rng.uniform(20, 200, 2)
