@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import pandas as pd
 
@@ -20,7 +20,7 @@ from relparallel._checks import require_instance
 from relparallel._latex import folded, terminal_width, text_table
 from relparallel.claims.registry import Claim, compute, find_claim
 from relparallel.claims.theorems import Theorem, theorems
-from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
+from relparallel.published import PUBLISHED, Fact, Number, Origin, data_folder, facts
 
 __all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]
 
@@ -129,6 +129,63 @@ def _verdict(claim: Claim, fact: Fact) -> Row:
         "status": status,
         "reason": reason,
     }
+
+
+class Agreement(NamedTuple):
+    """How far a computed value lies from a published one, and whether the tolerance admits it."""
+
+    # : largest relative error for relative tolerances, else absolute, in the row's unit
+    error: float
+    within: bool | None  #: None where the tolerance is no number: a bound, a headline, a run time
+
+
+def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
+    """Compare computed values, None where the row is blank, with a row by its own tolerance.
+
+    By its ``rtol``, ``atol`` or ``digits``. With 0 digits integers are equal, and decimals to the
+    last digit printed; with n both are equal after rounding to n. A row without any of the three
+    has no verdict.
+
+    >>> agrees(facts()["TOPO-022"], [5.466667])
+    Agreement(error=0.0, within=True)
+    """
+    if len(computed) != len(fact.values):
+        raise ValueError(
+            f"computed must hold {len(fact.values)} values for {fact.id}, got {len(computed)}"
+        )
+    verdicts = []
+    for token, published, value in zip(fact.tokens, fact.values, computed, strict=True):
+        if published is None and value is None:
+            continue
+        if not isinstance(published, int | float) or not isinstance(value, int | float):
+            raise ValueError(f"computed must match {fact.value_text!r} of {fact.id}, got {value!r}")
+        verdicts.append(_compare(fact, token, published, value))
+    error = max((v.error for v in verdicts), default=0.0)
+    stated = (fact.rtol, fact.atol, fact.digits) != (None, None, None)
+    return Agreement(error=error, within=all(v.within for v in verdicts) if stated else None)
+
+
+def _compare(fact: Fact, token: str, published: Number, value: Number) -> Agreement:
+    """Error and verdict for one number."""
+    absolute = abs(value - published)
+    relative = absolute / abs(published) if published else float(absolute > 0)
+    slack = 1 + 1e-9  # of the comparison itself: a difference equal to the tolerance is inside it
+    if fact.rtol is not None:
+        return Agreement(error=relative, within=relative <= fact.rtol * slack)
+    if fact.digits:
+        style = f".{fact.digits - 1}e"
+        return Agreement(error=relative, within=format(value, style) == format(published, style))
+    if fact.digits == 0:
+        printed = 0.0 if isinstance(published, int) else 0.5 * _last_place(token) * slack
+        return Agreement(error=float(absolute), within=absolute <= printed)
+    return Agreement(error=float(absolute), within=absolute <= (fact.atol or 0.0) * slack)
+
+
+def _last_place(token: str) -> float:
+    """Value of the last printed digit: 1e-4 for 0.8017, 1e-20 for 2.0002e-16."""
+    mantissa, _, exponent = token.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return float(10.0 ** (int(exponent or 0) - decimals))
 
 
 @cache

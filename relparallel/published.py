@@ -1,10 +1,10 @@
 """Published numbers: each row with its unit, tolerance, source and origin, ready to be recomputed.
 
 A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping
-by `read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into
-a tuple of numbers; its ``tolerance`` stands beside the same in numbers, ``rtol``, ``atol`` or
-``digits``, which `agrees` applies. A folder named by the environment variable ``RELPARALLEL_DATA``
-may hold more rows in ``facts/*.csv``; rows that the project ships come first.
+(``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into a tuple of
+numbers; its ``tolerance`` stands beside the same in numbers, ``rtol``, ``atol`` or ``digits``,
+which the ledger applies. A folder named by the environment variable ``RELPARALLEL_DATA`` may hold
+more rows in ``facts/*.csv``; rows that the project ships come first.
 """
 
 from __future__ import annotations
@@ -12,28 +12,16 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from relparallel import units
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import require_choice
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = [
-    "Agreement",
-    "Fact",
-    "Number",
-    "agrees",
-    "data_folder",
-    "facts",
-    "read_inputs",
-    "topics",
-]
+__all__ = ["Fact", "data_folder", "facts", "topics"]
 
 Number = int | float
 Role = Literal["check", "input", "quoted"]
@@ -131,23 +119,6 @@ class Fact:
         return tuple(token.strip() for token in re.split(r";|\s/\s|\svs\s", text))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Agreement:
-    """How far a computed value is from a published one, and whether the stated tolerance admits it.
-
-    Attributes
-    ----------
-    error : float
-        Largest relative error for relative tolerances, largest absolute error (row's unit)
-        otherwise.
-    within : bool or None
-        None when the tolerance is no number (a bound, a headline, a run time).
-    """
-
-    error: float
-    within: bool | None
-
-
 _UNITS: Final[Mapping[str, float]] = {
     "s": 1.0,
     "ms": units.MILLISECOND,
@@ -189,23 +160,12 @@ _UNITS: Final[Mapping[str, float]] = {
 def read_inputs(text: str) -> dict[str, Number | str | bool]:
     """Read ``key=value; key=value`` text; segments without an equals sign are remarks and left out.
 
-    Parameters
-    ----------
-    text : str
-        Segments separated by semicolons, or by commas where every part is an assignment.
+    Integers, floats and booleans where the text is one; a number followed by a known unit in SI;
+    other values as text.
 
-    Returns
-    -------
-    dict
-        Integers, floats and booleans where the text is one; a number followed by a known unit in
-        SI; other values as text.
-
-    Examples
-    --------
     >>> read_inputs("k=4, n=2; MTTR=600 s; rate=2/h; seqpar=False; gpu=A100-80GB; a remark")
     {'k': 4, 'n': 2, 'MTTR': 600.0, 'rate': 0.0005555555555555556, 'seqpar': False, 'gpu': 'A100-80GB'}
     """
-    require_instance(str, text=text)
     read: dict[str, Number | str | bool] = {}
     for segment in text.split(";"):
         parts = segment.split(",")
@@ -284,72 +244,6 @@ def topics() -> tuple[str, ...]:
     True
     """
     return tuple(sorted({path.stem for path in _tables()}))
-
-
-def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
-    """Compare computed values with a published row by the row's own tolerance.
-
-    Parameters
-    ----------
-    fact : Fact
-        The published row.
-    computed : sequence of numbers
-        As many as the row has values, in the row's unit; None where the row is blank.
-
-    Returns
-    -------
-    Agreement
-        The largest error and the verdict.
-
-    Notes
-    -----
-    By the row's ``rtol``, ``atol`` or ``digits``. With 0 digits integers are equal, and decimals to
-    the last digit printed; with n both are equal after rounding to n. A row without any of the
-    three has no verdict.
-
-    Examples
-    --------
-    >>> agrees(facts()["TOPO-022"], [5.466667])
-    Agreement(error=0.0, within=True)
-    """
-    require_instance(Fact, fact=fact)
-    if len(computed) != len(fact.values):
-        raise ValueError(
-            f"computed must hold {len(fact.values)} values for {fact.id}, got {len(computed)}"
-        )
-    verdicts = []
-    for token, published, value in zip(fact.tokens, fact.values, computed, strict=True):
-        if published is None and value is None:
-            continue
-        if not isinstance(published, int | float) or not isinstance(value, int | float):
-            raise ValueError(f"computed must match {fact.value_text!r} of {fact.id}, got {value!r}")
-        verdicts.append(_compare(fact, token, published, value))
-    error = max((v.error for v in verdicts), default=0.0)
-    stated = (fact.rtol, fact.atol, fact.digits) != (None, None, None)
-    return Agreement(error=error, within=all(v.within for v in verdicts) if stated else None)
-
-
-def _compare(fact: Fact, token: str, published: Number, value: Number) -> Agreement:
-    """Error and verdict for one number."""
-    absolute = abs(value - published)
-    relative = absolute / abs(published) if published else float(absolute > 0)
-    slack = 1 + 1e-9  # of the comparison itself: a difference equal to the tolerance is inside it
-    if fact.rtol is not None:
-        return Agreement(error=relative, within=relative <= fact.rtol * slack)
-    if fact.digits:
-        style = f".{fact.digits - 1}e"
-        return Agreement(error=relative, within=format(value, style) == format(published, style))
-    if fact.digits == 0:
-        printed = 0.0 if isinstance(published, int) else 0.5 * _last_place(token) * slack
-        return Agreement(error=float(absolute), within=absolute <= printed)
-    return Agreement(error=float(absolute), within=absolute <= (fact.atol or 0.0) * slack)
-
-
-def _last_place(token: str) -> float:
-    """Value of the last printed digit: 1e-4 for 0.8017, 1e-20 for 2.0002e-16."""
-    mantissa, _, exponent = token.lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return float(10.0 ** (int(exponent or 0) - decimals))
 
 
 def _number(token: str) -> Number | str | None:

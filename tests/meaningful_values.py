@@ -38,7 +38,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_planning.MEANINGFUL,
     **valid_real.MEANINGFUL,
     **valid_reliability.MEANINGFUL,
-    "topology.UnitPrices": {"name": FREE},
     "topology.read": {"path": FREE},
     "topology.write": {"path": FREE},
     "workload.LayerGraph": {"title": FREE, "edges": {"empty"}},  # a model of one layer

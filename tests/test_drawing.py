@@ -9,7 +9,7 @@ from small_networks import with_every_design
 
 from relparallel.book.s24.abridged import abridge
 from relparallel.book.s24.moved_circuits import reconfigure
-from relparallel.drawing import draw_topology, gallery, positions
+from relparallel.drawing import draw_topology, positions
 from relparallel.drawing.layouts import shades
 from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours
 from relparallel.plotting import PALETTE, figure
@@ -337,30 +337,6 @@ def test_rows_that_are_cut_are_marked_and_circles_numbered():
     _, ax = figure()
     draw_topology(abridge(vl2(4, 4)), ax)
     assert [text.get_text() for text in ax.texts] == ["20"] * 4
-
-
-def test_a_gallery_has_titles_notes_and_no_empty_frames():
-    fig = gallery({name: bcube(2, 1) for name in "abc"}, {"b": "a note"}, columns=2, height=1.5)
-    assert [ax.get_title(loc="left") for ax in fig.axes] == ["a", "b", "c", ""]
-    assert [text.get_text() for text in fig.axes[1].texts] == ["a note"]
-    assert not any(ax.axison for ax in fig.axes)
-    assert fig.get_size_inches().tolist() == [7.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"topologies": {}}, "at least one"),
-        ({"topologies": [fat_tree(4)]}, "topologies must be Mapping"),
-        ({"topologies": {"a": "net"}}, "topology must be"),
-        ({"notes": {"c": "none"}}, "notes must be for pictures"),
-        ({"columns": 0}, "columns must be"),
-        ({"height": 0.0}, "height must be"),
-    ],
-)
-def test_bad_galleries_are_named(arguments, error):
-    with pytest.raises((TypeError, ValueError), match=error):
-        gallery(**{"topologies": {"a": fat_tree(4)}, **arguments})
 
 
 @pytest.mark.parametrize(

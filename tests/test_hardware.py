@@ -9,7 +9,6 @@ from relparallel.hardware import (
     accelerators,
     cluster,
     llama3_interruptions,
-    observed_rate,
 )
 from relparallel.hardware.cluster import LEVELS
 from relparallel.published import facts, shipped_rows
@@ -66,14 +65,6 @@ def test_parts_and_gpus_per_part_multiply_to_the_cluster():
 def test_a_cluster_checks_its_fields(fields):
     with pytest.raises((ValueError, TypeError), match=list(fields)[-1]):
         Cluster(**{"nodes": 4, **fields})
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"), [("events", -1), ("components", 0), ("duration", 0.0), ("events", 1.5)]
-)
-def test_a_rate_needs_counts_and_time(name, bad):
-    with pytest.raises((ValueError, TypeError), match=name):
-        observed_rate(**{"events": 3, "components": 10, "duration": 1e6, name: bad})
 
 
 def test_rows_and_tables_check_their_fields():

@@ -7,7 +7,8 @@ import pytest
 from tolerance_text import tolerance_columns
 
 from relparallel import published, units
-from relparallel.published import PUBLISHED, Fact, agrees, data_folder, facts, read_inputs, topics
+from relparallel.ledger import agrees
+from relparallel.published import PUBLISHED, Fact, data_folder, facts, read_inputs, topics
 
 
 def row(value="1.0", tolerance="exact", inputs="") -> Fact:

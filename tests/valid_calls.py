@@ -97,7 +97,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "rng": np.random.default_rng(1),
     },
     "topology.names": dict,
-    "topology.UnitPrices": lambda: fields(rp.topology.unit_prices()),
     "topology.bill_of_materials": lambda: {
         "design": nx.cycle_graph(5),
         "prices": rp.topology.unit_prices(),
@@ -111,7 +110,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "wavelengths": 8,
     },
     "topology.unit_prices": lambda: {"name": "helios2010"},
-    "topology.racks": lambda: {"topology": rp.topology.fat_tree(4)},
     "topology.orbits": lambda: {
         "topology": nx.cycle_graph(3),
         "node_colours": np.zeros(3),

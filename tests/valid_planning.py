@@ -70,9 +70,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "limits": {"tensor": 8},
         "ignore": (),
     },
-    "planning.sliders": lambda: {
-        "plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})
-    },
     "planning.read_cluster": lambda: {"path": machine()},
     "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
     "training.read_run_log": lambda: {"path": events(), "dialect": "events"},

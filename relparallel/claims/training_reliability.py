@@ -19,7 +19,7 @@ from relparallel.training.lifetimes import fleet_failures
 def llama3_rate_per_gpu_year(cause: str, gpus: int) -> float:
     """Interruptions by one cause per GPU and year."""
     (row,) = (row for row in hardware.llama3_interruptions().causes if row.cause == cause)
-    return units.YEAR * hardware.observed_rate(row.events, gpus, row.duration)
+    return units.YEAR * row.events / (gpus * row.duration)
 
 
 def spread_of_effective_time(
@@ -56,17 +56,11 @@ def start_up(nodes: int) -> float:
 ROWS: Final[Rows] = {
     # Interruptions of Llama 3, from its table of causes and from counts.
     "L3-003": lambda: hardware.llama3_interruptions().events,
-    "L3-030 L3-031": lambda time, events: (
-        1 / (hardware.observed_rate(events, 1, time) * units.HOUR)
-    ),
-    "L3-032": lambda nodes, time, events: (
-        1000 * units.DAY * hardware.observed_rate(events, nodes, time)
-    ),
+    "L3-030 L3-031": lambda time, events: 1 / (events / time * units.HOUR),
+    "L3-032": lambda nodes, time, events: 1000 * units.DAY * (events / (nodes * time)),
     "L3-033": lambda cause: hardware.llama3_interruptions().share(cause=cause),
     "L3-034": lambda category: hardware.llama3_interruptions().share(category=category),
-    "L3-036": lambda share, time, events: (
-        (1 - share) / hardware.observed_rate(events, 1, time) / units.MINUTE
-    ),
+    "L3-036": lambda share, time, events: (1 - share) / (events / time) / units.MINUTE,
     "RSC-003 RSC-004 RSC-005": (
         lambda nodes, node_rate: (
             training.FailureModel(

@@ -2,7 +2,7 @@
 
 Where to begin, by question:
 
-- One network?  `draw_topology`. Several side by side?  `gallery`.
+- A network?  `draw_topology`, also with paths.
 - Where does a node stand?  `positions`.
 
 A colour tells a kind of cable: vermilion is light in a circuit switch, green is NVLink, blue and

@@ -1,2 +1,2 @@
 from .layouts import positions as positions
-from .picture import draw_topology as draw_topology, gallery as gallery
+from .picture import draw_topology as draw_topology

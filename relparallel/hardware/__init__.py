@@ -3,7 +3,7 @@
 Where to begin, by question:
 
 - Speed, memory and links?  `accelerator`, `cluster`; `accelerators` and `clusters` list them.
-- How often do parts fail?  `llama3_interruptions`; from counts of your own: `observed_rate`.
+- How often do parts fail?  `llama3_interruptions`; from counts of your own: `ComponentRate`.
 """
 
 import lazy_loader

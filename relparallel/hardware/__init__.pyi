@@ -8,5 +8,4 @@ from .rates import (
     ComponentRate as ComponentRate,
     ComponentRates as ComponentRates,
     llama3_interruptions as llama3_interruptions,
-    observed_rate as observed_rate,
 )

@@ -16,7 +16,6 @@ from relparallel._checks import (
     real,
     record,
     require_choice,
-    require_int,
     require_real,
     whole,
 )
@@ -36,32 +35,6 @@ _LEVEL_OF: Final = {
     "dependency": "job",
     "unknown": "job",
 }
-
-
-def observed_rate(events: int, components: int, duration: float) -> float:
-    """Failures per component and second, from a count.
-
-    Parameters
-    ----------
-    events, components : int
-        Failures seen, at least 0, and parts that were watched, at least 1.
-    duration : float
-        Time for which they were watched [s].
-
-    Returns
-    -------
-    float
-        Maximum-likelihood rate [1/s] of exponential lives.
-
-    Examples
-    --------
-    >>> round(1000 * 86400 * observed_rate(events=419, components=2048, duration=54 * 86400), 4)
-    3.7887
-    """
-    require_int(events=events, at_least=0, at_most=10**15)
-    require_int(components=components, at_least=1, at_most=10**15)
-    seconds: float = require_real(duration=duration, at_least=1e-9, at_most=1e18)
-    return events / (components * seconds)
 
 
 @record
@@ -89,8 +62,8 @@ class ComponentRate:
 
     @property
     def rate(self) -> float:
-        """Interruptions per part and second."""
-        return observed_rate(self.events, self.components, self.duration)
+        """Interruptions per part and second: the likeliest rate of exponential lives."""
+        return self.events / (self.components * self.duration)
 
 
 @record

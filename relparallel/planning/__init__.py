@@ -4,7 +4,6 @@ Where to begin, by question:
 
 - The best strategies?  `plan`; why not another: ``plan(...).why_not``. A cluster of a file?
   `read_cluster`.
-- Moved by hand, in a notebook?  `sliders`.
 """
 
 import lazy_loader

@@ -1,3 +1,2 @@
 from .inputs import FABRICS as FABRICS, read_cluster as read_cluster
 from .plans import plan as plan
-from .widgets import sliders as sliders

@@ -1,6 +1,5 @@
 from .conformance import check as check
 from .costs import (
-    UnitPrices as UnitPrices,
     bill_of_materials as bill_of_materials,
     unit_prices as unit_prices,
 )
@@ -27,6 +26,5 @@ from .designs.switch_centric import f10 as f10, fat_tree as fat_tree, leaf_spine
 from .fabric import Topology as Topology, as_topology as as_topology
 from .formats import read as read, write as write
 from .parts import Design as Design, SharedRisk as SharedRisk
-from .risks import racks as racks
 from .routing import paths as paths
 from .symmetry import orbits as orbits

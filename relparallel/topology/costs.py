@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_choice, require_instance, require_real
+from relparallel._checks import Result, require_choice, require_instance
 from relparallel.published import data_folder
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names, require_parameters, rules
@@ -39,47 +39,18 @@ ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
 _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnitPrices(Result):
+class UnitPrices(NamedTuple):
     """Price and power of one piece of everything that a bill counts.
 
-    Parameters
-    ----------
-    name : str
-        Of the list; the shipped ones stand in ``data/devices.csv`` with the source of every number.
-    cost : Mapping of str to float
-        Of one switch port, ocs port, host port, transceiver and cable [USD]; an item without a
-        price is left out.
-    power : Mapping of str to float
-        Of the same [W].
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> list_2010 = unit_prices("helios2010")
-    >>> cheaper = replace(list_2010, name="own", cost={**list_2010.cost, "switch port": 100.0})
-    >>> cheaper.cost["switch port"], list_2010.cost["switch port"]
+    >>> listed = unit_prices("helios2010")
+    >>> cheaper = listed._replace(name="own", cost={**listed.cost, "switch port": 100.0})
+    >>> cheaper.cost["switch port"], listed.cost["switch port"]
     (100.0, 500.0)
     """
 
-    name: str
-    cost: Mapping[str, float]
-    power: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        for field in ("cost", "power"):
-            given = require_instance(Mapping, **{field: getattr(self, field)})
-            if not given or not set(given) <= set(ITEMS):
-                raise ValueError(
-                    f"{field} must price {', '.join(ITEMS)}, got {', '.join(map(str, given))}"
-                )
-            checked = {
-                item: require_real(**{field: given[item]}, at_least=0)
-                for item in ITEMS
-                if item in given
-            }
-            object.__setattr__(self, field, checked)
+    name: str  #: shipped lists stand in ``data/devices.csv`` with the source of every number
+    cost: Mapping[str, float]  #: of one of each of `ITEMS` [USD], but for those without a price
+    power: Mapping[str, float]  #: of the same [W]
 
 
 @cache

@@ -1,4 +1,4 @@
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pandas as pd
@@ -136,7 +136,7 @@ def test_fibres_to_circuit_switches_are_billed_whatever_is_set_up(t, fibres, cha
 
 def test_own_prices_change_the_cost_only():
     prices = rp.topology.unit_prices()
-    dear = replace(prices, name="own", cost={**prices.cost, "cable": 1000.0})
+    dear = prices._replace(name="own", cost={**prices.cost, "cable": 1000.0})
     base, other = (
         bill_of_materials("fat_tree", k=4),
         bill_of_materials("fat_tree", k=4, prices=dear),
@@ -188,11 +188,6 @@ def test_shares_above_the_whole_are_refused():
         ValueError, match=r"electrical \+ optical must be at most 1, got 0.6 \+ 0.5"
     ):
         helios(0.6, 0.5)
-
-
-def test_a_list_of_other_things_is_refused():
-    with pytest.raises(ValueError, match=r"cost must price switch port, ocs port, .* got fan"):
-        rp.topology.UnitPrices(name="own", cost={"fan": 1.0}, power=rp.topology.unit_prices().power)
 
 
 def test_what_a_list_leaves_out_is_refused_only_where_it_is_needed():

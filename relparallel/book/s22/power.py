@@ -9,10 +9,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from relparallel.book.s22.racks import racks
 from relparallel.topology._arrays import integers
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.parts import SharedRisk
-from relparallel.topology.risks import racks
 
 
 def with_power_domains(

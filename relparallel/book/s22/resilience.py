@@ -12,11 +12,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from relparallel._checks import Result, require_choice, require_int, require_probability
+from relparallel.book.s22.racks import racks
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.link_load import load_of
 from relparallel.metrics.resilience import survival
 from relparallel.published import facts
-from relparallel.topology import Topology, racks
+from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.units import MINUTE
 
@@ -80,13 +81,13 @@ def resilience_curve(
     """Survival while more and more parts of a network fail.
 
     ``failing`` at random: single cables ("links"), nodes of a sort ("nodes", "switches", "hosts"),
-    "racks" as `relparallel.topology.racks` finds them, "pods", or the groups of "shared_risk" such
-    as power domains. Targeted: switches (nodes, where there is none) of the most cables first
-    ("degree"), of the highest tier ("tier") or of the most traffic ("switch_load"), and the busiest
-    cables first ("link_load"). ``shares`` of the parts fail in ``samples`` random orders; in each,
-    the parts that fail at a smaller share fail at a larger one. Targeted failures are random among
-    equals. With ``recalculated`` the load is computed again after every failure; else the order is
-    that of the intact network.
+    "racks" as `racks` finds them, "pods", or the groups of "shared_risk" such as power domains.
+    Targeted: switches (nodes, where there is none) of the most cables first ("degree"), of the
+    highest tier ("tier") or of the most traffic ("switch_load"), and the busiest cables first
+    ("link_load"). ``shares`` of the parts fail in ``samples`` random orders; in each, the parts
+    that fail at a smaller share fail at a larger one. Targeted failures are random among equals.
+    With ``recalculated`` the load is computed again after every failure; else the order is that of
+    the intact network.
 
     Load is that of `ecmp_load`: betweenness, with one unit for every ordered pair of hosts over all
     shortest paths, per capacity for a cable, in and out for a node. Each sample and share takes O(n

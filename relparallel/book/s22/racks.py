@@ -1,4 +1,4 @@
-"""What fails together beyond what a design says: racks, and the power domains that feed them."""
+"""Where nodes stand: racks fail and are fed together, whatever a design says of its wiring."""
 
 from __future__ import annotations
 
@@ -14,29 +14,13 @@ if TYPE_CHECKING:
 
 
 def racks(topology: Topology | nx.Graph[Any]) -> IntArray:
-    """Which rack every node stands in.
+    """Which rack every node stands in, by where it usually stands: from 0, -1 for switches of several racks.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Any design.
+    Where cables join the hosts of every pod without a switch (a torus, cubes of a TPU, boards of a
+    HammingMesh), a rack is a pod. Elsewhere it is a switch with the hosts whose first switch it is:
+    top-of-rack switches, the lowest level of BCube and DCell, NVSwitch domains. A host on no switch
+    is a rack by itself. A switch all of whose hosts are in one rack stands there too.
 
-    Returns
-    -------
-    int array [n]
-        Racks from 0; -1 for switches that serve several racks. Where cables join the hosts of every
-        pod without a switch (a torus, cubes of a TPU, boards of a HammingMesh), a rack is a pod.
-        Elsewhere it is a switch with the hosts whose first switch it is: top-of-rack switches, the
-        lowest level of BCube and DCell, NVSwitch domains. A host on no switch is a rack by itself.
-        A switch all of whose hosts are in one rack stands there too.
-
-    Notes
-    -----
-    Linear in the cables. Designs say how a network is wired, not where it stands: this is the usual
-    place.
-
-    Examples
-    --------
     >>> from relparallel.topology import leaf_spine
     >>> racks(leaf_spine(leaves=2, spines=1, hosts_per_leaf=3)).tolist()
     [0, 0, 0, 1, 1, 1, 0, 1, -1]

@@ -1,8 +1,7 @@
-"""Plans moved by hand, in a notebook."""
+"""Plans moved by hand."""
 
 from importlib import import_module
 
-from relparallel._checks import require_instance
 from relparallel.planning.plans import Plan
 from relparallel.units import DAY, HOUR, MINUTE
 
@@ -10,21 +9,8 @@ from relparallel.units import DAY, HOUR, MINUTE
 def sliders(plan: Plan) -> object:
     """Show sliders for a plan's failure rate and repair time, and a sentence that follows them.
 
-    Parameters
-    ----------
-    plan : Plan
-        What `plan` found.
-
-    Returns
-    -------
-    ipywidgets.Widget or str
-        The sliders; how to install them where ipywidgets is missing.
-
-    Examples
-    --------
-    >>> shown = sliders(plan)  # doctest: +SKIP
+    Where ipywidgets is missing: how to install it.
     """
-    require_instance(Plan, plan=plan)
     try:
         widgets = import_module("ipywidgets")
     except ImportError:

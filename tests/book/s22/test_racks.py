@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from relparallel.book.s22.power import with_power_domains
+from relparallel.book.s22.racks import racks
 from relparallel.topology import (
     SharedRisk,
     bcube,
@@ -12,7 +13,6 @@ from relparallel.topology import (
     hammingmesh,
     leaf_spine,
     nvl72,
-    racks,
     torus,
     tpu_v4,
 )
