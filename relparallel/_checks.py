@@ -15,8 +15,9 @@ What users build is a `record`: a frozen keyword-only dataclass whose fields car
         kind: str = choice(("local", "remote"), default="local")
 
 A field with ``default=None`` also takes None. A ``__post_init__`` of the class runs after these
-checks, for what concerns several fields. Results, which only functions build, are frozen
-dataclasses with the base `Result`: they say in a line what was found, and show it as a table.
+checks, for what concerns several fields. What only functions build checks nothing: where it has a
+table or a picture of its own it is a frozen dataclass with the base `Result`, which says in a line
+what was found; two or three numbers are a NamedTuple.
 """
 
 from __future__ import annotations

@@ -15,11 +15,6 @@ import valid_workload
 FREE = {"text"}
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "communication.delayed_descent": {"start": {"negative"}},
-    "metrics.Estimate": {
-        "method": FREE,
-        "lower": {"negative", "infinite"},
-        "upper": {"negative", "infinite"},
-    },
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas

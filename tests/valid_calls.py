@@ -122,13 +122,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "format": "ns3",
     },
     # metrics
-    "metrics.Estimate": lambda: {
-        "value": 2.0,
-        "lower": 1.0,
-        "upper": 3.0,
-        "method": "sampled",
-        "exact": False,
-    },
     "metrics.edge_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.hop_statistics": lambda: {
         "topology": nx.cycle_graph(5),

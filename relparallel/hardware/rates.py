@@ -6,7 +6,6 @@ kept, never printed percentages.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import (
@@ -16,7 +15,6 @@ from relparallel._checks import (
     real,
     record,
     require_choice,
-    require_real,
     whole,
 )
 from relparallel.hardware.cluster import LEVELS, Cluster
@@ -83,6 +81,7 @@ class ComponentRates:
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> table = llama3_interruptions()
     >>> table.events, round(table.share(category="GPU"), 4)
     (419, 0.6396)
@@ -130,19 +129,6 @@ class ComponentRates:
             return sum(row.events for row in self.causes if row.cause == cause) / self.events
         require_choice(tuple(row.category for row in self.causes), category=category)
         return sum(row.events for row in self.causes if row.category == category) / self.events
-
-    def with_job_failures(self, times: float) -> ComponentRates:
-        """The same table with failures of the job itself so many times as often.
-
-        A table says how often one job failed as a whole. That another job fails so in proportion to
-        its GPUs (`carried`) is a rule and no finding; this asks what follows from another.
-        """
-        require_real(times=times, above=0, at_most=1e9)
-        causes = tuple(
-            replace(row, duration=row.duration / times) if row.level == "job" else row
-            for row in self.causes
-        )
-        return replace(self, causes=causes)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per cause: category, level, count, share, and rate per part and year."""

@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
+from relparallel._checks import require_int, require_real
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate(Result):
+class Estimate:
     """A metric with a bracket: ``float(estimate)`` is the value. Infinity is allowed."""
 
     value: float
@@ -15,21 +15,6 @@ class Estimate(Result):
     upper: float  #: the same
     method: str  #: how the value was found
     exact: bool
-
-    def __post_init__(self) -> None:
-        for name in ("value", "lower", "upper"):
-            number = getattr(self, name)
-            require_real(**{name: number}, infinite=True)
-            if not isinstance(number, int | float):
-                raise TypeError(f"{name} must be one number, got {number!r}")
-        require_instance(str, method=self.method)
-        require_flag(exact=self.exact)
-        if not self.lower <= self.value <= self.upper:
-            raise ValueError(f"value must lie in [{self.lower}, {self.upper}], got {self.value}")
-        if self.exact and self.lower != self.upper:
-            raise ValueError(
-                f"exact must be False where lower {self.lower} < upper {self.upper}, got True"
-            )
 
     def __float__(self) -> float:
         return float(self.value)

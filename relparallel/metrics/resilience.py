@@ -7,14 +7,10 @@ network.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import (
-    Result,
-)
 from relparallel.metrics._network import require_hosts
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, IntArray, flags, parts
@@ -24,8 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Survival(Result):
+class Survival(NamedTuple):
     """What one set of failures leaves."""
 
     pairs: float  #: share of the pairs of hosts that are joined

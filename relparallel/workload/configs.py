@@ -9,13 +9,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from relparallel._checks import Result, require_flag, require_instance, require_int
+from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology.formats._text import once
 from relparallel.workload import _layers
 from relparallel.workload._layers import Fields
@@ -50,8 +49,7 @@ _TOWER: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig(Result):
+class ModelConfig(NamedTuple):
     """A model read from a file: its name, its sizes, and what of the file was not modelled.
 
     ``active_parameters`` are those that a token passes, as the model card counts them; a note says

@@ -157,9 +157,6 @@ def test_copies_in_memory_survive_what_leaves_one_of_them():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"failures": 13}, "failures"),
-        ({"failures": [1, -1]}, "failures"),
-        ({"failures": []}, "failures"),
         ({"replicas": 5}, "replicas"),
         ({"replicas": 13}, "replicas"),
         ({"nodes": 0}, "nodes"),

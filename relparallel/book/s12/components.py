@@ -2,32 +2,16 @@
 
 import pandas as pd
 
-from relparallel._checks import require_choice
 from relparallel.published import data_folder
 
 
 def component_table(name: str = "fyffe") -> pd.DataFrame:
-    """Parts that a redundancy allocation chooses from.
+    """Parts that a redundancy allocation chooses from, a table of ``data/published/components``.
 
-    Parameters
-    ----------
-    name : {"fyffe"}
-        A table of ``data/published/components``.
+    A row per part: subsystem, choice, reliability, cost, weight (units of the source), source,
+    status.
 
-    Returns
-    -------
-    pandas.DataFrame
-        A row per part: subsystem, choice, reliability, cost, weight (units of the source), source,
-        status.
-
-    Examples
-    --------
-    >>> len(component_table("fyffe"))
+    >>> len(component_table())
     48
     """
-    import pandas as pd
-
-    tables = {
-        path.stem: path for path in sorted((data_folder() / "published/components").glob("*.csv"))
-    }
-    return pd.read_csv(tables[require_choice(tuple(tables), name=name)])
+    return pd.read_csv(data_folder() / "published/components" / f"{name}.csv")

@@ -28,34 +28,17 @@ def vertex_connectivity(
 ) -> Estimate:
     """Most node-disjoint paths from source to target; or fewest nodes whose loss separates others.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        A node without ``transit`` lies on no path but its own.
-    source, target : hashable, optional
-        Labels of two different nodes. Both or none.
+    For a pair: the number of `disjoint_path_set`, where a cable between the two is one path. For
+    the whole: the smallest number of nodes without which two others are apart; one less than the
+    nodes where no loss can separate any. 0 where no path exists. A node without ``transit`` lies on
+    no path but its own.
 
-    Returns
-    -------
-    Estimate
-        Exact. For a pair: the number of `disjoint_path_set`, where a cable between the two is one
-        path. For the whole: the smallest number of nodes without which two others are apart; one
-        less than the nodes where no loss can separate any. 0 where no path exists.
-
-    Notes
-    -----
     Maximum flows through split nodes. For the whole they run from one forwarding node v to all
     nodes that it is not joined to, one of each orbit of the proved symmetries that keep v in place,
     and between its neighbours: a smallest set of lost nodes leaves v, or contains it and separates
-    two of its neighbours.
+    two of its neighbours. Esfahanian, Hakimi, "On computing the connectivities of graphs and
+    digraphs", Networks 1984.
 
-    References
-    ----------
-    Esfahanian, Hakimi, "On computing the connectivities of graphs and digraphs", Networks 1984.
-
-    Examples
-    --------
-    >>> import networkx as nx
     >>> from relparallel.topology import bcube
     >>> float(vertex_connectivity(bcube(n=4, k=2))), float(vertex_connectivity(nx.complete_graph(5)))
     (3.0, 4.0)
@@ -71,31 +54,12 @@ def vertex_connectivity(
 def disjoint_path_set(
     topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable, *, share: Share = "ends"
 ) -> list[list[Hashable]]:
-    """As many disjoint paths from source to target as there are.
+    """As many disjoint paths from source to target as there are, the shortest first.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        A node without ``transit`` lies on no path but its own.
-    source, target : hashable
-        Labels of two different nodes.
-    share : {"ends", "nodes"}, optional
-        What two paths may have in common: nothing but source and target, or nodes but no cable
-        (then each of several parallel cables carries a path of its own).
+    Two paths ``share`` nothing but source and target ("ends"), or nodes but no cable ("nodes"; then
+    each of several parallel cables carries a path of its own). Paths of an integral maximum flow
+    (Dinic); their number is the largest possible, their total length need not be the smallest.
 
-    Returns
-    -------
-    list of list
-        Labels from source to target, the shortest path first; empty where no path exists.
-
-    Notes
-    -----
-    Paths of an integral maximum flow (Dinic); their number is the largest possible, their total
-    length need not be the smallest.
-
-    Examples
-    --------
-    >>> import networkx as nx
     >>> disjoint_path_set(nx.cycle_graph(5), 0, 2)
     [[0, 1, 2], [0, 4, 3, 2]]
     """

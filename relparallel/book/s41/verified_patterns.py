@@ -1,21 +1,18 @@
 """Checkpoints with verifications between them against silent errors."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from relparallel._checks import Result
-from relparallel.training._arguments import require_time
 from relparallel.training.checkpointing import verified_pattern_time
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VerifiedPattern(Result):
-    """Work W between checkpoints [s], verifications n per checkpoint, work over expected time."""
+class VerifiedPattern(NamedTuple):
+    """How often to save and to verify, and what share of the time is then work."""
 
-    interval: float
-    verifications: int
-    share: float
+    interval: float  #: work W between two checkpoints [s]
+    verifications: int  #: n for each checkpoint
+    share: float  #: work over expected time
 
 
 def best_verified_pattern(
@@ -23,30 +20,15 @@ def best_verified_pattern(
 ) -> VerifiedPattern:
     """Interval and number of verifications that make the time per unit of work smallest.
 
-    Parameters
-    ----------
-    mtbf, verification, checkpoint, restart : float
-        M, V, C and R [s]; V and C positive, a free verification would be done all the time.
+    M, V, C and R are in seconds; V and C are positive, for a free verification would be done all
+    the time. From n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)) the exact time per work
+    is followed downhill in n, with the best W for each.
 
-    Returns
-    -------
-    VerifiedPattern
-        From n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)) the exact time per work is
-        followed downhill in n, with the best W for each.
-
-    Examples
-    --------
     >>> pattern = best_verified_pattern(mtbf=86400.0, verification=60.0, checkpoint=60.0, restart=60.0)
     >>> pattern.verifications, round(pattern.interval, 1), round(pattern.share, 4)
     (1, 3160.5, 0.9288)
     """
     from scipy.optimize import minimize_scalar
-
-    mtbf, verification = require_time(
-        single=True, mtbf=mtbf, verification=verification, positive=True
-    )
-    checkpoint = require_time(single=True, checkpoint=checkpoint, positive=True)
-    restart = require_time(single=True, restart=restart)
 
     def best(parts: int) -> tuple[float, float]:
         first = np.sqrt((parts * verification + checkpoint) * mtbf * 2 * parts / (parts + 1))

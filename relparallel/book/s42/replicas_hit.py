@@ -2,32 +2,18 @@
 
 import numpy as np
 
-from relparallel._checks import require_int
-
 
 def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) -> float:
-    """Mean number of model replicas that k failed nodes hit, every k-subset being as likely.
+    """Mean number of D replicas on g nodes each that k failed nodes hit, all sets of k as likely.
 
-    Parameters
-    ----------
-    replicas, nodes_per_replica : int
-        Replicas D, each on g nodes of its own.
-    failures : int
-        Failed nodes k, at most N = D g.
+    D (1 - C(N-g, k) / C(N, k)) with N = D g, between k/g and k.
 
-    Returns
-    -------
-    float
-        D (1 - C(N-g, k) / C(N, k)), between k/g and k.
-
-    Examples
-    --------
     >>> round(expected_replicas_hit(replicas=128, nodes_per_replica=16, failures=4), 5)
     3.95623
     """
-    require_int(replicas=replicas, nodes_per_replica=nodes_per_replica, at_least=1, at_most=10**6)
     nodes = replicas * nodes_per_replica
-    require_int(failures=failures, at_least=0, at_most=nodes)
+    if not 0 <= failures <= nodes:
+        raise ValueError(f"failures must be of the {nodes} nodes, got {failures}")
     few, many = sorted((nodes_per_replica, failures))
     # P(a replica is missed) = prod (N - many - i)/(N - i), its complement by log1p: small k keeps
     # its digits.

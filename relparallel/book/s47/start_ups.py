@@ -6,45 +6,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from relparallel._checks import require_real
-from relparallel.training._arguments import LONGEST, MOST_NODES
 from relparallel.training.run_logs import StartUp
 
 
 def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
-    """Law of the start-up of one software on one cluster.
+    """Law of the start-up of one software on one cluster, by seconds of jobs of three sizes.
 
-    Parameters
-    ----------
-    nodes, seconds : array_like [k]
-        Sizes of jobs, at least three different ones, and how long each took [s].
+    Least squares in all three numbers, none below 0. Beyond the largest size it is an
+    extrapolation; other software on the same machine took two to four times as long (`start_ups`).
 
-    Returns
-    -------
-    StartUp
-        Least squares in all three numbers, none below 0. Beyond the largest size it is an
-        extrapolation; other software on the same machine took two to four times as long
-        (`start_ups`).
-
-    Examples
-    --------
     >>> from relparallel.training import start_ups
     >>> runs = start_ups().query("software == 'nemo-2023'")
     >>> law = start_up_law(runs["nodes"], runs["seconds"])
     >>> round(law.power, 1), round(law(2048))
     (2.5, 838)
     """
-    size, took = (
-        np.atleast_1d(x)
-        for x in (
-            require_real(nodes=nodes, at_least=1, at_most=MOST_NODES),
-            require_real(seconds=seconds, at_least=0, at_most=LONGEST),
-        )
-    )
-    if size.shape != took.shape or np.unique(size).size < 3:
-        raise ValueError(
-            f"nodes must be one for each of the seconds and of three sizes, got {nodes!r:.80}"
-        )
+    size, took = np.asarray(nodes, dtype=float), np.asarray(seconds, dtype=float)
+    if np.unique(size).size < 3:
+        raise ValueError(f"nodes must be of three sizes, got {nodes!r:.80}")
 
     def fitted(power: Any) -> tuple[NDArray[np.float64], float]:
         found: tuple[NDArray[np.float64], float] = optimize.nnls(
