@@ -318,17 +318,16 @@ def belongs(row: str, system: str, names: str) -> bool:
 def print_ledger(*, csv: Path | None = None) -> int:
     """Print counts and the computed rows, write all on request; return 1 if one failed, else 0."""
     frame, room = ledger(), terminal_width()
-    print(f"{folded(in_words(frame))}\n\n{_table(summary(frame).reset_index())}\n")  # noqa: T201
+    counts = summary(frame).reset_index()
+    print(
+        f"{folded(in_words(frame))}\n\n{text_table(counts.columns, counts.to_numpy().tolist())}\n"
+    )  # noqa: T201
     for line in _lines(frame[frame["status"] != "open"], room):
         print(line)  # noqa: T201
     if csv is not None:
         frame.to_csv(csv, index=False, lineterminator="\n")
         print(f"\n{len(frame)} rows written to {csv}")  # noqa: T201
     return int((frame["status"] == "failed").any())
-
-
-def _table(frame: pd.DataFrame) -> str:
-    return text_table(frame.columns, frame.to_numpy().tolist())
 
 
 def in_words(frame: pd.DataFrame) -> str:

@@ -33,7 +33,6 @@ def question() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},
     "optimize.joint": question,
     "optimize.joint measured": lambda: (
         question()

@@ -55,7 +55,7 @@ def machine() -> str:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.notation": lambda: {"strategy": rp.parallel.Strategy()},
+    "parallel.notation": lambda: {"strategy": rp.parallel.Strategy(), "short": True},
     "planning.plan": lambda: {
         "model": model(),
         "cluster": machine(),

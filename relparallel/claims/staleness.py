@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from relparallel import communication
 from relparallel.book import s40
 from relparallel.claims.registry import Rows
-from relparallel.communication.staleness import Taps, compensated_taps, spectral_radius
+from relparallel.communication.staleness import Taps, spectral_radius
 from relparallel.published import Fact, facts
 
 
@@ -58,7 +58,7 @@ def best_half_life(fact: Fact, lowest: float, curvatures: int) -> float:
         rate, damping = np.exp(point)
         m = 0.0 if kind == "GD" else max(0.0, 1 - damping)
         methods = (
-            compensated_taps(rate, delay, m, curvature=c, **options)
+            s40.compensated_taps(rate, delay, m, curvature=c, **options)
             for c in np.geomspace(lowest, 1, curvatures)
         )
         return max(spectral_radius(method) for method in methods)

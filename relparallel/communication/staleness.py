@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import (
     bare,
     require_broadcast,
-    require_flag,
     require_instance,
     require_int,
     require_number,
@@ -122,29 +121,3 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
     lags, c = require_real(delay=delay, at_least=0), require_real(curvature=curvature, above=0)
     require_broadcast(delay=lags, curvature=c)
     return bare(2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2)))
-
-
-def compensated_taps(
-    rate: float,
-    delay: int,
-    momentum: float = 0.0,
-    *,
-    curvature: float = 1.0,
-    spike: bool = False,
-    horizon: float = 0.0,
-) -> Taps:
-    """Return delayed momentum descent on a quadratic as taps, with Kosson's two mitigations if set.
-
-    g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s))
-    with p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). Kosson et al.,
-    "Pipelined Backpropagation at Scale", MLSys 2021.
-    """
-    a, c = require_number(rate=rate, curvature=curvature, above=0)
-    m = require_number(momentum=momentum, at_least=0, below=1)
-    ahead = require_number(horizon=horizon, at_least=0)
-    t = require_int(delay=delay, at_least=0, at_most=LONGEST_DELAY)
-    p, q = (m**t, (1 - m**t) / (1 - m)) if require_flag(spike=spike) else (1.0, 0.0)
-    taps = {late: np.zeros((2, 2)) for late in (0, t)}
-    taps[0] += [[1.0, -a * p * m], [0.0, m]]
-    taps[t] += np.outer([-a * (p + q), 1.0], [c, -a * ahead * c])
-    return taps

@@ -1,5 +1,4 @@
 from .joint_plans import joint as joint
-from .joint_report import in_degrees as in_degrees
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import (
     ReplicaPlacement as ReplicaPlacement,

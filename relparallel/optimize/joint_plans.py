@@ -27,15 +27,9 @@ from relparallel.optimize._joint_arguments import (
     recoveries_of,
     sites_of,
 )
-from relparallel.optimize.joint_report import (
-    alternatives,
-    as_row,
-    in_degrees,
-    on_each_fabric,
-    report,
-)
+from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
-from relparallel.parallel import Placement, Strategy
+from relparallel.parallel import Placement, Strategy, notation
 from relparallel.parallel.step_time import StepTime
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
@@ -151,11 +145,8 @@ class JointPlan(Result):
 
     def _said(self) -> str:
         share = f"relative goodput {self.share:.2%}, nine runs of ten above {self.tenth:.2%}"
-        gained = f"{self.goodput:.4g} tokens/s"
-        return (
-            f"{in_degrees(self.strategy)}, {self.policy}, {self.spares} spare nodes: {gained}, "
-            f"{share}"
-        )
+        gained = f"{self.spares} spare nodes: {self.goodput:.4g} tokens/s"
+        return f"{notation(self.strategy, short=True)}, {self.policy}, {gained}, {share}"
 
     def explain(self) -> str:
         """Say what is best, why nothing better was left out, and what the others lose."""

@@ -5,36 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from relparallel._checks import require_instance
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.optimize.joint_strategies import DEGREES
-from relparallel.parallel import Strategy
+from relparallel.parallel import notation
 from relparallel.training.factors import FACTORS
 from relparallel.units import DAY, MINUTE
 
 AXES = ("policy", "checkpoint", "spares", *DEGREES, "copies", "cluster", "network")
-
-
-def in_degrees(strategy: Strategy) -> str:
-    """Name a strategy by its degrees.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        Any.
-
-    Returns
-    -------
-    str
-        Short enough for a table.
-
-    Examples
-    --------
-    >>> in_degrees(Strategy(tensor=8, pipeline=16, data=128))
-    'TP8 PP16 CP1 DP128'
-    """
-    s = require_instance(Strategy, strategy=strategy)
-    return f"TP{s.tensor} PP{s.pipeline} CP{s.context} DP{s.data}"
 
 
 def as_row(search: JointSearch, choice: Choice) -> dict[str, Any]:
@@ -130,7 +107,7 @@ def on_each_fabric(search: JointSearch) -> pd.DataFrame:
             rows.append(
                 {
                     "fabric": fabric,
-                    "best": in_degrees(site.fastest.grid[one.row]),
+                    "best": notation(site.fastest.grid[one.row], short=True),
                     "policy": one.policy,
                     "throughput": one.throughput,
                     **_step(search, one),

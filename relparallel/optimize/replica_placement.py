@@ -113,7 +113,7 @@ def place_replicas(
     (True, 2)
     """
     labels = _labels(domains)
-    nodes = _size(labels)
+    nodes = len(next(iter(labels.values())))
     require_int(copies=copies, at_least=1, at_most=nodes)
     room = copies if room is None else require_int(room=room, at_least=1, at_most=10**6)
     kinds, member, sizes = np.unique(
@@ -152,11 +152,6 @@ def _labels(domains: Any) -> dict[str, NDArray[np.int64]]:
         lengths = {kind: column.size for kind, column in labels.items()}
         raise ValueError(f"domains must give a number for each node, got {lengths}")
     return labels
-
-
-def _size(domains: Mapping[str, NDArray[np.int64]]) -> int:
-    """Nodes."""
-    return len(next(iter(domains.values())))
 
 
 def _flow(

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from relparallel._checks import MOST_DEVICES, require_instance, require_int
+from relparallel._checks import MOST_DEVICES, require_flag, require_instance, require_int
 from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
 
@@ -38,13 +38,15 @@ _WORD: Final = re.compile(
 _EXAMPLE: Final = "'TP8 PP16 DP128 EP64 ETP1 VPP8 MBS2 ZeRO-1/16 SP selective zb_v ends=both'"
 
 
-def notation(strategy: Strategy) -> str:
+def notation(strategy: Strategy, short: bool = False) -> str:
     """Name a strategy by all that tells it from others.
 
     Parameters
     ----------
     strategy : Strategy
         Any.
+    short : bool
+        For a table: the degrees TP, PP, CP and DP, and nothing else.
 
     Returns
     -------
@@ -58,8 +60,12 @@ def notation(strategy: Strategy) -> str:
     --------
     >>> notation(Strategy(tensor=8, pipeline=16, data=128, zero_stage=1, shard=16, recompute="full"))
     'TP8 PP16 DP128 ZeRO-1/16 full'
+    >>> notation(Strategy(tensor=8, pipeline=16, data=128, zero_stage=1), short=True)
+    'TP8 PP16 CP1 DP128'
     """
     s = require_instance(Strategy, strategy=strategy)
+    if require_flag(short=short):
+        return f"TP{s.tensor} PP{s.pipeline} CP{s.context} DP{s.data}"
     usual = "interleaved_1f1b" if s.virtual_stages > 1 else "1f1b"
     group = "" if s.shard is None else f"/{s.shard}" if s.zero_stage else f"shard={s.shard}"
     said = (

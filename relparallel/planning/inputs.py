@@ -195,8 +195,8 @@ def model_of(
                 f"sequences of {USUAL:,} tokens are taken; the file allows {read.model.sequence:,}"
             )
             read = read_config(model, sequence=USUAL, ignore=ignore)
-            read = replace(
-                read, notes=(*(n for n in read.notes if not n.endswith("as asked")), said)
+            read = read._replace(
+                notes=(*(n for n in read.notes if not n.endswith("as asked")), said)
             )
         found, name, notes = read.model, read.name, list(read.notes)
     else:

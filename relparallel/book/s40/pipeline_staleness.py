@@ -90,3 +90,26 @@ def delayed_taps(
     for delay, row in ((f, (c + gap, 0.0)), (b, (-gap, 0.0)), (0, (0.0, average))):
         taps[delay] -= a * moves * row[:size]
     return taps
+
+
+def compensated_taps(
+    rate: float,
+    delay: int,
+    momentum: float = 0.0,
+    *,
+    curvature: float = 1.0,
+    spike: bool = False,
+    horizon: float = 0.0,
+) -> Taps:
+    """Delayed descent with momentum on a quadratic as taps, with Kosson's two mitigations if wanted.
+
+    g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s))
+    with p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). Kosson et al.,
+    "Pipelined Backpropagation at Scale", MLSys 2021.
+    """
+    a, m, t, c = rate, momentum, delay, curvature
+    p, q = (m**t, (1 - m**t) / (1 - m)) if spike else (1.0, 0.0)
+    taps = {late: np.zeros((2, 2)) for late in (0, t)}
+    taps[0] += [[1.0, -a * p * m], [0.0, m]]
+    taps[t] += np.outer([-a * (p + q), 1.0], [c, -a * horizon * c])
+    return taps
