@@ -319,9 +319,8 @@ def print_ledger(*, csv: Path | None = None) -> int:
     """Print counts and the computed rows, write all on request; return 1 if one failed, else 0."""
     frame, room = ledger(), terminal_width()
     counts = summary(frame).reset_index()
-    print(
-        f"{folded(in_words(frame))}\n\n{text_table(counts.columns, counts.to_numpy().tolist())}\n"
-    )  # noqa: T201
+    table = text_table(counts.columns, counts.to_numpy().tolist())
+    print(f"{folded(in_words(frame))}\n\n{table}\n")  # noqa: T201
     for line in _lines(frame[frame["status"] != "open"], room):
         print(line)  # noqa: T201
     if csv is not None:
