@@ -25,15 +25,6 @@ def model() -> Any:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.LatentAttention": lambda: fields(rp.workload.transformer("deepseek-v3").latent),
     "workload.Transformer": lambda: fields(model()),
-    "workload.bert": lambda: {
-        "layers": 2,
-        "hidden": 64,
-        "heads": 4,
-        "ffn": 100,
-        "vocabulary": 100,
-        "sequence": 16,
-        "batch": 2,
-    },
     "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
     "workload.transformer": lambda: {"name": "gpt2-117m"},
     "workload.transformers": dict,

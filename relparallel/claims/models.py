@@ -136,7 +136,7 @@ ROWS: Final[Rows] = {
         },
     ),
     "MODEL-BERT-*": lambda layers, h, heads, vocab, s: (
-        workload.bert(layers, h, heads, vocabulary=vocab, sequence=s).parameters
+        s31.bert(layers, h, heads, vocabulary=vocab, sequence=s).parameters
     ),
     "MODEL-VIT-*": lambda layers, h, ffn, heads, patch, image: (
         s31.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters

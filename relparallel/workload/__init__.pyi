@@ -1,6 +1,5 @@
 from .configs import read_config as read_config
 from .decoder import operators as operators
-from .encoders import bert as bert
 from .graph import LayerGraph as LayerGraph
 from .operators import KINDS as KINDS
 from .precision import FORMATS as FORMATS

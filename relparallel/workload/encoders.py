@@ -17,30 +17,14 @@ def bert(
 ) -> OperatorTable:
     """BERT: an encoder with learned positions, two segments and a pooled first token.
 
-    Devlin et al., "BERT", 2018, section 3.
+    Feed-forward blocks are 4 hidden wide where ``ffn`` is omitted; the heads of pre-training are
+    left out. Devlin et al., "BERT", 2018, section 3.
 
-    Parameters
-    ----------
-    layers, hidden, heads, vocabulary, sequence : int
-        Sizes.
-    ffn : int, optional
-        Width of a feed-forward block; 4 hidden where omitted.
-    batch : int
-        Sequences in one pass.
-
-    Returns
-    -------
-    OperatorTable
-        Without the heads of pre-training.
-
-    Examples
-    --------
     >>> bert(12, 768, 12).parameters
     109482240
     """
-    require_int(vocabulary=vocabulary, sequence=sequence, batch=batch, at_least=1)
-    tokens = require_int(tokens=batch * sequence)
-    head_width(hidden, heads, None)
+    tokens = batch * sequence
+    head_width(hidden, heads, None)  # refuses heads that do not divide
     rows = [
         embedding("embedding", tokens, hidden, vocabulary),
         embedding("positions", tokens, hidden, sequence),

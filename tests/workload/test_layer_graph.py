@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.workload import LayerGraph, Transformer, bert, transformer, transformers
+from relparallel.workload import LayerGraph, Transformer, transformer, transformers
+from relparallel.workload.encoders import bert
 from relparallel.workload.published_graphs import (
     bert_graph,
     gnmt_graph,

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import pdtrc
 
-from relparallel._checks import require_choice, require_number, require_real, require_whole
+from relparallel._checks import require_number, require_real, require_whole
 from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
 FloatArray = NDArray[np.float64]
-KINDS: Final = ("shelf", "cold", "hot")
 MOST_SPARES: Final = 100_000
 FORMULATION: Final = """minimise    sum_i c_i S_i
 subject to  sum_i log(1 - P_i(S_i)) >= log({availability:.12g})
@@ -66,7 +65,6 @@ def spares(
     >>> plan.spares, plan.cost
     ((19, 6), 67.0)
     """
-    require_choice(KINDS, kind=kind)
     wanted = require_number(availability=availability, above=0, below=1)
     parts = _parts(count, mtbf, lead, price)
     floors, tops = _levels(parts, kind, wanted)

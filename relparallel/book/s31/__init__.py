@@ -21,3 +21,4 @@ from relparallel.book.s31.precision import (
 )
 from relparallel.book.s31.rlhf import rlhf as rlhf
 from relparallel.book.s31.tiles import TileOperator as TileOperator, tile_schedule as tile_schedule
+from relparallel.workload.encoders import bert as bert

@@ -17,7 +17,8 @@ from relparallel.book.s31.data_movement import (
     words_moved,
 )
 from relparallel.book.s31.precision import lost_gradients, state_bytes_per_parameter
-from relparallel.workload import FORMATS, bert
+from relparallel.workload import FORMATS
+from relparallel.workload.encoders import bert
 
 
 def walk(N: int, d: int, M: int) -> int:
