@@ -1,3 +1,5 @@
+"""Every design is what its closed forms say, and says what it refuses."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -5,120 +7,81 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, csr_array, eye_array
+from small_networks import agrees, small_networks
 
+from relparallel import topology
 from relparallel.metrics import hop_statistics
 from relparallel.topology import (
     Design,
     Topology,
     aspen,
     bcube,
-    c_through,
     check,
-    dcell,
     describe,
     f10,
     fat_tree,
-    ficonn,
     helios,
     leaf_spine,
     mdcube,
-    three_tier,
     torus,
     vl2,
 )
-from relparallel.topology.description import Description
 
-SMALL = [
-    *(fat_tree(k) for k in (2, 4, 6, 8)),
-    *(leaf_spine(*shape) for shape in ((1, 1, 1), (1, 2, 3), (2, 1, 1), (4, 2, 3), (3, 5, 2))),
-    *(bcube(n, k) for n, k in ((2, 0), (2, 3), (3, 2), (4, 1), (5, 0))),
-    *(dcell(n, k) for n, k in ((2, 0), (2, 1), (2, 2), (4, 1), (3, 2))),
-    *(torus(dims) for dims in ((1,), (2,), (5,), (4, 4), (2, 3), (3, 1, 2), (4, 3, 2))),
-    *(f10(k) for k in (2, 4, 6)),
-    *(vl2(*ports) for ports in ((2, 2), (2, 6), (4, 4), (8, 6))),
-    *(three_tier(*shape) for shape in ((1, 1, 1, 1), (2, 3, 4, 5), (4, 2, 1, 3))),
-    aspen(2, 4, (0,)),
-    aspen(3, 4, (1, 0)),
-    aspen(3, 8, (0, 3)),
-    aspen(4, 4, (0, 1, 0)),
-    aspen(4, 6, (0, 0, 0)),
-    *(ficonn(n, k) for n, k in ((2, 0), (2, 1), (2, 3), (4, 2), (6, 1))),
-    *(
-        mdcube(*shape)
-        for shape in ((4, 1, (5, 5)), (4, 1, (9,)), (2, 1, (3, 2)), (3, 0, (2,)), (2, 2, (1, 1)))
-    ),
-    helios(4, 16, 0.5, 0.5),
-    helios(1, 3, 0.1, 0.0, 1),
-    c_through(3, 2, 4),
-    c_through(1, 1, 1),
-]
+few, some = st.integers(1, 4), st.integers(1, 5)
+BOX = st.lists(st.tuples(st.integers(1, 7), st.booleans()), min_size=1, max_size=3)
+DRAWN = {
+    "bcube": (st.integers(2, 6), st.integers(0, 2)),
+    "leaf_spine": (some, few, few),
+    "dragonfly": (few, few, few, st.sampled_from(["consecutive", "palmtree"])),
+    "dragonfly_plus": (few, few, few, few),
+    "hyperx": (st.lists(few, min_size=1, max_size=3).map(tuple), st.integers(0, 3), few),
+    "rail_only": (st.integers(1, 8), few, st.sampled_from([8, 10])),
+    "hammingmesh": (some, some, few, few),
+}
 
 
-def closed(t):
-    return describe(t.meta.name, **t.meta.parameters)
-
-
-@pytest.mark.parametrize("t", SMALL, ids=repr)
+@pytest.mark.parametrize("t", small_networks(fewest_hosts=1), ids=repr)
 def test_every_design_agrees_with_its_closed_forms(t):
-    table = check(t)
-    assert (table["described"] == table["measured"]).all()
-    form = closed(t)
-    assert (form.hosts, form.switches, form.links) == (t.num_hosts, t.num_switches, t.num_links)
+    agrees(t)
 
 
-@pytest.mark.parametrize("t", [t for t in SMALL if t.num_hosts > 1], ids=repr)
-def test_distances_agree_with_the_closed_forms(t):
-    form, measured = closed(t), hop_statistics(t)
-    assert form.diameter in (None, measured.diameter)
-    assert measured.diameter <= form.diameter_bound
-    assert form.mean_hops is None or form.mean_hops == pytest.approx(measured.mean, rel=1e-13)
-    recursive = t.meta.name in ("dcell", "ficonn") and t.meta.parameters["k"] > 0
-    joined = t.meta.name == "mdcube" and max(t.meta.parameters["dims"]) > 1
-    assert (form.diameter is None) == (recursive or joined)
+@pytest.mark.parametrize("name", DRAWN)
+@given(data=st.data())
+def test_designs_of_any_size_agree_with_their_closed_forms(name, data):
+    agrees(getattr(topology, name)(*data.draw(st.tuples(*DRAWN[name]))))
+
+
+@given(BOX)
+def test_tori_of_any_sides_agree_with_their_closed_forms(box):
+    agrees(torus(*zip(*box, strict=True)))
+
+
+def test_mean_distances_have_closed_forms_but_in_recursive_and_random_designs():
+    forms = [describe(t.meta.name, **t.meta.parameters) for t in small_networks()]
+    open_ = [form for form in forms if form.mean_hops is None]
+    random = {"jellyfish", "xpander"}
+    assert {form.design for form in open_} == {"dcell", "ficonn", "mdcube", "dragonfly"} | random
+    assert all(form.parameters["k"] > 0 for form in open_ if form.design in ("dcell", "ficonn"))
+    without = {form.design for form in forms if form.diameter is None}
+    assert without == {"dcell", "ficonn", "mdcube"} | random
 
 
 @pytest.mark.parametrize(
-    ("t", "mean", "diameter"),
+    ("name", "shape", "mean", "diameter"),
     [
-        (vl2(8, 6), 5.179916, 6),
-        (f10(8), 5.716535, 6),
-        (ficonn(4, 2), 6.776596, 11),
-        (ficonn(8, 2), 8.609805, 11),
-        (mdcube(4, 1, (5, 5)), 7.315789, 10),
+        ("vl2", (8, 6), 5.179916, 6),
+        ("ficonn", (4, 2), 6.776596, 11),
+        ("ficonn", (8, 2), 8.609805, 11),
+        ("mdcube", (4, 1, (5, 5)), 7.315789, 10),
+        ("hammingmesh", (2, 2, 16, 16), 3.816227, 4),
+        ("hammingmesh", (4, 4, 8, 8), 5.536657, 8),
+        ("dgx_superpod", (2,), 3.851272, 4),
+        ("dragonfly", (2, 4, 2), 4.319249, 5),
     ],
-    ids=repr,
 )
-def test_distances_that_others_measured(t, mean, diameter):
-    found = hop_statistics(t)
+def test_distances_that_others_measured(name, shape, mean, diameter):
+    found = hop_statistics(getattr(topology, name)(*shape))
     assert (found.mean, found.diameter) == (pytest.approx(mean, abs=5e-7), diameter)
-
-
-@given(st.integers(2, 6), st.integers(0, 2))
-def test_the_mean_distance_of_bcube(n, k):
-    assert describe("bcube", n=n, k=k).mean_hops == pytest.approx(
-        hop_statistics(bcube(n, k)).mean, rel=1e-13
-    )
-
-
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=3).filter(lambda dims: max(dims) > 1))
-def test_the_mean_distance_of_a_torus(dims):
-    measured = hop_statistics(torus(dims))
-    form = describe("torus", dims=dims)
-    assert (form.mean_hops, form.diameter) == (
-        pytest.approx(measured.mean, rel=1e-13),
-        measured.diameter,
-    )
-
-
-@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
-def test_the_mean_distance_of_a_leaf_spine_network(leaves, spines, hosts):
-    form = describe("leaf_spine", leaves=leaves, spines=spines, hosts_per_leaf=hosts)
-    if leaves * hosts == 1:
-        assert form.mean_hops is None
-    else:
-        assert form.mean_hops == pytest.approx(
-            hop_statistics(leaf_spine(leaves, spines, hosts)).mean, rel=1e-13
-        )
 
 
 def narrowest_halving(t):
@@ -173,7 +136,7 @@ def narrowest_halving(t):
     ids=repr,
 )
 def test_no_halving_of_the_hosts_is_narrower_than_the_bisection(t):
-    assert closed(t).bisection == narrowest_halving(t)
+    assert describe(t.meta.name, **t.meta.parameters).bisection == narrowest_halving(t)
 
 
 @pytest.mark.parametrize(
@@ -245,30 +208,111 @@ def test_a_missing_cable_and_a_missing_kind_are_named():
         check(renamed)
 
 
-def test_closed_forms_need_no_building():
-    assert describe("dcell", n=6, k=3).hosts == 3_263_442
-    assert describe("fat_tree", k=2000).links == 6_000_000_000
-    table = describe("dcell", n=4, k=2).to_frame()["value"]
-    assert table["hosts"] == 420
-    assert "diameter" not in table.index
+TOO_MANY = "must give at most 67108864 nodes and cables to build"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "error"),
+    [
+        ("fat_tree", (3,), "k must be even, got 3: a pod has k/2 edge"),
+        ("fat_tree", (0,), "k must be an integer >= 2"),
+        ("fat_tree", (2**20,), f"k {TOO_MANY}"),
+        ("f10", (7,), "k must be even"),
+        ("leaf_spine", (0, 2, 2), "leaves must be an integer >= 1"),
+        ("leaf_spine", (2, 0, 2), "spines must be an integer >= 1"),
+        ("leaf_spine", (2, 2, 0), "hosts_per_leaf must be an integer >= 1"),
+        ("leaf_spine", (10**5, 10**5, 1), f"leaves, spines, hosts_per_leaf {TOO_MANY}"),
+        ("vl2", (3, 4), "d_a must be even, got 3: VL2 halves"),
+        ("vl2", (4, 0), "d_i must be an integer >= 2"),
+        ("vl2", (10**4, 10**4), f"d_a, d_i {TOO_MANY}"),
+        ("three_tier", (0, 1, 1, 1), "cores must be"),
+        ("aspen", (1, 4, ()), "levels must be"),
+        ("aspen", (3, 5, (0, 0)), "k must be even, got 5: half of"),
+        ("aspen", (3, 4, (0,)), "fault_tolerance must be 2 integers"),
+        ("aspen", (3, 4, (0, 2)), r"fault_tolerance \+ 1 must divide"),
+        ("aspen", (2, 6, (3,)), r"fault_tolerance \+ 1 must divide"),
+        ("aspen", (3, 4, (0, -1)), "fault_tolerance must be an integer >= 0"),
+        ("bcube", (1, 1), "n must be an integer >= 2"),
+        ("bcube", (10**9, 1), f"n, k {TOO_MANY} .* with n=1000000000, k=1"),
+        ("bcube", (4, 64), "k must be"),
+        ("dcell", (1, 1), "n must be an integer >= 2"),
+        ("dcell", (10**9, 1), f"n, k {TOO_MANY}"),
+        ("dcell", (4, 64), "k must be"),
+        ("ficonn", (5, 1), "n must be even, got 5: FiConn"),
+        ("ficonn", (4, 10), "k must be an integer in"),
+        ("mdcube", (4, 1, (10,)), r"dims must have sum\(m - 1\) <= .* = 8 uplinks"),
+        ("mdcube", (4, 1, (5, 6)), r"dims must have sum\(m - 1\)"),
+        ("mdcube", (4, 1, ()), "dims must be one or more integers"),
+        ("mdcube", (48, 2, (600,)), f"n, k, dims {TOO_MANY}"),
+        ("torus", ((),), "dims must"),
+        ("torus", ((0,),), "dims must be an integer >= 1"),
+        ("torus", ((True,),), "dims must"),
+        ("torus", ((10**6, 10**6),), "dims must"),
+        ("torus", ((3, 4), (True,)), "wrap must"),
+        ("torus", ((3, 4), (True, 1)), "wrap must"),
+        ("torus", ((3, 4), 1), "wrap must"),
+        ("tpu_v4", ((4, 4),), "dims must be three multiples of 4"),
+        ("tpu_v4", ((4, 4, 6),), "dims must be three multiples of 4"),
+        ("tpu_v4", ((16, 16, 20),), "dims must be three multiples of 4, at most 64 cubes"),
+        ("tpu_v4", ((4, 4, 4), (64,)), "cubes must be an integer in .0, 63., got 64"),
+        ("tpu_v4", ((4, 4, 8), (1, 1)), "cubes must be 2 different cubes"),
+        ("tpu_v4", ((4, 4, 8), (1,)), "cubes must be 2 different cubes"),
+        ("hammingmesh", (0, 1, 1, 1), "a must"),
+        ("hammingmesh", (9999, 9999, 9, 9), "y must"),
+        ("dragonfly", (0, 1, 1), "p must be an integer >= 1, got 0"),
+        ("dragonfly", (1, 1, 1, "star"), "arrangement must be one of 'consecutive', 'palmtree'"),
+        ("dragonfly", (1, 10**5, 10**5), f"p, a, h, arrangement {TOO_MANY}"),
+        ("dragonfly_plus", (0, 1, 1, 1), "l must be"),
+        ("hyperx", ((), 1), "dims must be"),
+        ("hyperx", ((2, 0), 1), "dims must be"),
+        ("hyperx", ((2, 2), 1, 0), "k must be"),
+        ("slim_fly", (2, 1), "q must"),
+        ("slim_fly", (8209, 1), "q must"),
+        ("slim_fly", (10**40, 1), "q must"),
+        ("slim_fly", (5, 10**9), "p must"),
+        ("polarfly", (1,), "q must"),
+        ("jellyfish", (5, 3, 3), "n must be more than r, and n r even.*got n=5, r=3"),
+        ("jellyfish", (4, 5, 5), "n must be more than r"),
+        ("jellyfish", (8, 3, 4), "k must be at least r.*got k=3, r=4"),
+        ("jellyfish", (8, 3, 2), "r must be an integer >= 3"),
+        ("jellyfish", (10**9, 4, 4), f"n, k, r {TOO_MANY}"),
+        ("xpander", (2, 3, 1), "d must be an integer >= 3"),
+        ("xpander", (3, 0, 1), "k must be"),
+        ("dgx_superpod", (3,), "scalable_units must be one of 1, 2, 4, 8, 16, 32, 64, 128, got 3"),
+        ("dgx_superpod", (2, 1), "nvswitch_detail must be True or False"),
+        ("hpn7", (16,), "segments must be an integer in .1, 15., got 16: a pod's aggregation"),
+        ("meta_roce", (0,), "pods must be an integer >= 1, got 0"),
+        ("meta_roce", (10**6,), f"pods {TOO_MANY}"),
+        ("nvl72", (9,), "racks must fill an even number of leaves.* 144.*got 9, 2.25 leaves"),
+        ("nvl72", (0,), "racks must be"),
+        ("rail_only", (96, 8, 64), "domains must fill an even number.* 64.*got 96, 3 leaves"),
+        ("rail_only", (4, 0), "gpus_per_domain must be"),
+        ("rail_only", (4, 8, 7), "switch_ports must be even"),
+        ("rail_only", (4, 10**9), f"domains, gpus_per_domain, switch_ports {TOO_MANY}"),
+        ("helios", (4, 16, 0.0, 0.5), "electrical must be above 0"),
+        ("helios", (4, 16, 0.6, 0.5), r"electrical \+ optical must be at most 1"),
+        ("helios", (4, 0, 0.5, 0.5), "hosts_per_pod must be"),
+        ("helios", (4, 8, 0.5, 0.5, 0), "wavelengths must be"),
+        ("c_through", (2, 2, 0), "hosts_per_rack must be"),
+    ],
+)
+def test_sizes_that_break_a_rule_of_the_paper_are_named(name, shape, error):
+    random = (np.random.default_rng(1),) if name in ("jellyfish", "xpander") else ()
+    with pytest.raises((TypeError, ValueError), match=error):
+        getattr(topology, name)(*shape, *random)
 
 
 @pytest.mark.parametrize(
     ("design", "parameters", "error"),
     [
         ("thick_tree", {"q": 5}, "design must be one of .*'fat_tree'"),
-        (None, {}, "design must be one of"),
-        ([], {}, "design must be one of"),
         ("bcube", {"n": 4}, "parameters of bcube must be n, k, got n"),
         ("bcube", {"n": 4, "k": 1, "p": 1}, "parameters of bcube must be n, k, got n, k, p"),
         ("fat_tree", {"k": 3}, "k must be even, got 3: a pod has k/2 edge"),
-        ("torus", {"dims": (0,)}, "dims must be an integer >= 1"),
-        ("dcell", {"n": 1, "k": 1}, "n must be an integer >= 2"),
-        ("leaf_spine", {"leaves": 1, "spines": 1, "hosts_per_leaf": -1}, "hosts_per_leaf must be"),
     ],
 )
-def test_bad_designs_are_named(design, parameters, error):
-    with pytest.raises((TypeError, ValueError), match=error):
+def test_what_is_no_design_is_not_described(design, parameters, error):
+    with pytest.raises(ValueError, match=error):
         describe(design, **parameters)
 
 
@@ -276,6 +320,11 @@ def test_only_designs_with_closed_forms_are_checked():
     cable = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
     with pytest.raises(ValueError, match=r"topology.meta.name must be one of"):
         check(cable)
-    with pytest.raises(TypeError, match="topology must be Topology"):
-        check("fat_tree")
-    assert isinstance(describe("fat_tree", k=4), Description)
+
+
+def test_sizes_too_large_to_build_are_described():
+    assert describe("fat_tree", k=2000).links == 6_000_000_000
+    assert describe("xpander", d=31, k=300, p=10).links == 9600 * (10 + 31 / 2)
+    table = describe("dcell", n=4, k=2).to_frame()["value"]
+    assert table["hosts"] == 420
+    assert "diameter" not in table.index

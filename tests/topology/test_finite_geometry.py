@@ -1,15 +1,11 @@
-import math
-
 import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.metrics import hop_statistics
-from relparallel.topology import check, describe, polarfly, slim_fly
+from relparallel.topology import describe, polarfly, slim_fly
 from relparallel.topology.designs.finite_geometry import FiniteField
 
 FIELDS = (2, 3, 4, 5, 7, 8, 9, 16, 25, 27)
-SLIM = (3, 4, 5, 7, 8, 9, 11, 13)
 PROJECTIVE = (2, 3, 4, 5, 7, 8, 9, 11)
 
 
@@ -40,19 +36,6 @@ def test_there_is_no_field_of_another_size(q):
     for design in (lambda: slim_fly(q, 1), lambda: polarfly(q), lambda: describe("polarfly", q=q)):
         with pytest.raises(ValueError, match=f"q must be a prime power.*got {q}"):
             design()
-
-
-@pytest.mark.parametrize("q", SLIM)
-def test_slim_fly_agrees_with_its_closed_forms(q):
-    delta = {0: 0, 1: 1, 3: -1}[q % 4]
-    for p in (0, 2):
-        t = slim_fly(q, p)
-        check(t)
-        form, hops = describe("slim_fly", q=q, p=p), hop_statistics(t)
-        assert form.mean_hops == pytest.approx(hops.mean, rel=1e-13)
-        assert form.diameter == hops.diameter == (4 if p else 2)
-    assert set(slim_fly(q, 0).degrees.tolist()) == {(3 * q - delta) // 2}
-    assert hops.histogram[2] == t.num_hosts
 
 
 @pytest.mark.parametrize("q", [5, 7, 13])
@@ -89,12 +72,6 @@ def test_slim_fly_5_is_the_graph_of_hoffman_and_singleton():
     assert nx.girth(t.to_networkx()) == 5
 
 
-def test_slim_fly_of_the_paper():
-    t = slim_fly(q=19, p=15)
-    assert (t.num_switches, t.num_hosts, t.num_links) == (722, 10830, 21299)
-    assert hop_statistics(t).mean == pytest.approx(3.957244, abs=1e-6)
-
-
 @pytest.mark.parametrize("q", PROJECTIVE)
 def test_two_points_are_orthogonal_to_exactly_one(q):
     """(A + D)^2 = J + q I, D marking the quadrics: every line meets every other in one point."""
@@ -105,17 +82,6 @@ def test_two_points_are_orthogonal_to_exactly_one(q):
     assert np.flatnonzero(quadric).tolist() == list(range(q**2, q**2 + q + 1))
     if q % 2:
         assert not adjacency(t)[q**2 :, q**2 :].any()  # no two quadrics are orthogonal
-
-
-@pytest.mark.parametrize("q", PROJECTIVE)
-def test_polarfly_agrees_with_its_closed_forms(q):
-    for p in (0, None):
-        t = polarfly(q, p)
-        check(t)
-        form, hops = describe("polarfly", **t.meta.parameters), hop_statistics(t)
-        assert form.mean_hops == pytest.approx(hops.mean, rel=1e-13)
-        assert form.diameter == hops.diameter == (2 if p == 0 else 4)
-    assert t.num_hosts == (q + 1) // 2 * (q**2 + q + 1)
 
 
 @pytest.mark.parametrize("q", [3, 5, 11])
@@ -129,22 +95,3 @@ def test_polarfly_joins_vectors_whose_product_is_zero(q):
     order = np.argsort(product.diagonal() == 0, kind="stable")  # quadrics last
     wanted = np.argwhere(np.triu(product[np.ix_(order, order)] == 0, k=1))
     assert (polarfly(q, 0).edges == wanted).all()
-
-
-def test_polarfly_of_the_paper():
-    t = polarfly(31, p=0)
-    assert (t.num_nodes, t.num_links, np.count_nonzero(t.degrees == 31)) == (993, 15872, 32)
-    assert polarfly(23).num_switches == describe("polarfly", q=23).switches == 553
-
-
-@pytest.mark.parametrize("q", [2, 1, 0, -5, 5.0, math.nan, None, "5", True, 8209, 10**40])
-def test_bad_fields_of_slim_fly_are_named(q):
-    with pytest.raises((TypeError, ValueError), match="q must"):
-        slim_fly(q, 1)
-
-
-@pytest.mark.parametrize("p", [-1, 1.5, "1", True, 10**9])
-def test_bad_numbers_of_servers_are_named(p):
-    for design in (slim_fly, polarfly):
-        with pytest.raises((TypeError, ValueError), match=r"(p|q) must"):
-            design(5, p)

@@ -9,42 +9,24 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from small_networks import FILED, rail_network
 
 from relparallel.topology import (
     Design,
     SharedRisk,
     Topology,
-    bcube,
-    dcell,
     fat_tree,
-    leaf_spine,
-    torus,
 )
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.units import GBIT
 
-DESIGNS = [
-    fat_tree(4),
-    leaf_spine(3, 2, 4),
-    bcube(3, 1),
-    dcell(3, 1),
-    torus((3, 2, 4)),
-    torus((1,)),
-]
-
-
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "network"
-
-
 # ----------------------------------------------------------------------------------------------
 # GraphML
 
 
-@pytest.mark.parametrize("t", DESIGNS, ids=repr)
+@pytest.mark.parametrize("t", FILED, ids=repr)
 def test_every_design_comes_back_from_graphml(t, file):
     write_graphml(t, file)
     assert read_graphml(file) == t
@@ -163,39 +145,6 @@ def test_what_is_no_literal_is_refused_by_name(file):
 # SimAI
 
 
-def rail_network() -> Topology:
-    """Two servers of two GPUs and one NVSwitch, one ToR per rail, one spine with double cables."""
-    cables = [
-        (0, 4),
-        (1, 4),
-        (2, 5),
-        (3, 5),
-        (0, 6),
-        (1, 7),
-        (2, 6),
-        (3, 7),
-        (6, 8),
-        (6, 8),
-        (7, 8),
-        (7, 8),
-    ]
-    t = Topology.of(
-        edges=cables,
-        node_kind={"gpu": 4, "nvswitch": 2, "leaf": 2, "spine": 1},
-        transit=np.arange(9) >= 4,
-        device_class={"leaf": "switch", "spine": "switch"},
-        meta=Design(name="rails"),
-    )
-    inside = (t.edges == 4) | (t.edges == 5)
-    fast = inside.any(axis=1)
-    return replace(
-        t,
-        capacity=np.where(fast, 3600 * GBIT, 400 * GBIT),
-        latency=np.where(fast, 2.5e-8, 5e-7),
-        edge_attributes={"error_rate": np.where(fast, 0.0, 1e-12)},
-    )
-
-
 SIMAI = """\
 9 2 2 3 12 H100
 4 5 6 7 8
@@ -228,7 +177,7 @@ def test_a_simai_file_says_all_and_comes_back(file):
     assert file.read_text() == SIMAI
 
 
-@pytest.mark.parametrize("t", [t for t in DESIGNS if t.num_nodes > 1], ids=repr)
+@pytest.mark.parametrize("t", [t for t in FILED if t.num_nodes > 1], ids=repr)
 def test_every_design_comes_back_from_simai(t, file):
     write_simai(t, file, gpus_per_server=1, gpu_type="A100")
     assert (

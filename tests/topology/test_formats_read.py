@@ -15,11 +15,6 @@ from relparallel.units import GBIT
 DATA = os.environ.get("RELPARALLEL_DATA", "")
 
 
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "network"
-
-
 def below(t) -> dict[str, int]:
     """Nodes under every switch of the lowest tier."""
     return {

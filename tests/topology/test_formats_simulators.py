@@ -6,61 +6,14 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
+from small_networks import FILED, rail_network
 
 import relparallel as rp
-from relparallel.topology import Design, Topology, bcube, dcell, fat_tree, leaf_spine, torus
+from relparallel.topology import Topology, bcube, fat_tree, leaf_spine, torus
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
-from relparallel.units import GBIT
-
-DESIGNS = [
-    fat_tree(4),
-    leaf_spine(3, 2, 4),
-    bcube(3, 1),
-    dcell(3, 1),
-    torus((3, 2, 4)),
-    torus((1,)),
-]
-
-
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "network"
-
-
-def rail_network() -> Topology:
-    """Two servers of two GPUs and one NVSwitch, one ToR per rail, one spine with double cables."""
-    cables = [
-        (0, 4),
-        (1, 4),
-        (2, 5),
-        (3, 5),
-        (0, 6),
-        (1, 7),
-        (2, 6),
-        (3, 7),
-        (6, 8),
-        (6, 8),
-        (7, 8),
-        (7, 8),
-    ]
-    t = Topology.of(
-        edges=cables,
-        node_kind={"gpu": 4, "nvswitch": 2, "leaf": 2, "spine": 1},
-        transit=np.arange(9) >= 4,
-        device_class={"leaf": "switch", "spine": "switch"},
-        meta=Design(name="rails"),
-    )
-    inside = (t.edges == 4) | (t.edges == 5)
-    fast = inside.any(axis=1)
-    return replace(
-        t,
-        capacity=np.where(fast, 3600 * GBIT, 400 * GBIT),
-        latency=np.where(fast, 2.5e-8, 5e-7),
-        edge_attributes={"error_rate": np.where(fast, 0.0, 1e-12)},
-    )
 
 
 def fingerprint(graph: nx.Graph) -> tuple[str, list[tuple[int, int]]]:
@@ -76,7 +29,7 @@ def fingerprint(graph: nx.Graph) -> tuple[str, list[tuple[int, int]]]:
 # htsim
 
 
-@pytest.mark.parametrize("t", [*DESIGNS[:-1], rail_network()], ids=repr)
+@pytest.mark.parametrize("t", [*FILED[:-1], rail_network()], ids=repr)
 def test_the_reader_of_ns3_builds_the_same_network(t, file):
     """Read as ``topof >> node_num >> switch_num >> link_num`` and the loops after it do."""
     write_ns3(t, file)
@@ -217,7 +170,7 @@ def booksim_network(text: str) -> tuple[dict[int, int], dict[tuple[int, int], in
     return home, cycles
 
 
-@pytest.mark.parametrize("t", [with_delay(t, 3e-9) for t in DESIGNS], ids=repr)
+@pytest.mark.parametrize("t", [with_delay(t, 3e-9) for t in FILED], ids=repr)
 def test_booksim_reads_the_same_network(t, file):
     write_booksim(t, file)
     home, cycles = booksim_network(file.read_text())

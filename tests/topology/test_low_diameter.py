@@ -3,36 +3,16 @@ from itertools import combinations, product
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import check, describe, dragonfly, dragonfly_plus, hyperx
+from relparallel.topology import dragonfly, dragonfly_plus, hyperx
 from relparallel.topology.symmetry import is_automorphism
-
-small = st.integers(1, 4)
-
-
-def agrees(t):
-    check(t)
-    form = describe(t.meta.name, **t.meta.parameters)
-    if t.num_hosts > 1:
-        hops = hop_statistics(t)
-        assert form.diameter in (None, hops.diameter)
-        assert hops.diameter <= form.diameter_bound
-        assert form.mean_hops is None or form.mean_hops == pytest.approx(hops.mean, rel=1e-13)
-    return form
 
 
 def fabric(t):
     """Cables of switches, numbered from 0."""
     both = (t.edges >= t.num_hosts).all(axis=1)
     return {frozenset(edge) for edge in (t.edges[both] - t.num_hosts).tolist()}
-
-
-@settings(max_examples=25)
-@given(small, small, small, st.sampled_from(["consecutive", "palmtree"]))
-def test_dragonfly_agrees_with_its_closed_forms(p, a, h, arrangement):
-    agrees(dragonfly(p, a, h, arrangement))
 
 
 @pytest.mark.parametrize(("a", "h"), [(1, 1), (1, 3), (2, 1), (2, 2), (4, 2), (3, 3)])
@@ -72,22 +52,7 @@ def test_all_groups_of_a_palmtree_are_alike_those_of_a_consecutive_dragonfly_are
     alike, unlike = dragonfly(2, 4, 2, "palmtree"), dragonfly(2, 4, 2)
     assert is_automorphism(alike, shift(alike, 4, 9))
     assert not is_automorphism(unlike, shift(unlike, 4, 9))
-    assert hop_statistics(unlike).mean == pytest.approx(4.319249, abs=1e-6)
     assert hop_statistics(alike).mean < hop_statistics(unlike).mean
-
-
-def test_dragonfly_of_a_quarter_of_a_million():
-    t = dragonfly(p=16, a=32, h=16)
-    assert (t.num_hosts, t.num_switches, t.num_links) == (262_656, 16_416, 648_432)
-    hops = hop_statistics(t)
-    assert (hops.diameter, round(hops.mean, 6)) == (5, 4.932790)
-    assert describe("dragonfly", p=16, a=32, h=16).diameter == 5
-
-
-@settings(max_examples=25)
-@given(small, small, small, small)
-def test_dragonfly_plus_agrees_with_its_closed_forms(leaves, spines, p, h):
-    agrees(dragonfly_plus(leaves, spines, p, h))
 
 
 def test_only_spines_of_dragonfly_plus_leave_their_group():
@@ -99,12 +64,6 @@ def test_only_spines_of_dragonfly_plus_leave_their_group():
     group = nx.bipartite.is_bipartite(t.to_networkx().subgraph(np.flatnonzero(t.pod == 0)))
     assert group
     assert not t.transit[t.hosts].any()
-
-
-@settings(max_examples=25)
-@given(st.lists(small, min_size=1, max_size=3).map(tuple), st.integers(0, 3), st.integers(1, 3))
-def test_hyperx_agrees_with_its_closed_forms(dims, t, k):
-    agrees(hyperx(dims, t, k))
 
 
 def test_switches_of_hyperx_are_as_far_apart_as_they_have_different_coordinates():
@@ -121,30 +80,3 @@ def test_special_cases_of_hyperx():
     assert nx.is_isomorphic(hyperx((7,), t=0).to_networkx(), nx.complete_graph(7))
     twice = hyperx((3, 3), t=1, k=2)
     assert set(twice.multiplicity[~twice.endpoint[twice.edges].any(axis=1)].tolist()) == {2}
-
-
-def test_hyperx_of_the_paper():
-    t = hyperx(dims=(4, 4), t=4)
-    hops = hop_statistics(t)
-    assert (t.num_hosts, t.num_links, hops.diameter, round(hops.mean, 5)) == (64, 112, 4, 3.52381)
-
-
-@pytest.mark.parametrize(
-    ("builder", "arguments", "error"),
-    [
-        (dragonfly, (0, 1, 1), "p must be an integer >= 1, got 0"),
-        (dragonfly, (1, 1.5, 1), "a must be"),
-        (dragonfly, (1, 1, "2"), "h must be"),
-        (dragonfly, (1, 1, 1, "circulant"), "arrangement must be one of 'consecutive', 'palmtree'"),
-        (dragonfly, (1, 10**5, 10**5), "p, a, h, arrangement must give at most"),
-        (dragonfly_plus, (0, 1, 1, 1), "l must be"),
-        (dragonfly_plus, (1, 1, 1, None), "h must be"),
-        (hyperx, ((), 1), "dims must be"),
-        (hyperx, ((2, 0), 1), "dims must be"),
-        (hyperx, ((2, 2), -1), "t must be"),
-        (hyperx, ((2, 2), 1, 0), "k must be"),
-    ],
-)
-def test_bad_arguments_are_named(builder, arguments, error):
-    with pytest.raises((TypeError, ValueError), match=error):
-        builder(*arguments)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import check, describe, jellyfish, xpander
+from relparallel.topology import check, jellyfish, xpander
 
 
 def seeded(seed=1):
@@ -82,29 +82,3 @@ def test_xpander_is_nearly_ramanujan(d):
     values = np.sort(np.abs(np.linalg.eigvalsh(adjacency)))
     assert values[-1] == pytest.approx(d)
     assert values[-2] < 2 * np.sqrt(d - 1) * 1.05
-
-
-def test_closed_forms_need_no_generator():
-    assert describe("jellyfish", n=1000, k=48, r=36).hosts == 12_000
-    assert describe("xpander", d=31, k=300, p=10).links == 9600 * (10 + 31 / 2)
-    assert describe("jellyfish", n=1000, k=48, r=36).diameter_bound is None
-
-
-@pytest.mark.parametrize(
-    ("builder", "arguments", "error"),
-    [
-        (jellyfish, (5, 3, 3), "n must be more than r, and n r even.*got n=5, r=3"),
-        (jellyfish, (4, 5, 5), "n must be more than r"),
-        (jellyfish, (8, 3, 4), "k must be at least r.*got k=3, r=4"),
-        (jellyfish, (8, 3, 2), "r must be an integer >= 3"),
-        (jellyfish, (10**9, 4, 4), "n, k, r must give at most"),
-        (xpander, (2, 3, 1), "d must be an integer >= 3"),
-        (xpander, (3, 0, 1), "k must be"),
-        (xpander, (3, 1, -1), "p must be"),
-    ],
-)
-def test_bad_arguments_are_named(builder, arguments, error):
-    with pytest.raises((TypeError, ValueError), match=error):
-        builder(*arguments, seeded())
-    with pytest.raises(TypeError, match="rng must be"):
-        builder(*((8, 4, 3) if builder is jellyfish else (3, 2, 1)), 42)

@@ -15,20 +15,6 @@ def digits(server, n, k):
     return [server // n**level % n for level in range(k + 1)]
 
 
-@pytest.mark.parametrize(("n", "k"), [(2, 0), (5, 0), (2, 3), (4, 1), (4, 2), (8, 2)])
-def test_every_bcube_server_has_one_cable_per_level_and_every_switch_is_full(n, k):
-    t = bcube(n, k)
-    assert (t.num_hosts, t.num_switches, t.num_links) == (
-        n ** (k + 1),
-        (k + 1) * n**k,
-        (k + 1) * n ** (k + 1),
-    )
-    assert set(t.degrees[t.hosts]) == {k + 1}
-    assert set(t.degrees[t.switches]) == {n}
-    assert np.bincount(t.tier).tolist() == [n ** (k + 1), *[n**k] * (k + 1)]
-    assert t.transit.all()
-
-
 @pytest.mark.parametrize(("n", "k"), [(3, 0), (4, 1), (3, 2), (2, 3)])
 def test_bcube_servers_share_a_level_l_switch_exactly_when_they_differ_in_digit_l_only(n, k):
     t = bcube(n, k)
@@ -43,12 +29,6 @@ def test_bcube_servers_share_a_level_l_switch_exactly_when_they_differ_in_digit_
         assert shared == (differing if len(differing) == 1 else [])
 
 
-@pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 1), (3, 2), (4, 1)])
-def test_k_plus_one_disjoint_paths_join_any_two_bcube_servers(n, k):
-    t = bcube(n, k)
-    assert {disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()} == {k + 1}
-
-
 def test_shortest_paths_of_bcube_are_the_orders_of_correcting_digits():
     graph = bcube(n=3, k=2).to_networkx()
     assert len(list(nx.all_shortest_paths(graph, 0, 26))) == 6
@@ -60,22 +40,6 @@ def test_bcube_pods_are_bcubes_one_level_lower():
     for pod in range(3):
         inside = t.to_networkx().subgraph(np.flatnonzero(t.pod == pod).tolist())
         assert nx.is_isomorphic(inside, bcube(n=3, k=1).to_networkx())
-
-
-@pytest.mark.parametrize(("n", "k"), [(2, 0), (4, 0), (4, 1), (2, 2), (4, 2), (3, 3)])
-def test_every_dcell_server_has_one_cable_per_level_and_every_switch_is_full(n, k):
-    t = dcell(n, k)
-    servers = n
-    for _ in range(k):
-        servers *= servers + 1
-    assert (t.num_hosts, t.num_switches, 2 * t.num_links) == (
-        servers,
-        servers // n,
-        servers * (2 + k),
-    )
-    assert set(t.degrees[t.hosts]) == {k + 1}
-    assert set(t.degrees[t.switches]) == {n}
-    assert t.transit.all()
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 1), (2, 2), (3, 2)])
@@ -98,31 +62,6 @@ def test_a_copy_in_a_dcell_is_a_dcell_one_level_lower(n, k):
     t = dcell(n, k)
     inside = t.to_networkx().subgraph(np.flatnonzero(t.pod == 2).tolist())
     assert nx.is_isomorphic(inside, dcell(n, k - 1).to_networkx())
-
-
-@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 1), (2, 2), (3, 2)])
-def test_k_plus_one_disjoint_paths_join_any_two_dcell_servers(n, k):
-    t = dcell(n, k)
-    assert {disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()} == {k + 1}
-
-
-def test_a_dcell_of_most_of_a_million_servers_is_built():
-    t = dcell(n=5, k=3)
-    assert (t.num_hosts, t.num_links) == (865_830, 865_830 * 5 // 2)
-
-
-@pytest.mark.parametrize(("n", "k"), [(2, 0), (4, 1), (2, 3), (4, 2), (8, 2), (6, 2)])
-def test_a_ficonn_leaves_one_server_in_two_to_the_k_an_idle_port(n, k):
-    t = ficonn(n, k)
-    servers = n
-    for level in range(1, k + 1):
-        assert servers % 2**level == 0
-        servers *= servers // 2**level + 1
-    assert (t.num_hosts, t.num_switches) == (servers, servers // n)
-    assert np.count_nonzero(t.degrees[t.hosts] == 1) == servers // 2**k
-    assert set(t.degrees[t.hosts]) <= {1, 2}
-    assert set(t.degrees[t.switches]) == {n}
-    assert t.transit.all()
 
 
 @pytest.mark.parametrize(("n", "k"), [(4, 1), (8, 1), (4, 2), (2, 3)])
@@ -210,27 +149,6 @@ def test_disjoint_paths_between_containers_of_an_mdcube(n, k, dims, paths):
     assert describe("mdcube", n=n, k=k, dims=dims).host_connectivity == paths
 
 
-def test_sizes_of_the_papers_need_no_building():
-    assert describe("ficonn", n=48, k=2).hosts == 361_200
-    assert describe("mdcube", n=48, k=1, dims=(49, 49)).hosts == 5_531_904
-
-
-@pytest.mark.parametrize(
-    ("design", "parameters", "error"),
-    [
-        (ficonn, {"n": 5, "k": 1}, "n must be even, got 5: FiConn"),
-        (ficonn, {"n": 4, "k": 10}, "k must be an integer in"),
-        (mdcube, {"n": 4, "k": 1, "dims": (10,)}, r"dims must have sum\(m - 1\) <= .* = 8 uplinks"),
-        (mdcube, {"n": 4, "k": 1, "dims": (5, 6)}, r"dims must have sum\(m - 1\)"),
-        (mdcube, {"n": 4, "k": 1, "dims": ()}, "dims must be one or more integers"),
-        (mdcube, {"n": 48, "k": 2, "dims": (600,)}, "n, k, dims must give at most 67108864"),
-    ],
-)
-def test_parameters_that_break_a_rule_of_the_paper_are_named(design, parameters, error):
-    with pytest.raises((TypeError, ValueError), match=error):
-        design(**parameters)
-
-
 @given(st.sampled_from([bcube, dcell]), st.integers(2, 4), st.integers(0, 2))
 def test_servers_meet_no_server_in_bcube_and_switches_meet_servers_only(design, n, k):
     t = design(n, k)
@@ -238,20 +156,3 @@ def test_servers_meet_no_server_in_bcube_and_switches_meet_servers_only(design, 
     assert ends.any(axis=1).all()
     direct = int(ends.all(axis=1).sum())
     assert direct == (0 if design is bcube else t.num_hosts * k // 2)
-
-
-@pytest.mark.parametrize("design", [bcube, dcell])
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [(name, bad) for name in "nk" for bad in (-1, 1e300, 2.0, True, None, "2", [], float("nan"))]
-    + [("n", 1), ("k", 64)],
-)
-def test_bad_parameters_are_named(design, name, bad):
-    with pytest.raises((TypeError, ValueError), match=f"{name} must"):
-        design(**{"n": 4, "k": 1, name: bad})
-
-
-@pytest.mark.parametrize("design", [bcube, dcell])
-def test_a_network_too_large_to_build_says_so(design):
-    with pytest.raises(ValueError, match=r"n, k must give at most .* with n=1000000000, k=1"):
-        design(10**9, 1)
