@@ -7,8 +7,11 @@ from inspect import Parameter, signature
 from math import inf
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from relparallel.atlas.catalogue import closest
 from relparallel.metrics import hop_statistics
@@ -108,6 +111,13 @@ def small_networks(largest: float = inf, fewest_hosts: int = 2) -> list[Topology
     found = [built(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
     found += [rules()[name].builder(**arguments(name)) for name in names() if name not in SHAPES]
     return [t for t in found if t.num_nodes <= largest and t.num_hosts >= fewest_hosts]
+
+
+def random_graphs(least: int, most: int, *chances: float) -> SearchStrategy[nx.Graph]:
+    """Graphs of so many nodes, any two of them joined with a chance between these two."""
+    return st.builds(
+        nx.gnp_random_graph, st.integers(least, most), st.floats(*chances), st.integers(0, 10**6)
+    )
 
 
 def agrees(t: Topology) -> None:

@@ -78,7 +78,7 @@ def test_without_work_the_bounds_still_hold(measured):
     assert aggregate.how.startswith("bracket")
 
 
-@pytest.mark.parametrize("t", [t for t in SMALL if t.num_nodes + len(t.edges) < 70], ids=repr)
+@pytest.mark.parametrize("t", [t for t in SMALL if t.num_nodes + len(t.edges) < 60], ids=repr)
 def test_the_bracket_of_a_pair_holds_its_exact_unavailability(t):
     """By the frontier DP, every part failing but the two ends and hosts that forward nothing."""
     link_up, switch_up, server_up = 0.9, 0.8, 0.7

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.metrics import hop_statistics
 from relparallel.metrics._bfs import SOURCES, WORDS, count_levels
 from relparallel.metrics.distances import _subgraph
-from relparallel.topology import Topology, bcube, fat_tree, leaf_spine, torus
+from relparallel.topology import Topology
 from relparallel.topology.symmetry import first_twins
 
 seeds = st.integers(0, 10**6)
@@ -90,19 +89,6 @@ def test_twins_have_equal_neighbour_lists(seed):
     assert np.array_equal(
         first_twins(t.indptr, t.indices[:, None], t.transit, chosen), plain_twins(t, chosen)
     )
-
-
-@pytest.mark.parametrize(
-    "t", [fat_tree(6), bcube(3, 1), leaf_spine(3, 2, 4), torus((4, 3))], ids=str
-)
-def test_hops_are_those_of_networkx(t):
-    graph = nx.Graph(t.edges.tolist())
-    expected = {}
-    for s in t.hosts.tolist():
-        for v, d in nx.single_source_shortest_path_length(graph, s).items():
-            if t.endpoint[v] and v != s:
-                expected[d] = expected.get(d, 0) + 1
-    assert hop_statistics(t).histogram == expected
 
 
 @given(seeds, marks)

@@ -3,17 +3,13 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
+from small_networks import random_graphs
 
 from relparallel.book.s22.routes import disjoint_path_set, vertex_connectivity
 from relparallel.metrics import edge_connectivity
-from relparallel.topology import bcube, dcell, fat_tree, ficonn, leaf_spine, torus
+from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
 
-graphs = st.builds(
-    lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
-    st.integers(2, 12),
-    st.floats(0.1, 1.0),
-    st.integers(0, 10**6),
-)
+graphs = random_graphs(2, 12, 0.1, 1.0)
 
 
 def paths(graph, s, d, silent):
@@ -110,28 +106,6 @@ def test_disjoint_paths_are_paths_share_nothing_and_are_as_many_as_the_flow(grap
             assert len(found) == float(vertex_connectivity(graph, s, d))
 
 
-@pytest.mark.parametrize(
-    ("t", "connectivity"),
-    [
-        (fat_tree(4), 1),
-        (bcube(4, 1), 2),
-        (bcube(8, 2), 3),
-        (bcube(2, 3), 2),
-        (dcell(4, 1), 2),
-        (dcell(3, 2), 3),
-        (ficonn(n=4, k=2), 1),  # servers with a free port hang on their switch alone
-        (torus((4, 4, 4)), 6),
-        (torus((8, 8)), 4),
-        (torus((2, 2)), 2),
-        (torus((3,)), 2),
-    ],
-    ids=repr,
-)
-def test_the_vertex_connectivity_of_the_designs(t, connectivity):
-    found = vertex_connectivity(t)
-    assert (found.value, found.lower, found.upper, found.exact) == (*[connectivity] * 3, True)
-
-
 def test_one_forwarding_node_of_every_orbit_is_enough():
     """Without the name of the design no symmetry is known; the answer stays."""
     for t in (bcube(3, 1), torus((4, 4)), dcell(3, 1)):
@@ -159,16 +133,16 @@ def test_disjoint_paths_of_a_bcube_are_those_of_its_levels():
     assert len({v for path in paths for v in path}) == 3 * 5 + 2
 
 
-def test_no_path_is_connectivity_zero():
-    apart = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
-    assert float(edge_connectivity(apart)) == 0
-    assert float(edge_connectivity(apart, 0, 5)) == 0
-
-
-def test_no_path_is_no_disjoint_path():
+def test_parts_have_no_path_and_no_connectivity():
     apart = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
     assert disjoint_path_set(apart, 0, 5) == []
-    assert float(vertex_connectivity(apart)) == float(vertex_connectivity(apart, 0, 5)) == 0
+    for measure in (edge_connectivity, vertex_connectivity):
+        assert float(measure(apart)) == float(measure(apart, 0, 5)) == 0
+
+
+def test_paths_share_ends_or_nodes():
+    with pytest.raises(ValueError, match="share must be one of"):
+        disjoint_path_set(fat_tree(4), 0, 1, share="cables")
 
 
 def test_labels_of_a_graph_are_its_nodes():
@@ -178,31 +152,14 @@ def test_labels_of_a_graph_are_its_nodes():
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("net",), "topology must be"),
         ((nx.empty_graph(1),), "topology must have at least two nodes"),
         ((fat_tree(4), 0), "target must be a node where source is one"),
         ((fat_tree(4), None, 0), "source must be a node where target is one"),
         ((fat_tree(4), 0, 0), "target must differ from source"),
         ((fat_tree(4), 0, 36), "target must be a node"),
-        ((fat_tree(4), "a", 1), "source must be a node"),
     ],
 )
 @pytest.mark.parametrize("measure", [edge_connectivity, vertex_connectivity])
 def test_bad_arguments_are_named(measure, arguments, error):
     with pytest.raises((TypeError, ValueError), match=error):
         measure(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ((fat_tree(4), 0, 0), "target must differ from source"),
-        ((fat_tree(4), None, 1), "source must be a node"),
-        ((fat_tree(4), 0, 36), "target must be a node"),
-    ],
-)
-def test_bad_ends_of_paths_are_named(arguments, error):
-    with pytest.raises(ValueError, match=error):
-        disjoint_path_set(*arguments)
-    with pytest.raises(ValueError, match="share must be one of"):
-        disjoint_path_set(fat_tree(4), 0, 1, share="cables")

@@ -5,17 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
+from small_networks import random_graphs
 
-import relparallel as rp
 from relparallel.metrics import hop_statistics
 from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
 
-graphs = st.builds(
-    lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
-    st.integers(3, 24),
-    st.floats(0.05, 0.6),
-    st.integers(0, 10**6),
-)
+graphs = random_graphs(3, 24, 0.05, 0.6)
 marks = st.lists(st.booleans(), min_size=24, max_size=24)
 
 
@@ -108,38 +103,6 @@ def test_more_endpoints_than_one_pass_holds():
 def test_long_paths_outgrow_the_first_levels():
     found = hop_statistics(nx.path_graph(100))
     assert found.histogram == {d: 2 * (100 - d) for d in range(1, 100)}
-
-
-def test_the_fat_tree_of_eight_ports():
-    t = rp.topology.fat_tree(k=8)
-    found = rp.metrics.hop_statistics(t)
-    assert f"{found.mean:.6f}" == "5.716535"
-    assert found.diameter == 6
-    assert found.histogram == {2: 128 * 3, 4: 128 * 12, 6: 128 * 112}
-
-
-def test_the_fat_tree_of_forty_eight_ports():
-    found = hop_statistics(fat_tree(48))
-    assert found.histogram == {2: 635_904, 4: 15_261_696, 6: 748_486_656}
-
-
-@pytest.mark.parametrize(
-    ("t", "hops", "mean", "diameter"),
-    [
-        (bcube(4, 1), "links", 3.2, 4),
-        (bcube(8, 2), "servers", 2.630137, 3),
-        (dcell(4, 1), "links", 3.526316, 5),
-        (dcell(4, 2), "links", 6.758541, 11),
-        (dcell(4, 2), "servers", 4.8695, 7),
-        (torus((8, 8, 8)), "links", 6.011742, 12),
-        (torus((4, 4, 4)), "servers", 3.047619, 6),
-        (leaf_spine(4, 2, 3), "links", (2 * 2 + 4 * 9) / 11, 4),
-    ],
-)
-def test_known_distances(t, hops, mean, diameter):
-    found = hop_statistics(t, hops)
-    assert found.mean == pytest.approx(mean, abs=5e-5 if hops == "servers" else 5e-7)
-    assert found.diameter == diameter
 
 
 def test_bcube_server_hops_are_differing_digits():
@@ -249,24 +212,16 @@ def test_a_table_for_the_reader():
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"topology": None}, "topology must be"),
-        ({"topology": nx.Graph()}, "topology must have at least one node"),
         ({"topology": nx.empty_graph(1)}, "topology must have at least two hosts"),
         ({"topology": nx.empty_graph(3)}, "topology must join at least two endpoints"),
-        ({"hops": "router"}, "hops must be one of 'links', 'servers'"),
         ({"hops": "servers"}, "hops must be 'links' where a cable joins two switches"),
-        ({"hops": None}, "hops must be one of"),
-        ({"endpoints": "gpus"}, "endpoints must be one of"),
         (
             {"topology": bcube(2, 1), "hops": "servers", "endpoints": "nodes"},
             "endpoints must be 'hosts'",
         ),
         ({"sources": 1}, "sources must be an integer in"),
         ({"sources": 17}, "sources must be an integer in"),
-        ({"sources": 2.0}, "sources must be an integer in"),
         ({"sources": 4}, "rng must be Generator"),
-        ({"sources": 4, "rng": 7}, "rng must be Generator"),
-        ({"symmetry": 1}, "symmetry must be True or False"),
         ({"symmetry": True, "sources": 4}, "symmetry must be False where sources are sampled"),
     ],
 )

@@ -2,6 +2,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from small_networks import random_graphs
 
 from relparallel.metrics import survival
 from relparallel.metrics.resilience import Survival
@@ -12,12 +13,7 @@ from relparallel.topology import (
     leaf_spine,
 )
 
-graphs = st.builds(
-    lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
-    st.integers(2, 10),
-    st.floats(0.1, 0.7),
-    st.integers(0, 10**6),
-)
+graphs = random_graphs(2, 10, 0.1, 0.7)
 marks = st.lists(st.booleans(), min_size=10, max_size=10)
 
 
@@ -68,7 +64,6 @@ def test_everything_survives_where_nothing_fails(t):
     assert survival(t, ~everything) == Survival(pairs=0.0, accessible=0.0)
 
 
-@pytest.mark.parametrize("alive", [np.ones(5, dtype=bool), np.ones(84), None])
-def test_a_bad_state_is_named(alive):
-    with pytest.raises((TypeError, ValueError), match="alive must be"):
-        survival(fat_tree(4), alive)
+def test_a_bad_state_is_named():
+    with pytest.raises(ValueError, match="alive must be"):
+        survival(fat_tree(4), np.ones(5, dtype=bool))

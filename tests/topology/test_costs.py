@@ -24,23 +24,6 @@ def helios(electrical, optical, **other):
     )
 
 
-@pytest.mark.parametrize(
-    ("electrical", "optical", "cost", "power", "cables"),
-    [
-        (0.10, 0.0, 6_323_200, 96_512, 6_656),
-        (1.0, 0.0, 62_259_200, 950_272, 65_536),
-        (0.10, 0.90, 22_147_200, 157_158.4, 14_016),
-    ],
-)
-def test_the_published_table_of_helios(electrical, optical, cost, power, cables):
-    bill = helios(electrical, optical)
-    assert bill.cost == cost
-    assert bill.power == pytest.approx(power, rel=1e-12)
-    assert bill.cables == cables
-    assert bill.hosts == 65_536
-    assert bill.cost_per_host == pytest.approx(cost / 65_536)
-
-
 def test_uplinks_come_in_whole_bundles_of_wavelengths():
     assert helios(0.10, 0.0).switch_ports == 64 * 104  # 102.4, and then whole bundles of eight
     assert helios(0.0, 0.90).ocs_ports == 64 * 115  # 921.6 channels: 115 whole bundles

