@@ -105,15 +105,6 @@ def test_hosts_with_two_cables_do_not_forward(planes):
         assert upper <= 1.6 * lower
 
 
-def test_two_planes_are_the_product_of_both():
-    t = equipped(dual_homed(8, 4, 8, 2))
-    one = equipped(rp.topology.leaf_spine(4, 2, 16))
-    (lower, upper), (single, _) = index_bracket(t, "all", 64), index_bracket(one, "all", 64)
-    assert (lower, upper) == pytest.approx((single**2, single**2), rel=1e-6)
-    rack = index_bracket(equipped(dual_homed(8, 4, 8)), "all", 64)
-    assert rack[1] < lower / 10  # a rack's second leaf on the same spines is worth more
-
-
 def test_the_classes_count_every_pair_once():
     for t in (
         *FABRICS.values(),

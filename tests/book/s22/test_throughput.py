@@ -27,7 +27,6 @@ from relparallel.topology import (
     fat_tree,
     hyperx,
     leaf_spine,
-    slim_fly,
     torus,
 )
 
@@ -126,19 +125,6 @@ def test_a_fat_tree_carries_what_leaves_its_switches(k):
     assert float(found) == pytest.approx((hosts - 1) / (hosts - k / 2), rel=1e-9)
 
 
-@pytest.mark.parametrize("k", [4, 6, 8])
-def test_the_longest_matching_of_a_fat_tree_is_carried_in_full(k):
-    assert float(concurrent_flow(fat_tree(k), "longest_matching")) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_the_published_slim_fly():
-    t = slim_fly(q=5, p=4)
-    assert float(concurrent_flow(t, traffic="all_to_all")) == pytest.approx(0.956731, abs=1e-6)
-    assert float(concurrent_flow(t, "longest_matching")) == pytest.approx(0.578283, abs=1e-5)
-    shortest = float(aggregate_bottleneck_throughput(t)) / t.num_hosts
-    assert shortest == pytest.approx(float(concurrent_flow(t)), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     "t",
     [
@@ -184,25 +170,6 @@ def test_prices_of_the_program_prove_its_value(t, named):
     demand = np.outer(net.weight, net.weight) / (t.num_hosts - 1)
     cost = sum(demand[s, d] * c for s, row in cheapest.items() for d, c in row.items() if s != d)
     assert float(net.capacity @ price) / cost == pytest.approx(value, rel=1e-6)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.sampled_from(["all", "matching", "permutation"]))
-def test_the_bracket_holds_the_exact_value(seed, kind):
-    t = as_topology(nx.random_regular_graph(4, 14, seed=seed))
-    net = switch_level(t)
-    problem = {
-        "all": lambda: all_to_all(t, net),
-        "matching": lambda: longest_matching(t, net),
-        "permutation": lambda: permutation(net, t.hosts, np.random.default_rng(seed)),
-    }[kind]()
-    assume(np.isfinite(routed(problem, 1 / net.capacity, 0.1)[1]))
-    assume(nx.is_connected(t.to_networkx()))
-    value = solve(problem, commodities(problem, 10**6))[0]
-    lower, upper = bracket(problem, 0.01)
-    assert lower <= value * (1 + 1e-6)
-    assert upper >= value * (1 - 1e-6)
-    assert upper <= 1.0100001 * lower
 
 
 @settings(max_examples=25)
@@ -290,13 +257,6 @@ def test_what_needs_no_network_and_what_has_none():
     assert float(concurrent_flow(nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3)))) == 0.0
 
 
-def test_no_failure_changes_nothing():
-    found = throughput_under_failures(bcube(3, 1), 3, np.random.default_rng(0))
-    assert found.throughput.tolist() == [12.0] * 3
-    assert found.estimate.lower == found.estimate.upper == 12.0
-    assert found.hosts == 9
-
-
 def test_shares_of_failures_are_counted_in_whole_parts():
     t = bcube(4, 1)
     found = throughput_under_failures(t, 12, np.random.default_rng(3), servers=0.25)
@@ -343,13 +303,9 @@ def test_the_interval_covers_the_mean_of_many():
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: concurrent_flow(nx.cycle_graph(4), "uniform"), "traffic must be one of"),
         (lambda: concurrent_flow(nx.cycle_graph(4), "permutation"), "rng must be"),
         (lambda: concurrent_flow(nx.cycle_graph(4), share=0.5), "rng must be"),
         (lambda: concurrent_flow(nx.cycle_graph(4), share=0.0), "share must be"),
-        (lambda: concurrent_flow(nx.cycle_graph(4), share=[0.5]), "share must be"),
-        (lambda: concurrent_flow(nx.cycle_graph(4), gap=0.0), "gap must be"),
-        (lambda: concurrent_flow(nx.cycle_graph(4), rng=1), "rng must be"),
         (lambda: concurrent_flow(nx.cycle_graph(4097), "longest_matching"), "traffic must not be"),
         (lambda: concurrent_flow(nx.empty_graph(1)), "topology must have at least two hosts"),
         (

@@ -219,22 +219,6 @@ def test_what_the_expansion_leaves_out_is_of_the_second_order(steps):
     assert np.all(left[1] < left[0] / 80 + 1e-15)
 
 
-def test_the_expanded_marking_is_the_exact_one_in_the_limit_of_small_steps():
-    ratio = []
-    for step in (5e4, 5e0, 5e-4):
-        p = dcqcn(flows=10.0, rate=40 * GBIT, feedback_delay=0.0, byte_counter=27e3, increase=step)
-        ratio.append(p.equilibrium(p.values("taylor"))[1][0] / p.fixed_point().marking)
-    assert ratio == pytest.approx([1.109, 1.0053, 1.0002], abs=2e-4)
-
-
-@given(st.integers(8, 5000), st.integers(8, 5000))
-@settings(max_examples=25, deadline=None)
-def test_dcqcn_plus_marks_alike_whatever_the_number_of_flows(few, many):
-    p = dcqcn_plus(flows=[few, many], **COMMON).fixed_point().marking
-    assert p[0] == pytest.approx(p[1], rel=1e-12)
-    assert p[0] == pytest.approx(dcqcn(flows=8, **COMMON).fixed_point().marking, rel=1e-12)
-
-
 def test_differences_between_dcqcn_flows_fade_at_delays_a_hundred_times_longer():
     model = dcqcn(flows=FLOWS, **COMMON)
     omega, _, lead, unstable = crossings(model.linear()[1])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.book.s34.synthesis import best_order
-from relparallel.parallel import simulate_schedule
 
 
 def words(m, letters, limit):
@@ -112,31 +111,6 @@ def test_the_order_found_takes_its_span_in_the_simulator_and_keeps_the_limit(
     assert max(ends - window) <= best.span
     assert best.timeline.peak_in_flight.max() <= limit
     assert best.bound <= best.span
-
-
-@pytest.mark.parametrize(("p", "m"), [(2, 4), (3, 5), (4, 6), (4, 8)])
-def test_undivided_1f1b_is_optimal_under_its_memory_and_more_memory_does_not_help(p, m):
-    for limit in (p, 2 * p):
-        assert (
-            best_order(p, m, most_in_flight=limit).span == simulate_schedule("1f1b", p, m).makespan
-        )
-
-
-@pytest.mark.parametrize(("p", "m"), [(2, 5), (3, 6), (4, 8)])
-def test_every_micro_batch_of_memory_up_to_2_p_minus_1_buys_a_pass(p, m):
-    idle = [
-        best_order(p, m, backward_weight=1, most_in_flight=limit, local=True).span - 3 * m
-        for limit in range(p, 2 * p + 1)
-    ]
-    assert idle == [max(2 * p - 1 - limit, 0) for limit in range(p, 2 * p + 1)]
-
-
-def test_with_a_slow_stage_in_the_middle_1f1b_is_not_optimal_but_h1_is():
-    times = {"forward": [1, 2, 1, 1], "backward": [2, 4, 2, 2]}
-    best = best_order(4, 8, **times, most_in_flight=4)
-    assert (best.span, simulate_schedule("1f1b", 4, 8, **times).makespan) == (51, 53)
-    best = best_order(4, 8, **times, backward_weight=[1, 2, 1, 1], most_in_flight=4)
-    assert best.span == best.bound == simulate_schedule("zb_h1", 4, 8, **times).makespan == 49
 
 
 @pytest.mark.parametrize(

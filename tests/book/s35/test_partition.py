@@ -196,16 +196,6 @@ def test_an_operator_that_no_accelerator_takes_ends_a_piece(change: dict, method
     assert found.latency == 5.0
 
 
-def test_more_devices_and_a_cpu_never_hurt() -> None:
-    """Fewer restrictions, no larger load."""
-    problem = random_problem(3, 9)
-    problem = replace(problem, accelerator_memory=1e9)
-    loads = [throughput_partition(replace(problem, accelerators=k)).max_load for k in range(1, 6)]
-    assert loads == sorted(loads, reverse=True)
-    problem = replace(problem, supported=np.ones(9, dtype=bool))
-    assert throughput_partition(problem).max_load <= throughput_partition(problem, cpus=0).max_load
-
-
 def test_operators_that_no_device_takes_are_refused() -> None:
     """By either route: too large for the accelerators, or on no accelerator, without a CPU."""
     problem = replace(random_problem(1, 5), supported=np.ones(5, dtype=bool))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pace import pace
 
-from relparallel import communication as com, training
+from relparallel import communication as com
 from relparallel.book import s36
 from relparallel.book.s36.batch import large_batch_rates
 from relparallel.book.s36.linear_models import truncated_gradient
@@ -131,13 +131,6 @@ def test_the_noise_scale_of_drawn_gradients_is_the_true_one():
         s36.noise_scale(1, 10, [1.0], [2.0])
 
 
-@given(share=st.floats(0.01, 1), noise=st.floats(1e-3, 100))
-def test_the_samples_of_a_batch_are_those_of_polluxs_efficiency(share, noise):
-    """Samples to a target grow as 1 + B/noise; their ratio to the full batch's is 1/efficiency."""
-    samples = [1 + b / noise for b in (share, 1.0)]
-    assert training.statistical_efficiency(share, noise) == pytest.approx(samples[1] / samples[0])
-
-
 @given(seed=seeds, gravity=st.floats(0, 1), limit=st.floats(0, 2), every=st.integers(1, 4))
 @few
 def test_truncation_is_that_of_its_definition(seed, gravity, limit, every):
@@ -155,18 +148,6 @@ def test_truncation_is_that_of_its_definition(seed, gravity, limit, every):
             ]
         )
         assert path[i] == pytest.approx(w, abs=1e-9)
-
-
-@given(seed=seeds, gravity=st.floats(0.05, 1))
-@few
-def test_without_a_threshold_it_ends_at_the_optimum_of_the_lasso(seed, gravity):
-    x, y = normal(30, 5, seed=seed), normal(30, seed=seed + 1)
-    rate = 1 / np.linalg.eigvalsh(x.T @ x / 30).max()
-    pull = truncated_gradient(lambda w, u: x.T @ (x @ w - y) / 30, rate, gravity)
-    w = com.delayed_descent(pull, np.zeros(5), np.full(3000, rate), 0)[-1]
-    slope = x.T @ (x @ w - y) / 30
-    assert np.all(np.abs(slope) <= gravity + 1e-6)
-    assert slope[w != 0] == pytest.approx(-gravity * np.sign(w[w != 0]), abs=1e-6)
 
 
 @given(

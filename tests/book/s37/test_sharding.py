@@ -81,43 +81,6 @@ def test_traffic_counts_what_comes_from_others():
     assert (copies.sum(axis=0) - np.diag(copies)).tolist() == [48] * 4
 
 
-def test_broadcast_and_its_adjoint_are_an_all_reduce():
-    one, all_ = shards({"x": 5}, {"w": 1}, {}), shards({"x": 5}, {"w": 3}, {})
-    share = movement(one, all_)
-    parts = list(np.random.default_rng(0).normal(size=(3, 5)))
-    assert close(share(share.adjoint(parts)), [sum(parts)] * 3)
-
-
-def convolve(x, kernel):
-    return sum(k * x[i : len(x) - len(kernel) + 1 + i] for i, k in enumerate(kernel))
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3, 5])
-@pytest.mark.parametrize("points", [11, 16])
-def test_a_convolution_by_parts_is_the_serial_one_forward_and_back(workers, points):
-    # reaches 2 each way
-    rng, kernel = np.random.default_rng(points), np.array([0.3, -1.0, 0.5, 2.0, -0.7])
-    mesh, split = {"w": workers}, {"x": "w"}
-    own, wide = (
-        shards({"x": points}, mesh, split),
-        shards({"x": points}, mesh, split, {"x": (2, 2)}),
-    )
-    move, x, back = movement(own, wide), rng.normal(size=points), rng.normal(size=points)
-    padded = [
-        (2 - int(a[0, 0] - b[0, 0]), 2 - int(b[0, 1] - a[0, 1]))
-        for a, b in zip(own, wide, strict=True)
-    ]
-    parts = [
-        convolve(np.pad(p, ends), kernel)
-        for p, ends in zip(move(blocks(x, own)), padded, strict=True)
-    ]
-    assert close(parts, blocks(convolve(np.pad(x, 2), kernel), own))
-    turned = [np.convolve(g, kernel) for g in blocks(back, own)]  # adjoint of the local convolution
-    local = [g[low : len(g) - high] for g, (low, high) in zip(turned, padded, strict=True)]
-    serial = np.convolve(back, kernel)[2:-2]
-    assert close(move.adjoint(local), blocks(serial, own))
-
-
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_pooling_by_parts_is_the_serial_one_forward_and_back(workers):
     """Windows of three that begin at every second point: the last worker's margins differ."""

@@ -33,17 +33,6 @@ def test_no_grouping_is_faster_and_none_beats_the_bound(layers, per_send, per_gr
     assert plan.bound <= plan.time * (1 + 1e-12)
 
 
-@settings(deadline=None)
-@given(layers=TIMES)
-def test_without_overheads_single_layers_are_best_and_expensive_calls_leave_one_group(layers):
-    send, compute = np.array(layers).T
-    single = switching_time(send, compute, [1] * len(layers), per_send=0, per_group=0)
-    assert switch_plan(send, compute, per_send=0, per_group=0).time == pytest.approx(
-        single, rel=1e-12
-    )
-    assert switch_plan(send, compute, per_send=100, per_group=0).groups == (len(layers),)
-
-
 def test_what_is_computed_waits_for_what_is_sent_and_for_the_layer_before():
     assert switching_time([2, 1], [5, 1], [1, 1], per_send=0, per_group=0) == 8
     assert switching_time([2, 9], [5, 1], [1, 1], per_send=0, per_group=0) == 12

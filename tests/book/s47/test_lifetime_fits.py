@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from pace import pace
 from scipy import stats
 
 from relparallel.book.s47.lifetime_fits import fit_lifetimes
@@ -73,7 +74,7 @@ def test_the_distance_to_the_kaplan_meier_curve():
 @pytest.mark.parametrize("law", SCIPY)
 @pytest.mark.parametrize("censored", [False, True])
 def test_intervals_cover_the_truth_as_often_as_they_say(law, censored):
-    rng, runs, hits = np.random.default_rng(11), 400, dict.fromkeys(TRUTH[law], 0)
+    rng, runs, hits = np.random.default_rng(11), pace(120, 400), dict.fromkeys(TRUTH[law], 0)
     for _ in range(runs):
         lives = draw(law, 120, rng)
         limit = 700.0 if censored else np.inf
