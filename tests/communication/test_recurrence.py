@@ -62,13 +62,6 @@ def test_with_discrepancy_the_threshold_is_the_first_crossing_of_the_unit_circle
     assert step < min(2 / (share * curvature * gap), stable_step(b + gap, curvature))
 
 
-@given(delay=delays, curvature=curvatures)
-def test_the_stable_step_falls_with_the_delay_and_scales_with_the_curvature(delay, curvature):
-    assert stable_step(delay + 1, curvature) < stable_step(delay, curvature)
-    assert stable_step(delay, curvature) == pytest.approx(stable_step(delay) / curvature)
-    assert stable_step(0, curvature) == pytest.approx(2 / curvature)
-
-
 @given(f=st.integers(1, 16), curvature=st.floats(0.1, 10), share=st.floats(0.05, 50))
 @settings(max_examples=60, deadline=None)
 def test_the_correction_raises_the_stable_step_where_the_backward_weights_are_new(

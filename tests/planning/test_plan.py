@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import relparallel as rp
-from relparallel.__main__ import main
 from relparallel.parallel import read_strategy
 from relparallel.planning import FABRICS, read_cluster
 from relparallel.units import DAY
@@ -225,17 +224,6 @@ def test_a_plan_says_how_the_causes_of_a_log_are_read(tmp_path):
         rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=named
     )
     assert [entry.level for entry in model.classes] == ["node"] * 3
-
-
-def test_the_command_prints_the_table_and_the_reason(capsys, tmp_path):
-    given = ["plan", "gpt3-6.7b", "a100-80gb-selene", "--gpus", "64", "--batch", "512"]
-    assert main([*given, "--why-not", "TP3", "--save", str(tmp_path / "plan.csv")]) == 0
-    shown = capsys.readouterr().out
-    assert "relative goodput" in shown
-    assert "tensor must divide the heads" in shown
-    assert (tmp_path / "plan.csv").exists()
-    assert main(["plan", "gpt9", "a100-80gb-selene"]) == 2
-    assert "model must be a config.json, or one of" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")

@@ -10,7 +10,6 @@ import pytest
 import relparallel as rp
 from relparallel.__main__ import main
 from relparallel._latex import latex_table, text_table
-from relparallel.parallel import notation
 from relparallel.planning import plans
 from relparallel.planning.table import compared
 
@@ -191,18 +190,6 @@ def test_a_published_model_says_with_which_sequence(found):
     assert "sequences of 8,192 tokens, with which the model was published" in found.notes
 
 
-def test_fields_of_a_file_that_change_nothing_may_be_named(tmp_path):
-    path = config(tmp_path, max_position_embeddings=4096, frobnicate=3)
-    with pytest.raises(ValueError, match="frobnicate"):
-        rp.plan(path, "h100-80gb-dgx", gpus=64)
-    assert (
-        rp.plan(path, "h100-80gb-dgx", gpus=64, ignore=["frobnicate"], strategies=1).model.layers
-        == 32
-    )
-    with pytest.raises(ValueError, match=r"ignore must be left out .* got \['x'\]"):
-        rp.plan("llama3-8b", "h100-80gb-dgx", gpus=64, ignore=["x"])
-
-
 def test_measured_speeds_take_the_place_of_predictions(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text('strategy,tokens/s\n"TP8 PP4 DP2",64100\n"TP8, DP8",6.4e4\nTP4 PP4 DP4,3e4\n')
@@ -317,8 +304,3 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "repair": 60.0,
         "levels": {"software": "job", "power": "rack"},
     }
-
-
-def test_labels_of_rows_can_be_asked_back(found):
-    for name in found.to_frame()["strategy"]:
-        assert notation(rp.parallel.read_strategy(name)) == name

@@ -111,14 +111,3 @@ def test_links_into_a_pod_end_at_different_switches_where_it_has_as_many(n, k, v
     for level, f in enumerate(reversed(vector), start=2):
         assert t.multiplicity[upper == level].max() == -(-(f + 1) // switches)
         switches = switches * k // (2 * (f + 1))
-
-
-def test_one_lost_link_at_the_top_cuts_a_core_from_a_whole_pod_without_fault_tolerance_only():
-    for vector, lost in (((0, 0), 16), ((1, 0), 0)):
-        t = aspen(3, 8, vector)
-        graph = t.to_networkx()
-        top = kind(t, "level 3")[0]
-        graph.remove_edge(top, max(v for v in graph[top]))
-        down = nx.DiGraph((max(e), min(e)) for e in graph.edges)
-        reached = sum(v < t.num_hosts for v in nx.descendants(down, top))
-        assert t.num_hosts - reached == lost

@@ -157,12 +157,6 @@ def test_a_twist_of_the_last_circuits_shortens_a_long_slice():
             lambda: reconfigure(tpu_v4((4, 4, 8)), [(2, 0, 1), (2, 1, 1)]),
             "every face in one circuit",
         ),
-        (lambda: helios(4, 16, 0.0, 0.5), "electrical must be above 0"),
-        (lambda: helios(4, 16, 0.6, 0.5), "electrical \\+ optical must be at most 1"),
-        (lambda: helios(4, 16, 0.5, 1.5), "optical must be a probability"),
-        (lambda: helios(4, 0, 0.5, 0.5), "hosts_per_pod must be"),
-        (lambda: helios(4, 8, 0.5, 0.5, 0), "wavelengths must be"),
-        (lambda: c_through(2, 2, 0), "hosts_per_rack must be"),
     ],
 )
 def test_bad_arguments_are_named(call, error):

@@ -159,12 +159,6 @@ def test_a_fabric_too_wide_for_the_sweep_fails_as_its_single_parts_do():
     )
 
 
-def test_what_never_fails_has_no_outage():
-    found = failure_frequency(nx.cycle_graph(4))
-    assert (found.frequency, found.up_time, found.down_time) == (0.0, np.inf, 0.0)
-    assert found.to_frame().empty
-
-
 def test_the_table_begins_with_the_best_repair():
     table = failure_frequency(
         nx.Graph(["sa", "sb", "ab", "at", "bt"]), ("s", "t"), 100.0, 1.0

@@ -54,22 +54,6 @@ def test_availability_is_the_share_of_time_between_repairs():
     assert np.allclose(t.node_attributes["availability"], shares, rtol=1e-15)
 
 
-def test_repairs_may_differ_by_class():
-    t = equipped(leaf_spine(2, 1, 1), mttr={"cable": 60.0})
-    assert set(t.edge_attributes["mttr"].tolist()) == {60.0}
-    assert set(t.node_attributes["mttr"].tolist()) == {mean_repair()}
-
-
-def test_a_network_is_as_available_as_the_product_of_what_it_cannot_do_without():
-    """Two servers on one leaf: both servers, their cables and the leaf."""
-    t = equipped(leaf_spine(1, 1, 2))
-    node, cable = t.node_attributes["availability"], t.edge_attributes["availability"]
-    found = rp.reliability.evaluate(t, [0, 1], link_up="availability", node_up="availability")
-    assert found.reliability == pytest.approx(
-        node[0] * node[1] * node[2] * cable[0] * cable[1], rel=1e-12
-    )
-
-
 def test_lives_are_those_of_the_published_counts():
     """268 GPU and 53 node events; 16,384 GPUs in 2,048 nodes, 54 days; 0.00051, 0.00057 a month."""
     lives = mean_lives()
@@ -81,11 +65,6 @@ def test_lives_are_those_of_the_published_counts():
     assert lives["cable"] == pytest.approx(YEAR / 12 / 0.00057, rel=1e-12)
     assert lives["nvswitch"] == np.inf
     assert mean_repair() == pytest.approx(352.4 * 60)
-
-
-def test_attributes_survive_the_way_through_networkx():
-    t = equipped(fat_tree(4))
-    assert rp.topology.Topology.from_networkx(t.to_networkx()) == t
 
 
 @pytest.mark.parametrize(

@@ -117,15 +117,6 @@ def test_risks_far_below_others_decide_among_themselves(order, unit, link_risk):
     assert found.risk == pytest.approx(unit)
 
 
-def test_small_risks_of_single_links_are_avoided():
-    graph = nx.Graph()
-    for via, cost in (("a", 1.0), ("b", 5.0)):
-        graph.add_edge("s", via, cost=cost)
-        graph.add_edge(via, "t", cost=cost)
-    found = disjoint_routes(graph, "s", "t", cost="cost", link_risk=1e-7)
-    assert (found.disjoint, found.risk, found.cost) == (True, 0.0, 12.0)
-
-
 def test_nothing_to_choose_from():
     nothing = nx.empty_graph(4)
     assert survivable_augmentation(nx.cycle_graph(4), nothing).links == ()

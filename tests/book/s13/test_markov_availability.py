@@ -47,14 +47,6 @@ def test_crews_and_standby_against_the_product_form(n, needed, crews, dormancy):
     assert chain.mttr == pytest.approx(float(share / frequency), rel=1e-12)
 
 
-def test_mean_time_to_failure_of_a_pair():
-    fail, mend = 1 / 1e9, 1 / 10.0
-    hot = repair_chain([parts(2, mtbf=1e9, mttr=10.0)], 1)
-    cold = repair_chain([parts(2, mtbf=1e9, mttr=10.0, dormancy=0.0)], 1)
-    assert hot.mttf == pytest.approx((3 * fail + mend) / (2 * fail**2), rel=1e-12)
-    assert cold.mttf == pytest.approx((2 * fail + mend) / fail**2, rel=1e-12)
-
-
 def test_two_classes_and_one_crew_against_a_dense_solve():
     system = [parts(2, 1, 50.0, 4.0, common=0.2), parts(3, 2, 80.0, 7.0, dormancy=0.3)]
     chain = repair_chain(system, crews=1)

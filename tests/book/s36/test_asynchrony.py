@@ -119,14 +119,6 @@ def test_asynchronous_workers_miss_one_update_of_each_other_worker():
     assert s36.asynchronous_run(times(4000, 6, 1)).delays.var() == pytest.approx(5 * 6, rel=0.06)
 
 
-def test_slack_does_not_hide_a_worker_that_is_always_slow():
-    spent = np.ones((5000, 4))
-    spent[:, 0] = 2.0
-    for s in (0, 3, 50):
-        assert s36.asynchronous_run(spent, s).throughput == pytest.approx(0.5, rel=0.01)
-    assert s36.asynchronous_run(spent).throughput == pytest.approx((0.5 + 3 * 1.0) / 4, rel=0.15)
-
-
 @given(seed=st.integers(0, 99), rate=st.floats(0.01, 0.5))
 @few
 def test_a_run_with_a_delay_for_every_update_is_the_recursion(seed, rate):
@@ -140,13 +132,6 @@ def test_a_run_with_a_delay_for_every_update_is_the_recursion(seed, rate):
         weights.append(weights[-1] - rate * weights[t - delay])
     assert path[:, 0] == pytest.approx(np.array(weights))
     assert path[:, 1] == pytest.approx(2 * np.array(weights))
-
-
-@given(delay=st.integers(0, 9), updates=st.integers(1, 30))
-@few
-def test_a_constant_delay_may_be_given_as_a_row_for_every_update(delay, updates):
-    run = partial(com.delayed_descent, com.quadratic_gradient(1.0), [1.0], np.full(updates, 0.3))
-    assert run(delay).tolist() == run(np.full((updates, 1), delay)).tolist()
 
 
 def test_rows_of_delays_that_do_not_fit_are_refused():
@@ -179,16 +164,3 @@ def test_the_mean_over_runs_with_random_workers_is_that_of_the_taps():
         seen[np.arange(runs), who] = weight
         mean.append(taps[0] * mean[-1] + taps[1] * mean[-2])
     assert weight.mean() == pytest.approx(mean[updates], abs=5 * weight.std() / runs**0.5)
-
-
-def test_asynchronous_workers_spoil_a_run_that_rates_over_the_staleness_keep():
-    """Random delays bear a larger rate than their constant mean, and less than their mean path."""
-    delays = s36.asynchronous_run(times(100, 32, 1)).delays[:1920]
-    run = partial(
-        com.delayed_descent, com.quadratic_gradient(1.0), [1.0], forward_delay=delays[:, None]
-    )
-    last = {rate: np.abs(run(rates=np.full(1920, rate))[-160:]).max() for rate in (0.2, 0.8)}
-    assert com.stable_step(31) < 0.05
-    assert last[0.2] < 1e-4
-    assert last[0.8] > 1e20
-    assert np.abs(run(rates=0.8 / (delays + 1))[-160:]).max() < 1e-20
