@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from pace import pace
 from small_networks import FILED, rail_network
 
 from relparallel.topology import (
@@ -381,5 +382,7 @@ def test_every_network_of_the_topology_zoo_is_read(tmp_path):
     archive = Path(os.environ["RELPARALLEL_DATA"]) / "data/topology-zoo/topology-zoo.tar.xz"
     with tarfile.open(archive) as files:
         files.extractall(tmp_path, filter="data")
-    found = [read_graphml(file, strict=False) for file in tmp_path.rglob("*.graphml")]
-    assert len(found) == 221
+    files = sorted(tmp_path.rglob("*.graphml"))
+    assert len(files) == 221
+    for file in files[:: pace(8, 1)]:
+        assert read_graphml(file, strict=False).num_links

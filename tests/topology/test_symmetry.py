@@ -96,7 +96,8 @@ WITH_ORBITS = [
     for name, shapes in ORBITS.items()
     for shape, hosts in shapes.items()
 ]
-DESIGNS = [t for t in [*(t for t, _ in WITH_ORBITS), *small_networks(130)] if t.meta.name in RULES]
+OTHERS = [t for t in small_networks(130) if t.meta.name in RULES - set(ORBITS)]
+DESIGNS = [*(t for t, _ in WITH_ORBITS), *OTHERS]
 SMALL = [t for t in DESIGNS if t.num_nodes < 120]
 
 

@@ -122,7 +122,7 @@ def test_counts_agree_with_servers_as_objects(changes):
         bad_factor=4.0,
     )
     fleet, rng = replace(small, **changes), np.random.default_rng(3)
-    truth = np.array([brute_force(fleet, rng) for _ in range(400)])
+    truth = np.array([brute_force(fleet, rng) for _ in range(pace(150, 400))])
     study = fleet.simulate(replications=4000, rng=rng)
     for ours, theirs in ((study.failures, truth[:, 0]), (study.total_time, truth[:, 1])):
         error = (ours.var() / ours.size + theirs.var() / theirs.size) ** 0.5
