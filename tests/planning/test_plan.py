@@ -2,19 +2,16 @@
 
 import json
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from public_data import DATA, needs_data
 
 import relparallel as rp
 from relparallel.parallel import read_strategy
 from relparallel.planning import FABRICS, read_cluster
 from relparallel.units import DAY
-
-DATA = os.environ.get("RELPARALLEL_DATA")
 
 
 @pytest.fixture(scope="module")
@@ -226,10 +223,10 @@ def test_a_plan_says_how_the_causes_of_a_log_are_read(tmp_path):
     assert [entry.level for entry in model.classes] == ["node"] * 3
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+@needs_data
 def test_the_step_time_of_the_published_run_of_llama_3_lies_in_the_interval_of_its_plan():
     """Meta's strategy: 400 TFLOP/s a GPU on 16,384 H100, sequences of 8,192 (Llama 3, table 4)."""
-    path = Path(DATA) / "data/hf-configs/llama-3.1-405b.json"
+    path = DATA / "hf-configs/llama-3.1-405b.json"
     found = rp.plan(path, "h100-80gb-dgx", gpus=16384, global_batch=2048)
     published = read_strategy("TP8 PP16 DP128 v=8 ZeRO-1 SP full")
     said = found.why_not(published)

@@ -1,15 +1,14 @@
 """Round trips on files written here; the simulators' readers are rebuilt from their sources."""
 
-import os
 import tarfile
 from dataclasses import replace
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from pace import pace
+from public_data import DATA, needs_data
 from small_networks import FILED, rail_network
 
 from relparallel.topology import (
@@ -374,13 +373,9 @@ def test_cables_from_a_node_to_itself_are_refused_or_left_out(file):
     assert read_graphml(file, strict=False).num_links == 1
 
 
-@pytest.mark.skipif(
-    "RELPARALLEL_DATA" not in os.environ,
-    reason="RELPARALLEL_DATA names no folder with data/topology-zoo",
-)
+@needs_data
 def test_every_network_of_the_topology_zoo_is_read(tmp_path):
-    archive = Path(os.environ["RELPARALLEL_DATA"]) / "data/topology-zoo/topology-zoo.tar.xz"
-    with tarfile.open(archive) as files:
+    with tarfile.open(DATA / "topology-zoo/topology-zoo.tar.xz") as files:
         files.extractall(tmp_path, filter="data")
     files = sorted(tmp_path.rglob("*.graphml"))
     assert len(files) == 221

@@ -1,18 +1,15 @@
 """Files of schedulers and of other tools, and the faults that they have."""
 
 import json
-import os
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+from public_data import DATA, needs_data
 
 from relparallel.topology import fat_tree, leaf_spine, read, write
 from relparallel.topology.formats import READERS
 from relparallel.units import GBIT
-
-DATA = os.environ.get("RELPARALLEL_DATA", "")
 
 
 def below(t) -> dict[str, int]:
@@ -228,9 +225,9 @@ def test_a_wrong_file_of_ns3_is_named_with_its_line(file, text, said):
         read(file, "ns3")
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+@needs_data
 def test_public_files_are_read_as_they_are():
-    cases = Path(DATA) / "data/public-cases"
+    cases = DATA / "public-cases"
     superpod = read(cases / "slurm_topology.conf")
     assert list(below(superpod).values()) == [18, 18, 18, 18, 8]
     assert "n019" in superpod.labels

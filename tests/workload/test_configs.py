@@ -2,17 +2,16 @@
 
 import csv
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from public_configs import PUBLIC, experts, kinds, latent, plain
+from public_data import DATA, needs_data
 
 from relparallel.workload import operators, read_config, transformer
 
 MIXED = {"num_local_experts": 8, "num_experts_per_tok": 2}
-DATA = os.environ.get("RELPARALLEL_DATA")
 LLAMA = {
     "model_type": "llama",
     "hidden_size": 4096,
@@ -33,19 +32,17 @@ def written(folder: Path, config: object) -> Path:
 
 
 def published() -> list[tuple[str, float]]:
-    if not DATA:
+    if not DATA.is_dir():
         return []
-    rows = csv.DictReader((Path(DATA) / "facts/hf-configs.csv").read_text().splitlines())
+    rows = csv.DictReader((DATA.parent / "facts/hf-configs.csv").read_text().splitlines())
     whole = [r for r in rows if "ACTIVE" not in r["id"] and r["quantity"] != "support"]
     return [(r["inputs"].removeprefix("config="), float(r["value"])) for r in whole]
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+@needs_data
 @pytest.mark.parametrize(("file", "parameters"), published())
 def test_parameters_are_those_of_the_checkpoint(file, parameters):
-    assert read_config(Path(DATA) / "data" / file).model.parameters == pytest.approx(
-        parameters, rel=5e-3
-    )
+    assert read_config(DATA / file).model.parameters == pytest.approx(parameters, rel=5e-3)
 
 
 # Parameters of `public-cases/hf`, and those that a token passes: model cards round most of them.
@@ -65,21 +62,21 @@ CASES = {
 }
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+@needs_data
 @pytest.mark.parametrize("name", CASES)
 def test_current_files_are_read_as_they_are(name):
-    read = read_config(Path(DATA) / f"data/public-cases/hf/{name}.json")
+    read = read_config(DATA / f"public-cases/hf/{name}.json")
     parameters, active = CASES[name]
     assert read.model.parameters == pytest.approx(parameters, rel=5e-3)
     assert active is None or read.active_parameters == pytest.approx(active, rel=0.025)
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "parameters"), [("llama-4-scout", 107.77e9), ("nemotron-h-56b", 56.3e9)]
 )
 def test_layers_that_differ_are_counted(name, parameters):
-    read = read_config(Path(DATA) / f"data/hf-configs/{name}.json")
+    read = read_config(DATA / f"hf-configs/{name}.json")
     assert read.model.parameters == pytest.approx(parameters, rel=5e-3)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from public_data import DATA, needs_data
 
 from relparallel.book.s35.partition_problems import read_partition_problem
 from relparallel.book.s35.profiles import read_profile
@@ -144,29 +144,17 @@ def test_ids_that_stand_twice_are_refused(tmp_path):
         )
 
 
-def data(*parts: str) -> Path:
-    """A file or folder of the public data; the test is skipped where they are not given."""
-    if "RELPARALLEL_DATA" not in os.environ:
-        pytest.skip(
-            "RELPARALLEL_DATA names no folder with data/pipedream-profiles and "
-            "data/dnn-partitioning"
-        )
-    return Path(os.environ["RELPARALLEL_DATA"]).joinpath("data", *parts)
-
-
 def pipedream(model: str) -> LayerGraph:
-    return read_profile(data("pipedream-profiles", model, "graph.txt"))
+    return read_profile(DATA / "pipedream-profiles" / model / "graph.txt")
 
 
 def dapple(name: str) -> LayerGraph:
-    return read_profile(data("dapple-profiles", f"{name}.txt"))
+    return read_profile(DATA / "dapple-profiles" / f"{name}.txt")
 
 
+@needs_data
 def test_every_public_profile_is_read():
-    paths = [
-        *data("pipedream-profiles").glob("*/graph.txt"),
-        *data("dapple-profiles").glob("*.txt"),
-    ]
+    paths = [*DATA.glob("pipedream-profiles/*/graph.txt"), *DATA.glob("dapple-profiles/*.txt")]
     assert len(paths) == 22
     for path in paths:
         graph, text = read_profile(path, data_loading=True), path.read_text()
@@ -185,6 +173,7 @@ SAME_PARAMETERS = {
 }
 
 
+@needs_data
 @pytest.mark.parametrize("model", SAME_PARAMETERS)
 def test_a_profiled_model_has_the_parameters_of_the_built_one(model):
     assert (
@@ -193,6 +182,7 @@ def test_a_profiled_model_has_the_parameters_of_the_built_one(model):
     )
 
 
+@needs_data
 def test_profiled_convolutions_are_the_built_ones_one_by_one():
     profiled, built = pipedream("vgg16"), vgg_graph(16)
     ours = built.parameter_bytes[built.parameter_bytes > 0]
@@ -204,6 +194,7 @@ def test_profiled_convolutions_are_the_built_ones_one_by_one():
     assert (profiled.activation_bytes[convolutions] / images).tolist() == made.tolist()
 
 
+@needs_data
 def test_profiles_of_dapple_have_the_parameters_of_the_built_models():
     assert (
         dapple("gnmt-16-pbs-64").totals["parameter_bytes"]
@@ -223,6 +214,7 @@ def test_profiles_of_dapple_have_the_parameters_of_the_built_models():
     )
 
 
+@needs_data
 @pytest.mark.parametrize("row", ["vgg16_n4", "vgg16_n16", "resnet50_n16", "alexnet_n4"])
 def test_speedup_of_data_parallelism_is_that_of_pipedream_s_optimizer(row):
     model, workers = row.split("_n")
@@ -241,6 +233,7 @@ NETWORKS = {
 }
 
 
+@needs_data
 @pytest.mark.parametrize(
     "row", ["resnet101_10G8", "resnet101_10G16", "vgg16_10G8", "gnmt_56G16", "resnet50_10G16"]
 )
@@ -262,8 +255,9 @@ def test_gradients_sent_one_by_one_or_at_once_finish_as_published(row):
     )
 
 
+@needs_data
 def test_every_public_placement_problem_is_read():
-    paths = sorted(data("dnn-partitioning").glob("*-inputs/*/*.json"))
+    paths = sorted(DATA.glob("dnn-partitioning/*-inputs/*/*.json"))
     assert len(paths) == 24
     for path in paths:
         given, found = json.loads(path.read_text()), read_partition_problem(path)
@@ -274,6 +268,7 @@ def test_every_public_placement_problem_is_read():
         assert found.memory_bytes.sum() == sum(n["size"] for n in given["nodes"])
 
 
+@needs_data
 @pytest.mark.parametrize(
     ("kind", "model", "times"), [("Layer", "gnmt", 1000), ("Operator", "bert_l-3", 1)]
 )
@@ -281,9 +276,9 @@ def test_throughput_inputs_of_layers_hold_seconds_for_transfers(kind, model, tim
     """Against the same tensors' latency inputs, which also tell their bytes: 2 GiB/s, in ms."""
     name = f"{kind}Graphs/{model}_inference.json"
     latency, throughput = (
-        read_partition_problem(data("dnn-partitioning", f"{of}-inputs", name)).transfer_time
+        read_partition_problem(DATA / f"dnn-partitioning/{of}-inputs" / name).transfer_time
         for of in ("latency", "throughput")
     )
     assert latency == pytest.approx(times * throughput, rel=1e-12)
-    edges = json.loads(data("dnn-partitioning", "latency-inputs", name).read_text())["edges"]
+    edges = json.loads((DATA / "dnn-partitioning/latency-inputs" / name).read_text())["edges"]
     assert all(edge["size"] == pytest.approx(2**31 * 1e-3 * edge["cost"]) for edge in edges)

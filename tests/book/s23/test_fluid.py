@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from pace import pace
+from public_data import DATA, needs_data
 
 from relparallel._checks import reals, record
 from relparallel.book import s23
@@ -167,12 +166,10 @@ def test_patched_timely_runs_as_its_own_roots_say_and_not_as_the_published_margi
     assert both.simulate(0.02, 4e-6).verdict.tolist() == ["oscillates", "settles"]
 
 
-def data() -> Path:
-    return Path(os.environ.get("RELPARALLEL_DATA", "")) / "data" / "ecn-or-delay"
-
-
-@pytest.mark.skipif("RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder")
-@pytest.mark.parametrize("path", sorted(data().glob("*.txt")), ids=lambda path: path.stem)
+@needs_data
+@pytest.mark.parametrize(
+    "path", sorted(DATA.glob("ecn-or-delay/*.txt")), ids=lambda path: path.stem
+)
 def test_every_published_margin_and_bound_is_reproduced(path):
     flows, published = np.loadtxt(path).T
     given = {

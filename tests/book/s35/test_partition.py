@@ -1,17 +1,14 @@
 """Contiguous stages against all plans, both exact routes against each other; authors' graphs."""
 
 import itertools
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from public_data import DATA, needs_data
 
 from relparallel.book.s35.partition import latency_partition, partition_loads, throughput_partition
 from relparallel.book.s35.partition_problems import PartitionProblem, read_partition_problem
-
-DATA = Path(os.environ.get("RELPARALLEL_DATA", "/nowhere")) / "data/dnn-partitioning"
 
 
 def random_problem(
@@ -211,7 +208,7 @@ def test_operators_that_no_device_takes_are_refused() -> None:
         throughput_partition(problem, method="greedy")
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the authors' graphs are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "load", "ideals"),
     [
@@ -224,9 +221,8 @@ def test_operators_that_no_device_takes_are_refused() -> None:
 )
 def test_published_graphs(name: str, load: float, ideals: int) -> None:
     """Loads and numbers of ideals of the authors' own program."""
-    found = throughput_partition(
-        read_partition_problem(DATA / "throughput-inputs" / f"{name}.json"), cpus=1
-    )
+    path = DATA / f"dnn-partitioning/throughput-inputs/{name}.json"
+    found = throughput_partition(read_partition_problem(path), cpus=1)
     assert found.proven
     assert found.max_load == pytest.approx(load, rel=5e-6)
     assert found.ideals == ideals

@@ -1,20 +1,16 @@
 """Stages of pipelines against every division, the authors' own numbers, and devices that fail."""
 
-import os
 from itertools import combinations, pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pytest
+from public_data import DATA, needs_data
 
 from relparallel.book.s35.pipelines import alpa, dapple, pipedream, stanza
 from relparallel.book.s35.profiles import read_profile
 from relparallel.hardware import Cluster
 from relparallel.training import FailureModel
 from relparallel.workload import LayerGraph
-
-DATA = os.environ.get("RELPARALLEL_DATA")
-PROFILES = Path(DATA or "") / "data/pipedream-profiles"
 
 
 def graph(seed: int, n: int = 5) -> LayerGraph:
@@ -84,7 +80,7 @@ def test_servers_as_devices_do_what_their_own_pipelines_do(seed):
         assert stage.inside[-1].stop == stage.stop
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder with profiles")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "levels", "seconds"),
     [
@@ -99,9 +95,9 @@ def test_servers_as_devices_do_what_their_own_pipelines_do(seed):
 )
 def test_other_profiles_give_what_the_authors_program_gives(name, levels, seconds):
     """Seconds by ``optimizer_graph_hierarchical.py``, transcribed; published rows come out too."""
-    assert pipedream(read_profile(PROFILES / name / "graph.txt"), levels).time == pytest.approx(
-        seconds, rel=1e-12
-    )
+    assert pipedream(
+        read_profile(DATA / "pipedream-profiles" / name / "graph.txt"), levels
+    ).time == pytest.approx(seconds, rel=1e-12)
 
 
 def test_a_lost_device_slows_its_stage_and_the_last_one_of_a_stage_stops_the_job():

@@ -1,17 +1,15 @@
 """Merged gradients and groups of layers against every way of merging a few, and special cases."""
 
-import os
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from public_data import DATA, needs_data
 
 from relparallel.book.s35.profiles import read_profile
 from relparallel.book.s37.fusion import fuse_gradients, merge_gradients
 
-DATA = os.environ.get("RELPARALLEL_DATA")
 CASES = st.tuples(
     st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=7),
     st.integers(0, 9),
@@ -71,7 +69,7 @@ def test_the_buffer_and_the_cycle_of_horovod_cut_the_messages():
     assert fused[2].finish == 100 + 4 * (1 + 2)
 
 
-@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder with profiles")
+@needs_data
 def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles_but_where_messages_are_slow_to_start():
     """It is the optimum on the paper's networks and a faster one; not always at 2 ms a message."""
     names = ("alexnet", "vgg16", "resnet50", "resnet101", "gnmt")
@@ -84,7 +82,7 @@ def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles_but_where_messages_
     ]
     worse = []
     for name in names:
-        graph = read_profile(Path(DATA) / f"data/pipedream-profiles/{name}/graph.txt")
+        graph = read_profile(DATA / f"pipedream-profiles/{name}/graph.txt")
         for latency, per_byte in networks:
             greedy, optimal = (
                 merge_gradients(

@@ -1,7 +1,6 @@
 """Sharing a cluster: published replays job by job, policies against brute force, failing nodes."""
 
 import json
-import os
 from itertools import product
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from public_data import DATA, needs_data
 
 from relparallel.book.s38.shared_jobs import (
     StatisticalGoodput,
@@ -36,10 +36,7 @@ APPS = {
     "short": modelled_application(TRUE, epochs=5, steps=100, limits=(8, 64, 2048)),
     "long": modelled_application(TRUE, epochs=50, steps=200, limits=(8, 64, 2048)),
 }
-ARTEFACT = Path(os.environ.get("RELPARALLEL_DATA", "nowhere")) / "data" / "adaptdl-osdi21"
-with_artefact = pytest.mark.skipif(
-    not ARTEFACT.is_dir(), reason="RELPARALLEL_DATA names no folder with data"
-)
+ARTEFACT = DATA / "adaptdl-osdi21"
 
 
 def workload(count: int = 20, seed: int = 0) -> pd.DataFrame:
@@ -55,7 +52,7 @@ def workload(count: int = 20, seed: int = 0) -> pd.DataFrame:
     )
 
 
-@with_artefact
+@needs_data
 @pytest.mark.parametrize("policy", [pytest.param("tiresias", marks=pytest.mark.slow), "optimus"])
 def test_every_job_of_the_published_workload_ends_at_the_published_second(policy):
     how = {"bert": 2, "cifar10": 100, "deepspeech2": 80, "imagenet": 90, "ncf": 10, "yolov3": 50}

@@ -1,20 +1,18 @@
 """Replayed traces: published slowdowns come out; a synthetic run is taken apart as it was made."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from public_data import DATA, needs_data
 
 from relparallel.book.s44.straggler_traces import read_straggler_trace
 
-DATA = os.environ.get("RELPARALLEL_DATA")
 HEAD = "dp_rank,stage,step,optype,start_ts,duration,seq_id"
-needs_data = pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
 
 
 def published(name: str):
-    return read_straggler_trace(Path(DATA) / f"data/straggler-analysis/trace-{name}.csv.xz")
+    return read_straggler_trace(DATA / f"straggler-analysis/trace-{name}.csv.xz")
 
 
 @needs_data
