@@ -71,6 +71,16 @@ def test_demand_of_groups_is_what_waits_in_their_hosts(t):
     assert circuit_demand(t, waiting) == pytest.approx(summed, rel=1e-12)
 
 
+def test_saturated_circuits_carry_their_share_of_the_time():
+    racks, hold, dark = 8, 0.1, 0.012
+    demand = 1e15 * (1 - np.eye(racks))
+    found = schedule_circuits(c_through(2, 4, 16), demand, hold, dark, epochs=5)
+    assert found.duty == pytest.approx(hold / (hold + dark))
+    assert found.throughput == pytest.approx(racks * LINK_CAPACITY * found.duty)
+    assert found.duration == pytest.approx(5 * (hold + dark))
+    assert all(len(pairs) == racks // 2 for pairs in found.matchings)
+
+
 def test_the_fibres_of_a_helios_pod_are_all_used_and_can_be_wired():
     t = helios(pods=4, hosts_per_pod=16, electrical=0.5, optical=0.5, wavelengths=4)
     demand = np.zeros((4, 4))
