@@ -71,6 +71,7 @@ def test_closed_forms_of_a_fat_tree():
     bill = bill_of_materials("fat_tree", k=16)
     assert (bill.hosts, bill.cables, bill.switch_ports) == (1024, 3072, 5120)
     assert bill.cables_per_host == 3
+    assert bill.cost_per_host == bill.cost / 1024
     assert bill.power_per_host == pytest.approx(5 * 12.5 + 6 * 1)
 
 
