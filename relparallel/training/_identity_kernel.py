@@ -10,21 +10,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from relparallel.training._job_kernel import (
-    BARE,
-    PLANNED,
-    Tables,
-    advance,
-    clear,
-    speed_left,
-    strike,
-)
+from relparallel.training._job import JobRows
+from relparallel.training._job_kernel import BARE, PLANNED, advance, clear, speed_left, strike
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DOWN, ACTIVE, FREE = 0, 1, 2
-# active nodes, pool, sizes of heaps, record
-UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(7)
+UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(
+    7
+)  # active nodes, pool, sizes of heaps, record
 
 
 class Nodes(NamedTuple):
@@ -120,25 +114,25 @@ def _enter(name: int, running: float, nodes: Nodes) -> None:
 
 
 @njit(**BARE)
-def _return(name: int, running: float, tables: Tables, nodes: Nodes) -> None:
+def _return(name: int, running: float, job: JobRows, nodes: Nodes) -> None:
     """A node is back: it runs if one is missing, else it is a spare."""
     count = nodes.tally
-    if count[UP] < tables.size:
+    if count[UP] < job.total:
         count[UP] += 1
         nodes.role[name] = ACTIVE
     else:
         nodes.role[name] = FREE
         nodes.pool[(count[HEAD] + count[READY]) % nodes.pool.size] = name
         count[READY] += 1
-    if nodes.role[name] == ACTIVE or tables.hot:
+    if nodes.role[name] == ACTIVE or job.hot:
         _enter(name, running, nodes)
 
 
 @njit(**BARE)
-def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
+def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> bool:
     """A node goes down; a spare takes its place. True if it was one of the job's."""
     count, hit = nodes.tally, nodes.role[name] == ACTIVE
-    if hit or tables.hot:
+    if hit or job.hot:
         nodes.end[name] -= running
     nodes.role[name] = DOWN
     if not hit:  # out of the ring
@@ -157,33 +151,31 @@ def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
         count[READY] -= 1
         count[UP] += 1
         nodes.role[other] = ACTIVE
-        if not tables.hot:
+        if not job.hot:
             _enter(other, running, nodes)
     return True
 
 
 @njit(**BARE)
-def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
+def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, job: JobRows) -> int:
     """The first life ends; the node is new after its repair. Its row, or -1 - row for a spare."""
     name = nodes.owner[0]
     row = _which(nodes.single, rng.random()) if nodes.single.size > 2 else 0
     nodes.tally[LIVES] -= 1
     _drop(nodes.lives, nodes.owner, nodes.tally[LIVES])
-    hit = _leave(name, running, nodes, tables)
+    hit = _leave(name, running, nodes, job)
     nodes.end[name] = _draw(rng, nodes.law[0], nodes.law[1], nodes.law[2], nodes.observed)
-    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) * job.repair[row]
     _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
     nodes.tally[REPAIRS] += 1
     return row if hit else -1 - row
 
 
 @njit(**BARE)
-def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables: Tables) -> bool:
+def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, job: JobRows) -> bool:
     """A part that is no node fails; its group of nodes is down until one repair is over."""
-    width, hit = tables.nodes[row], bool(tables.nodes[row] == 0)
-    wait = (
-        now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
-    )
+    width, hit = job.nodes[row], bool(job.nodes[row] == 0)
+    wait = now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) * job.repair[row]
     if width == 0:
         _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, -1 - row)
         nodes.tally[REPAIRS] += 1
@@ -191,14 +183,14 @@ def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables
     first = int(rng.random() * -(-nodes.role.size // width)) * width
     for name in range(first, min(first + width, nodes.role.size)):
         if nodes.role[name] != DOWN:
-            hit = bool(_leave(name, running, nodes, tables) or hit)
+            hit = bool(_leave(name, running, nodes, job) or hit)
             _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, name)
             nodes.tally[REPAIRS] += 1
     return hit
 
 
 @njit(**BARE)
-def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
+def _record(running: float, nodes: Nodes, job: JobRows) -> bool:
     """The next recorded failure: the node is down until its recorded end."""
     record = nodes.tally[NEXT]
     nodes.tally[NEXT] += 1
@@ -207,11 +199,11 @@ def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
         return False
     _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], nodes.finish[record], name)
     nodes.tally[REPAIRS] += 1
-    return bool(_leave(name, running, nodes, tables))
+    return bool(_leave(name, running, nodes, job))
 
 
 @njit(**BARE)
-def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> None:
+def _repaired(running: float, nodes: Nodes, job: JobRows, under: Integers) -> None:
     """The first repair ends."""
     name = nodes.part[0]
     nodes.tally[REPAIRS] -= 1
@@ -219,7 +211,7 @@ def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> 
     if name < 0:
         under[-1 - name] -= 1
     else:
-        _return(name, running, tables, nodes)
+        _return(name, running, job, nodes)
 
 
 @njit(**BARE)
@@ -234,7 +226,10 @@ def _which(cumulated: Floats, draw: float) -> int:
 @njit(**BARE)
 def run_identities(
     rng: Any,
-    tables: Tables,
+    job: JobRows,
+    pattern: Integers,
+    between: float,
+    planned: float,
     nodes: Nodes,
     window: float,
     found: Floats,
@@ -247,12 +242,12 @@ def run_identities(
     under: Integers,
 ) -> None:
     """As `run_counts`; the last row is that of recorded failures where there are any."""
-    times[2], count, now, running, place, stopped = tables.interval, nodes.tally, 0.0, 0.0, 0, False
-    share, toggle = tables.speed[0], tables.every
+    times[2], count, now, running, place, stopped = job.interval, nodes.tally, 0.0, 0.0, 0, False
+    share, toggle = job.speed[0], between
     waiting, working = nodes.group[0, -1], nodes.group[1, -1]
     hazard = rng.standard_exponential()
     while place < found.shape[0]:
-        alive = not stopped and (tables.hot or share > 0.0)
+        alive = not stopped and (job.hot or share > 0.0)
         works = not stopped and share > 0.0
         others = 0.0 if stopped else working if works else waiting
         _tidy(running, nodes)
@@ -267,64 +262,65 @@ def run_identities(
             spent[PLANNED] += step
             times[5] += step
         else:
-            advance(step, share, tables, times, places, marks, spent, blame)
+            advance(step, share, job, pattern, times, places, marks, spent, blame)
         hazard -= step * others
         running = nodes.lives[0] if end == life else running + (step if alive else 0.0)
         now = end
         if end == border:
             if now >= toggle:
                 stopped = not stopped
-                toggle = now + (tables.planned if stopped else tables.every)
+                toggle = now + (planned if stopped else between)
             if now >= (place + 1) * window:
                 clear(found[place], spent)
                 place += 1
             continue
         cause = -1
         if end == repaired:
-            _repaired(running, nodes, tables, under)
+            _repaired(running, nodes, job, under)
         elif end == life:
-            row = _end_of_life(rng, now, running, nodes, tables)
+            row = _end_of_life(rng, now, running, nodes, job)
             cause, row = row, row if row >= 0 else -1 - row
             counts[row, 0] += 1
         elif end == recorded:
-            counts[tables.rate.size - 1, 0] += 1
-            cause = tables.rate.size - 1 if _record(running, nodes, tables) else -1
+            counts[job.rate.size - 1, 0] += 1
+            cause = job.rate.size - 1 if _record(running, nodes, job) else -1
         else:
             hazard, row = (
                 rng.standard_exponential(),
                 _which(nodes.group[int(works)], rng.random() * others),
             )
             counts[row, 0] += 1
-            under[row] += tables.nodes[row] == 0
-            cause = row if _outage(rng, row, now, running, nodes, tables) else -1
-        if cause >= 0 and works and tables.stops[cause]:
-            strike(rng, cause, tables, times, places, marks, spent, blame, counts)
-        share = speed_left(tables.size - count[UP], under, tables)
+            under[row] += job.nodes[row] == 0
+            cause = row if _outage(rng, row, now, running, nodes, job) else -1
+        if cause >= 0 and works and job.stops[cause]:
+            strike(rng, cause, job, times, places, marks, spent, blame, counts)
+        share = speed_left(job.total - count[UP], under, job)
 
 
 def new_nodes(
     total: int,
-    tables: Tables,
+    job: JobRows,
     life: tuple[Floats, Floats],
     repair: tuple[Floats, Floats],
     remaining: Floats,
     record: tuple[Floats, Floats, Integers],
 ) -> Nodes:
     """Nodes with the lives that remain to them: those of the job first, then the spares."""
-    size, single, load = tables.size, tables.nodes == 1, float((tables.rate / tables.repair).sum())
-    own = np.where(single, tables.rate, 0.0)
+    size, single, load = job.total, job.nodes == 1, float((job.rate * job.repair).sum())
+    own = np.where(single, job.rate, 0.0)
     role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(COUNTERS, np.int64)
     role[:size] = ACTIVE
-    # a sorted array is a heap
-    running = np.argsort(end[: total if tables.hot else size], kind="stable")
+    running = np.argsort(
+        end[: total if job.hot else size], kind="stable"
+    )  # a sorted array is a heap
     count[[UP, READY, LIVES]] = size, total - size, running.size
     lives, owner = np.full(2 * total + 64, np.inf), np.zeros(2 * total + 64, np.int64)
     lives[: running.size], owner[: running.size] = end[running], running
     pool = np.zeros(max(total, 1), np.int64)
     pool[: total - size] = np.arange(size, total)
     space = total + int(load + 20 * load**0.5) + 1000
-    groups = np.where(single, 0.0, tables.rate) * np.where(tables.nodes > 1, total / size, 1.0)
-    awake = np.where(tables.nodes > 0, tables.hot, tables.slowdown > 1.0)
+    groups = np.where(single, 0.0, job.rate) * np.where(job.nodes > 1, total / size, 1.0)
+    awake = np.where(job.nodes > 0, job.hot, job.slowdown > 1.0)
     shares = np.vstack([own / max(own.sum(), 1e-300), groups * awake, groups])
     cumulated = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1)
     return Nodes(

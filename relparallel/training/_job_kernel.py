@@ -5,52 +5,28 @@ The one on counts stands below: exponential failures of all rows superposed, exp
 identities; an event costs O(rows), however many nodes there are.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from relparallel.training._job import JobRows
 
 BARE: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "_nrt": False}
 """Loops that make no array do without counts of references, which cost more than the loops here."""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# `report.BUCKETS`
-PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)
+PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(
+    8
+)  # `report.BUCKETS`
 # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
 TIMES = 6
 STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)
 # of the job: writing (or computing), place in the pattern, level it comes back from, last cause
 PLACES = 4
 WRITING, PATTERN, LEVEL, CAUSE = range(PLACES)
-
-
-class Tables(NamedTuple):
-    """Numbers of a simulation by failure row (i), checkpoint level (l) and nodes missing (k)."""
-
-    size: int  # nodes of the job
-    spares: int
-    hot: bool
-    rate: Floats  # [i] 1/s
-    nodes: Integers  # [i] taken until repaired
-    stops: Integers  # [i] whether the job stands still
-    back: Integers  # [i] whether it goes back
-    survive: Floats  # [i, l]
-    detection: Floats  # [i] s
-    repair: Floats  # [i] repairs per second and crew
-    slowdown: Floats  # [i] 1 or more
-    pattern: Integers  # [place] highest level written after each segment
-    cost: Floats  # [place] s
-    restart: Floats  # [l] s
-    delay: Floats  # [l] s
-    interval: float  # s of work
-    speed: Floats  # [k]
-    pause: float  # s
-    fixed: float  # s of every restart
-    crews: float  # repairs at once
-    every: float  # s between planned stops
-    planned: float  # s of one
 
 
 def new_marks(levels: int) -> Floats:
@@ -61,9 +37,9 @@ def new_marks(levels: int) -> Floats:
 
 
 @njit(**BARE, inline="always")
-def _settle(level: int, clock: float, tables: Tables, marks: Floats) -> None:
+def _settle(level: int, clock: float, job: JobRows, marks: Floats) -> None:
     """A checkpoint whose delay is over is durable."""
-    if clock - marks[level, 6] >= tables.delay[level]:
+    if clock - marks[level, 6] >= job.delay[level]:
         for part in range(3):
             marks[level, part] = marks[level, 3 + part]
         marks[level, 6] = np.inf
@@ -71,25 +47,29 @@ def _settle(level: int, clock: float, tables: Tables, marks: Floats) -> None:
 
 @njit(**BARE)
 def _written(
-    done: float, paid: float, clock: float, tables: Tables, places: Integers, marks: Floats
+    done: float,
+    paid: float,
+    clock: float,
+    job: JobRows,
+    pattern: Integers,
+    places: Integers,
+    marks: Floats,
 ) -> None:
     """A checkpoint is finished, a copy for all lower levels too; the next segment begins."""
-    highest, places[PATTERN] = (
-        tables.pattern[places[PATTERN]],
-        (places[PATTERN] + 1) % tables.pattern.size,
-    )
+    highest, places[PATTERN] = pattern[places[PATTERN]], (places[PATTERN] + 1) % pattern.size
     for level in range(highest + 1):
-        _settle(level, clock, tables, marks)
+        _settle(level, clock, job, marks)
         marks[level, 3], marks[level, 4], marks[level, 5] = done, paid, places[PATTERN]
         marks[level, 6] = clock
-        _settle(level, clock, tables, marks)
+        _settle(level, clock, job, marks)
 
 
 @njit(**BARE, inline="always")
 def advance(
     time: float,
     share: float,
-    tables: Tables,
+    job: JobRows,
+    pattern: Integers,
     times: Floats,
     places: Integers,
     marks: Floats,
@@ -111,14 +91,15 @@ def advance(
             blame[places[CAUSE]] += step
             time -= step
     if time > 0.0:
-        _run(time, share, tables, times, places, marks, spent)
+        _run(time, share, job, pattern, times, places, marks, spent)
 
 
 @njit(**BARE)
 def _run(
     time: float,
     share: float,
-    tables: Tables,
+    job: JobRows,
+    pattern: Integers,
     times: Floats,
     places: Integers,
     marks: Floats,
@@ -128,7 +109,7 @@ def _run(
     left, done, paid, clock = times[LEFT], times[DONE], times[PAID], times[CLOCK]
     writing = places[WRITING] == 1
     gained, wrote, idled = 0.0, 0.0, 0.0  # small numbers beside those of the whole run
-    plain = marks.shape[0] == 1 and tables.delay[0] == 0.0
+    plain = marks.shape[0] == 1 and job.delay[0] == 0.0
     while time > 0.0:
         full = left if writing else left / share
         step = min(full, time)
@@ -144,22 +125,22 @@ def _run(
         if full > step:
             break
         if not writing:
-            writing, left = True, tables.cost[places[PATTERN]]
+            writing, left = True, job.cost[pattern[places[PATTERN]]]
             continue
-        writing, left = False, tables.interval
+        writing, left = False, job.interval
         if plain:
-            period = tables.interval / share + tables.cost[0]
+            period = job.interval / share + job.cost[0]
             whole = np.floor(time / period)
-            done += whole * tables.interval
-            gained += whole * tables.interval
-            wrote += whole * tables.cost[0]
-            idled += whole * (tables.interval / share - tables.interval)
-            paid += whole * tables.cost[0]
+            done += whole * job.interval
+            gained += whole * job.interval
+            wrote += whole * job.cost[0]
+            idled += whole * (job.interval / share - job.interval)
+            paid += whole * job.cost[0]
             time -= whole * period
             clock += whole * period
             marks[0, 0], marks[0, 1] = done, paid
         else:
-            _written(done, paid, clock, tables, places, marks)
+            _written(done, paid, clock, job, pattern, places, marks)
     spent[PRODUCTIVE] += gained
     spent[CHECKPOINT] += wrote
     spent[DEGRADED] += idled
@@ -170,7 +151,7 @@ def _run(
 @njit(**BARE)
 def _go_back(
     level: int,
-    tables: Tables,
+    job: JobRows,
     times: Floats,
     places: Integers,
     marks: Floats,
@@ -180,7 +161,7 @@ def _go_back(
     """Restore the newest durable checkpoint of a level or higher; what was done since is lost."""
     best = level
     for other in range(marks.shape[0]):
-        _settle(other, times[CLOCK], tables, marks)
+        _settle(other, times[CLOCK], job, marks)
         if other > level and marks[other, 0] > marks[best, 0]:
             best = other
     work, paid = times[DONE] - marks[best, 0], times[PAID] - marks[best, 1]
@@ -190,22 +171,23 @@ def _go_back(
     blame[places[CAUSE]] += work + paid
     times[DONE], times[PAID], places[PATTERN] = marks[best, 0], marks[best, 1], int(marks[best, 2])
     for other in range(marks.shape[0]):
-        # arrives before the job goes on
-        if marks[other, 6] != np.inf and marks[other, 3] <= times[DONE]:
+        if (
+            marks[other, 6] != np.inf and marks[other, 3] <= times[DONE]
+        ):  # arrives before the job goes on
             marks[other, 6] = -np.inf
-            _settle(other, times[CLOCK], tables, marks)
+            _settle(other, times[CLOCK], job, marks)
         marks[other, 6] = np.inf  # what else was on its way is gone
         if other < level:
             for part in range(3):
                 marks[other, part] = marks[best, part]
-    places[WRITING], times[LEFT] = 0, tables.interval
+    places[WRITING], times[LEFT] = 0, job.interval
 
 
 @njit(**BARE)
 def strike(
     rng: Any,
     row: int,
-    tables: Tables,
+    job: JobRows,
     times: Floats,
     places: Integers,
     marks: Floats,
@@ -222,67 +204,65 @@ def strike(
     busy = times[STILL] > 0.0 or times[BACK] > 0.0
     returning = busy and places[LEVEL] >= 0
     level = -1
-    if tables.back[row]:
+    if job.back[row]:
         level = 0
-        while level < marks.shape[0] - 1 and rng.random() >= tables.survive[row, level]:
+        while level < marks.shape[0] - 1 and rng.random() >= job.survive[row, level]:
             level += 1
         counts[row, 2] += level == marks.shape[0] - 1
     level = max(level, places[LEVEL]) if returning else level
-    if tables.back[row]:
-        _go_back(level, tables, times, places, marks, spent, blame)
-    times[STILL] = tables.detection[row]
-    times[BACK] = tables.fixed + tables.restart[level] if level >= 0 else tables.pause
+    if job.back[row]:
+        _go_back(level, job, times, places, marks, spent, blame)
+    times[STILL] = job.detection[row]
+    times[BACK] = job.restart_fixed + job.restart[level] if level >= 0 else job.pause
     places[LEVEL] = level
 
 
 @njit(**BARE, inline="always")
-def count_missing(down: int, tables: Tables) -> int:
+def count_missing(down: int, job: JobRows) -> int:
     """Nodes that the job lacks when so many are down."""
-    return min(max(down - tables.spares, 0), tables.size)
+    return min(max(down - job.spares, 0), job.total)
 
 
 @njit(**BARE, inline="always")
-def slowest(under: Integers, tables: Tables) -> float:
+def slowest(under: Integers, job: JobRows) -> float:
     """Largest slowdown of the parts under repair."""
     factor = 1.0
     for row in range(under.size):
-        if under[row] > 0 and tables.slowdown[row] > factor:
-            factor = tables.slowdown[row]
+        if under[row] > 0 and job.slowdown[row] > factor:
+            factor = job.slowdown[row]
     return factor
 
 
 @njit(**BARE, inline="always")
-def speed_left(missing: int, under: Integers, tables: Tables) -> float:
+def speed_left(missing: int, under: Integers, job: JobRows) -> float:
     """Share of full speed with nodes missing, parts degraded; the last speed is for more nodes."""
-    speed, factor = float(tables.speed[min(missing, tables.speed.size - 1)]), slowest(under, tables)
+    speed, factor = float(job.speed[min(missing, job.speed.size - 1)]), slowest(under, job)
     return speed if factor == 1.0 else speed / factor
 
 
 @njit(**BARE)
-def failure_rates(tables: Tables) -> tuple[float, float, float]:
+def failure_rates(job: JobRows) -> tuple[float, float, float]:
     """Failures per second with all up: of rows that take nodes, that slow the job, and others."""
     own, slow, other = 0.0, 0.0, 0.0
-    for row in range(tables.rate.size):
-        if tables.nodes[row] > 0:
-            own += tables.rate[row]
-        elif tables.slowdown[row] > 1.0:
-            slow += tables.rate[row]
+    for row in range(job.rate.size):
+        if job.nodes[row] > 0:
+            own += job.rate[row]
+        elif job.slowdown[row] > 1.0:
+            slow += job.rate[row]
         else:
-            other += tables.rate[row]
+            other += job.rate[row]
     return own, slow, other
 
 
 @njit(**BARE, inline="always")
-def pick_row(draw: float, up: float, waiting: bool, tables: Tables) -> int:
+def pick_row(draw: float, up: float, waiting: bool, job: JobRows) -> int:
     """Row of a failure; ``draw`` is uniform below the rate of those that can fail now."""
     last = 0
-    for row in range(tables.rate.size):
-        able = (
-            up if tables.nodes[row] > 0 else 0.0 if waiting and tables.slowdown[row] == 1.0 else 1.0
-        )
+    for row in range(job.rate.size):
+        able = up if job.nodes[row] > 0 else 0.0 if waiting and job.slowdown[row] == 1.0 else 1.0
         if able > 0.0:
             last = row
-            draw -= tables.rate[row] * able
+            draw -= job.rate[row] * able
             if draw < 0.0:
                 break
     return last
@@ -297,40 +277,44 @@ def clear(row: Floats, spent: Floats) -> None:
 
 
 @njit(**BARE, inline="always")
-def _repaired(draw: float, under: Integers, tables: Tables) -> int:
+def _repaired(draw: float, under: Integers, job: JobRows) -> int:
     """Which row's part is repaired; ``draw`` is uniform below the rate of all repairs."""
     last = 0
     for row in range(under.size):
         if under[row] > 0:
             last = row
-            draw -= under[row] * tables.repair[row]
+            draw -= under[row] / job.repair[row]
             if draw < 0.0:
                 break
     return last
 
 
 @njit(**BARE, inline="always")
-def _repairs(under: Integers, tables: Tables) -> tuple[float, float]:
+def _repairs(under: Integers, crews: float, job: JobRows) -> tuple[float, float]:
     """Repairs that end per second with a crew for each, and the share of parts that have one."""
     total, parts = 0.0, 0
     for row in range(under.size):
-        total += under[row] * tables.repair[row]
+        total += under[row] / job.repair[row]
         parts += under[row]
-    return total, tables.crews / parts if parts > tables.crews else 1.0
+    return total, crews / parts if parts > crews else 1.0
 
 
 @njit(**BARE, inline="always")
-def _can_fail(down: int, waiting: bool, tables: Tables) -> float:
+def _can_fail(down: int, waiting: bool, job: JobRows) -> float:
     """Nodes that can fail, as a share of those of the job."""
-    if tables.hot:
-        return max(tables.size + tables.spares - down, 0) / tables.size
-    return 0.0 if waiting else 1.0 - count_missing(down, tables) / tables.size
+    if job.hot:
+        return max(job.total + job.spares - down, 0) / job.total
+    return 0.0 if waiting else 1.0 - count_missing(down, job) / job.total
 
 
 @njit(**BARE)
 def run_counts(
     rng: Any,
-    tables: Tables,
+    job: JobRows,
+    pattern: Integers,
+    between: float,
+    planned: float,
+    crews: float,
     window: float,
     found: Floats,
     counts: Integers,
@@ -342,10 +326,10 @@ def run_counts(
     under: Integers,
 ) -> None:
     """Fill ``found`` [window, bucket] (s), row ``counts``: failures, interruptions, last level."""
-    times[2] = tables.interval
-    down, now, place, stopped, share, mending = 0, 0.0, 0, False, tables.speed[0], 0.0
-    crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, tables), tables.every
-    own, slow, other = failure_rates(tables)
+    times[2] = job.interval
+    down, now, place, stopped, share, mending = 0, 0.0, 0, False, job.speed[0], 0.0
+    crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, job), between
+    own, slow, other = failure_rates(job)
     failing = own * up + slow + (other if share > 0.0 else 0.0)
     while place < found.shape[0]:
         rate = (0.0 if stopped else failing) + mending * crewed
@@ -357,30 +341,30 @@ def run_counts(
             spent[PLANNED] += step
             times[5] += step
         else:
-            advance(step, share, tables, times, places, marks, spent, blame)
+            advance(step, share, job, pattern, times, places, marks, spent, blame)
         now = now + step if event else end
         if not event:
             if now >= toggle:
                 stopped = not stopped
-                toggle = now + (tables.planned if stopped else tables.every)
+                toggle = now + (planned if stopped else between)
             if now >= window:
                 clear(found[place], spent)
                 place, now, toggle = place + 1, 0.0, toggle - window
             continue
         draw = rng.random() * rate - mending * crewed
         if draw < 0.0:
-            row = _repaired((draw + mending * crewed) / crewed, under, tables)
+            row = _repaired((draw + mending * crewed) / crewed, under, job)
             under[row] -= 1
-            down -= tables.nodes[row]
+            down -= job.nodes[row]
         else:
-            row = pick_row(draw, up, share == 0.0, tables)
-            under[row] += tables.nodes[row] > 0 or tables.slowdown[row] > 1.0
+            row = pick_row(draw, up, share == 0.0, job)
+            under[row] += job.nodes[row] > 0 or job.slowdown[row] > 1.0
             counts[row, 0] += 1
-            down += tables.nodes[row]
-            inside = not tables.hot or tables.nodes[row] == 0 or rng.random() * up < 1.0
-            if inside and share > 0.0 and tables.stops[row]:
-                strike(rng, row, tables, times, places, marks, spent, blame, counts)
-        share = speed_left(count_missing(down, tables), under, tables)
-        up = _can_fail(down, share == 0.0, tables)
+            down += job.nodes[row]
+            inside = not job.hot or job.nodes[row] == 0 or rng.random() * up < 1.0
+            if inside and share > 0.0 and job.stops[row]:
+                strike(rng, row, job, times, places, marks, spent, blame, counts)
+        share = speed_left(count_missing(down, job), under, job)
+        up = _can_fail(down, share == 0.0, job)
         failing = own * up + slow + (other if share > 0.0 else 0.0)
-        mending, crewed = _repairs(under, tables)
+        mending, crewed = _repairs(under, crews, job)

@@ -1,4 +1,5 @@
-"""Job goodput in closed form: what failures, checkpoints, recovery and spares leave of its time.
+"""Goodput of a job in closed form: what failures, checkpoints, recovery and spares leave of its
+time.
 
 The productive share is the product of `Factors`.
 """
@@ -6,7 +7,7 @@ The productive share is the product of `Factors`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,9 +15,16 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int, require_real
 from relparallel.training._arguments import require_time
+from relparallel.training._job import (
+    STANDING,
+    JobRows,
+    job_rows,
+    shape_of,
+    through_spare_trays,
+    under,
+)
 from relparallel.training._random_failures import unit_clean
-from relparallel.training._rows import STANDING, Rows, rows, shape_of, through_spare_trays, under
-from relparallel.training.checkpoint_policies import Cause, Checkpointing
+from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.down_nodes import (
     NodeChain,
     able_to_fail,
@@ -28,10 +36,9 @@ from relparallel.training.down_nodes import (
 )
 from relparallel.training.factors import Factors, outside_pauses
 from relparallel.training.failures import FailureModel
-from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import POLICIES, Recovery
-from relparallel.training.report import GoodputReport, class_importance
-from relparallel.training.rollback import Rollback, rollback
+from relparallel.training.report import Goodput, class_importance
+from relparallel.training.rollback import Rollback
 from relparallel.units import DAY
 
 if TYPE_CHECKING:
@@ -56,8 +63,9 @@ def goodput(
     horizon: float = 30 * DAY,
     method: str = "closed",
     crews: int | None = None,
-) -> GoodputReport:
-    """Productive share of a job's time, its spread, where the rest goes, which part class decides.
+) -> Goodput:
+    """Productive share of a job's time, its spread, where the rest goes, and which class of parts
+    decides.
 
     Parameters
     ----------
@@ -85,14 +93,13 @@ def goodput(
 
     Returns
     -------
-    GoodputReport
+    Goodput
         Its ``importance`` has one row per class: ``rate`` [1/s], ``interrupts`` (whether it does),
         ``elasticity`` d ln goodput / d ln rate, ``share`` of the loss that a small common change of
         all rates moves, and ``birnbaum``, the productive seconds that one more failure costs.
 
     Notes
-    -----
-    Exact for waiting policies with failures of one size: a job that waits sees failures at a
+    ----- Exact for waiting policies with failures of one size: a job that waits sees failures at a
     constant rate in the time it runs. Products of means elsewhere. A job that pauses after failures
     computes while fewer nodes are missing than on average, and those missing cannot fail: within
     0.05 points for nodes that fail and are repaired on their own and pauses of one length up to an
@@ -131,8 +138,9 @@ def goodput(
     (0.916, 'Faulty GPU')
     """
     model = under(model, recovery)
-    # a number needs nothing that prices steps
-    seconds: Any = getattr(step_time, "total", step_time)
+    seconds: Any = getattr(
+        step_time, "total", step_time
+    )  # a number needs nothing that prices steps
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
@@ -142,63 +150,110 @@ def goodput(
         require_int(crews=crews, at_least=1, at_most=10**6)
         if method == "closed":
             raise ValueError(f"crews must be left out unless method is 'markov', got {crews!r}")
-    job = _Job.of(model, checkpointing, recovery, spares)
-    found = job.evaluated(1 - planned, method == "markov", crews)
+    job = job_rows(model, checkpointing, recovery, spares)
+    state = _state(job, 1 - planned, method == "markov", crews)
     domains = [domain for domain in model.domains if domain.rate > 0]
     names = [domain.component.name for domain in domains]
-    stops = np.array([domain.component.stops for domain in domains], dtype=np.bool_)
     lost = np.array([domain.state_lost for domain in domains], dtype=np.bool_)
-    inner = (1 - job.rows.survive[:, :-1]).prod(axis=1)
-    buckets = found.buckets(planned)
-    elasticity = through_spare_trays(job.gradient(), job.rows, domains, model.cluster)
-    return GoodputReport(
-        buckets=buckets,
-        variance_rate=job.variance_rate(found),
-        third_rate=job.third_rate(found),
+    inner = (1 - job.survive[:, :-1]).prod(axis=1)
+    elasticity = through_spare_trays(_gradient(job), job, domains, model.cluster)
+    return Goodput(
+        buckets=state.buckets | {"planned": float(planned)},
+        variance_rate=state.variance_rate,
+        third_rate=state.third_rate,
         horizon=float(horizon),
         step_time=float(seconds),
-        gpus=model.cluster.paid // job.rows.total * (job.rows.total + spares),
-        mtti=_mean_times(names, job.rows.rate * stops, [entry.name for entry in model.classes]),
-        state_loss_rate=float(job.rows.rate @ (lost * inner)),
-        importance=class_importance(names, job.rows.rate, stops, elasticity, buckets["productive"]),
-        interval=job.rows.interval,
+        gpus=model.cluster.paid // job.total * (job.total + spares),
+        mtti=_mean_times(names, job.rate * job.stops, [entry.name for entry in model.classes]),
+        state_loss_rate=float(job.rate @ (lost * inner)),
+        importance=class_importance(
+            names, job.rate, job.stops, elasticity, state.buckets["productive"]
+        ),
+        interval=job.interval,
         method=method,
         tokens_per_step=tokens_per_step,
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SteadyState(Factors):
-    """Factors of a job; variance of their product over a run, times its length [s]; checkpoints."""
+    """What is kept of a job in the long run, and where the rest goes."""
 
-    variance_rate: float
-    interval: float
-    every: tuple[int, ...]
+    job: JobRows
+    back: Rollback
+    noticed: float  # share of the pauses that comes after the detection
+
+    @property
+    def interval(self) -> float:
+        """Work between two checkpoints [s]."""
+        return self.job.interval
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """Checkpoints of a level for one of the next."""
+        return tuple(self.job.every[:-1].tolist())
+
+    @property
+    def buckets(self) -> dict[str, float]:
+        """Closed accounting of the time outside planned stops."""
+        found = {name: self.running * share for name, share in self.back.buckets.items()}
+        paused = self.scheduled * self.availability * (1 - self.recovery)
+        found["degraded"] = (found["productive"] + found["lost"]) * (1 - self.speed)
+        found["productive"], found["lost"] = (
+            found["productive"] * self.speed,
+            found["lost"] * self.speed,
+        )
+        found["detection"] += paused * (1 - self.noticed)
+        found["restart"] += paused * self.noticed
+        return {**found, "waiting": self.scheduled * (1 - self.availability)}
+
+    @property
+    def variance_rate(self) -> float:
+        """Variance of the productive share over a run, times its length: relative variances add."""
+        job = self.job
+        if self.share < STANDING:
+            return 0.0
+        able, speed = job.states()
+        chance = job.down()
+        weight = np.where(job.nodes > 0, job.rate * job.repair, 0.0)
+        parts = 0.0
+        if weight.sum():
+            moves = balanced_moves(
+                chance, job.taken, able, float(weight @ job.repair / weight.sum())
+            )
+            parts = speed_variance(chance, moves, speed) / float(chance @ speed) ** 2
+        parts += self.back.variance_rate / self.back.share**2 / self.running
+        rate, pause = job.rate[job.pausing], job.detection[job.pausing] + job.pause
+        parts += float(rate @ pause**2) * self.recovery / (self.scheduled * self.availability)
+        return float(self.share**2 * (parts + job.slow_variance()))
+
+    @property
+    def third_rate(self) -> float:
+        """Third cumulant of the productive share over a run, times its length squared; going back
+        only."""
+        if self.share < STANDING:
+            return 0.0
+        return float((self.share / self.back.share) ** 3 * self.back.third_rate / self.running**2)
 
 
 def steady_state(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
 ) -> SteadyState | None:
-    """Factors alone of `goodput` in closed form; None where replicas share only some nodes."""
+    """`goodput` in closed form without its report; None where replicas share some of their nodes
+    only."""
     model = under(model, recovery)
     try:
         shape = shape_of(model, recovery)
     except ValueError:
         return None
-    job = _Job.of(model, checkpointing, recovery, spares, shape)
-    found = job.evaluated()
-    return SteadyState(
-        **asdict(found.factors),
-        variance_rate=job.variance_rate(found),
-        interval=job.rows.interval,
-        every=tuple(job.rows.every[:-1].tolist()),
-    )
+    return _state(job_rows(model, checkpointing, recovery, spares, shape))
 
 
 def most_running(
     model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]
 ) -> list[float]:
-    """Upper bounds on the mean speed of jobs on these nodes whose replicas touch at least so many.
+    """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so
+    many.
 
     If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept
     batch is never faster; others may promise at most the share of nodes left
@@ -214,8 +269,9 @@ def most_running(
     able = max(1 - busy, 0.0)  # no larger share of the nodes can fail less
     for d, repair in zip(takes, repairs, strict=True):
         left = np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
-        # as `Rows.outside_pauses`
-        left = left * able / (1 - (1 - able) * left) if left < 1 else 1.0
+        left = (
+            left * able / (1 - (1 - able) * left) if left < 1 else 1.0
+        )  # as `JobRows.outside_pauses`
         size = 1 if drops else d.nodes
         loads[size] = loads.get(size, 0.0) + d.rate * repair * left
     down = np.arange(reach(loads, nodes + spares) + 1)
@@ -228,194 +284,94 @@ def most_running(
     return [min(mean * (1 + 1e-12), 1.0) for mean in means]
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluated:
-    """Factors of a job, its rollback, and how much of its pauses comes after the detection."""
+def _state(
+    job: JobRows, scheduled: float = 1.0, chain: bool = False, crews: int | None = None
+) -> SteadyState:
+    """Factors in closed form, or those of missing nodes and pauses from the Markov chain."""
+    clear, able = job.outside_pauses()
+    rate, found = (job.rate * able)[job.pausing], job.detection[job.pausing]
+    recovery, noticed = outside_pauses(rate, found + job.pause), 1.0
+    if recovery < 1:
+        unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
+        noticed = 1 - unnoticed / (1 - recovery)
+    availability, _ = job.running()
+    goes_on, speed = clear.running()
+    recovery = min(recovery * goes_on / availability, 1.0) if availability else recovery
+    if chain:
+        availability, goes_on, mean = _in_chain(job, crews)
+        recovery = min(goes_on / availability, 1.0) if availability else 1.0
+        speed = min(mean / goes_on, 1.0) if goes_on else 0.0
+    slow = job.slow_parts()
+    back = job.rollback(speed * slow)
+    return SteadyState(
+        scheduled=scheduled,
+        availability=availability,
+        recovery=recovery,
+        rollback=back.share,
+        degraded_nodes=speed,
+        degraded_parts=slow,
+        job=job,
+        back=back,
+        noticed=float(noticed),
+    )
 
-    factors: Factors
-    back: Rollback
-    noticed: float
 
-    def buckets(self, planned: float) -> dict[str, float]:
-        """Closed time accounting."""
-        f = self.factors
-        found = {name: f.running * share for name, share in self.back.buckets.items()}
-        paused = f.scheduled * f.availability * (1 - f.recovery)
-        found["degraded"] = (found["productive"] + found["lost"]) * (1 - f.speed)
-        found["productive"], found["lost"] = found["productive"] * f.speed, found["lost"] * f.speed
-        found["detection"] += paused * (1 - self.noticed)
-        found["restart"] += paused * self.noticed
-        return {**found, "waiting": f.scheduled * (1 - f.availability), "planned": planned}
+def _in_chain(job: JobRows, crews: int | None) -> tuple[float, float, float]:
+    """Shares of time with some speed, and of that outside pauses, and the mean speed outside.
+
+    Every node is repaired on its own. Outside a pause of length d no failure that pauses has struck
+    for d: the states of the chain after such a time without its moves by those failures. The pause
+    of a job without nodes passes as well.
+    """
+    from scipy.sparse.linalg import expm_multiply
+
+    takes = job.nodes > 0
+    nodes = float(job.rate[takes] @ job.nodes[takes])
+    repair = float(job.rate[takes] @ (job.nodes * job.repair)[takes]) / nodes if nodes else 1.0
+    chain = NodeChain(
+        nodes=job.total,
+        spares=job.spares,
+        repair=max(repair, 1e-6),
+        speed=job.speed,
+        rates={n: float(job.rate[job.nodes == n].sum()) for n in job.taken},
+        hot=job.hot,
+        waits=job.waits,
+        crews=crews,
+    )
+    moves, chance = chain.generator()[::2, ::2].tocoo(), chain.stationary()[:, 0]
+    speed = speeds(np.arange(chance.size), job.spares, job.speed)
+    size, pauses = moves.col - moves.row, np.zeros(job.total + 2)
+    for n in job.taken:
+        own = job.nodes == n
+        pauses[n] = job.rate[own & job.pausing].sum() / job.rate[own].sum()
+    strikes = (size > 0) & (speed[moves.row] > 0)
+    moves.data = moves.data * np.where(strikes, 1 - pauses[np.maximum(size, 0)], 1.0)
+    found, rate = job.detection[job.pausing] + job.pause, job.rate[job.pausing]
+    alone = float(job.rate[job.pausing & (job.nodes == 0)].sum())
+    outside = np.zeros(chance.size) if rate.size else chance
+    for still in np.unique(found).tolist():
+        weight = rate[found == still].sum() / rate.sum() * np.exp(-alone * still)
+        outside = outside + weight * expm_multiply(moves.T.tocsr() * still, chance)
+    return float(chance[speed > 0].sum()), float(outside[speed > 0].sum()), float(outside @ speed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A compiled job, and which of its rows go back by which cause."""
+def _gradient(job: JobRows) -> Array:
+    """Derivative of ln(goodput) by the logarithm of the rate of every row.
 
-    rows: Rows
-    checkpointing: Checkpointing  # with the interval and frequencies that were chosen
-    kinds: tuple[tuple[str, float], ...]  # level and detection of every cause
-    cause: NDArray[np.int64]  # [i]: of a row, -1 where it does not go back
-    waits: bool
-
-    @classmethod
-    def of(
-        cls,
-        model: FailureModel,
-        checkpointing: Checkpointing,
-        recovery: Recovery,
-        spares: int,
-        shape: JobShape | None = None,
-    ) -> _Job:
-        """Compile, and let the interval be chosen once."""
-        job = rows(model, checkpointing, recovery, spares, shape)
-        parts = [domain.component for domain in model.domains if domain.rate > 0]
-        kinds: dict[tuple[str, float], int] = {}
-        cause = [
-            kinds.setdefault((part.level, part.detection), len(kinds)) if back else -1
-            for part, back in zip(parts, job.back, strict=True)
-        ]
-        if np.isfinite(job.interval):
-            every = tuple(int(n) for n in job.every[:-1])
-            checkpointing = replace(checkpointing, interval=job.interval, every=every)
-        return cls(job, checkpointing, tuple(kinds), np.array(cause, np.int64), recovery.waits)
-
-    def rollback(self, speed: float) -> Rollback:
-        """What checkpoints leave at a mean speed: an interval is work, and takes longer."""
-        rates = [
-            float(self.rows.rate[self.cause == place].sum()) for place in range(len(self.kinds))
-        ]
-        causes = [
-            Cause(level=level, rate=rate, detection=detection, restart=self.rows.restart_fixed)
-            for (level, detection), rate in zip(self.kinds, rates, strict=True)
-        ]
-        plan = self.checkpointing
-        if STANDING <= speed < 1 and np.isfinite(self.rows.interval):
-            plan = replace(plan, interval=self.rows.interval / speed)
-        return rollback(plan, causes)
-
-    def evaluated(
-        self, scheduled: float = 1.0, chain: bool = False, crews: int | None = None
-    ) -> _Evaluated:
-        """Factors in closed form, or those of missing nodes and pauses from the Markov chain."""
-        clear, able = self.rows.outside_pauses(self.waits)
-        rate, found = (
-            (self.rows.rate * able)[self.rows.pausing],
-            self.rows.detection[self.rows.pausing],
+    Central differences with the interval held fixed, one for all rows that differ in their rate
+    alone: the best interval has no derivative of its own.
+    """
+    columns = (job.nodes, job.stops, job.back, job.survive, job.detection, job.repair, job.slowdown)
+    kind = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel()
+    found = np.zeros(job.rate.size)
+    for member in (kind == place for place in range(kind.max(initial=-1) + 1)):
+        more, fewer = (
+            _state(job._replace(rate=np.where(member, job.rate * np.exp(step), job.rate))).share
+            for step in (_STEP, -_STEP)
         )
-        recovery, noticed = outside_pauses(rate, found + self.rows.pause), 1.0
-        if recovery < 1:
-            unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
-            noticed = 1 - unnoticed / (1 - recovery)
-        availability, _ = self.rows.running(self.waits)
-        goes_on, speed = clear.running(self.waits)
-        recovery = min(recovery * goes_on / availability, 1.0) if availability else recovery
-        if chain:
-            availability, goes_on, mean = self._in_chain(crews)
-            recovery = min(goes_on / availability, 1.0) if availability else 1.0
-            speed = min(mean / goes_on, 1.0) if goes_on else 0.0
-        slow = self.rows.slow_parts()
-        back = self.rollback(speed * slow)
-        factors = Factors(
-            scheduled=scheduled,
-            availability=availability,
-            recovery=recovery,
-            rollback=back.share,
-            degraded_nodes=speed,
-            degraded_parts=slow,
-        )
-        return _Evaluated(factors, back, float(noticed))
-
-    def _in_chain(self, crews: int | None) -> tuple[float, float, float]:
-        """Shares of time with some speed, and of that outside pauses, and the mean speed outside.
-
-        Outside a pause of length d no failure that pauses has struck for d: the states of the chain
-        after such a time without its moves by those failures. The pause of a job without nodes
-        passes as well.
-        """
-        from scipy.sparse.linalg import expm_multiply
-
-        job, chain = self.rows, self._chain(crews)
-        moves, chance = chain.generator()[::2, ::2].tocoo(), chain.stationary()[:, 0]
-        speed = speeds(np.arange(chance.size), job.spares, job.speed)
-        size, pauses = moves.col - moves.row, np.zeros(job.total + 2)
-        for n in job.taken:
-            own = job.nodes == n
-            pauses[n] = job.rate[own & job.pausing].sum() / job.rate[own].sum()
-        strikes = (size > 0) & (speed[moves.row] > 0)
-        moves.data = moves.data * np.where(strikes, 1 - pauses[np.maximum(size, 0)], 1.0)
-        found, rate = job.detection[job.pausing] + job.pause, job.rate[job.pausing]
-        alone = float(job.rate[job.pausing & (job.nodes == 0)].sum())
-        outside = np.zeros(chance.size) if rate.size else chance
-        for still in np.unique(found).tolist():
-            weight = rate[found == still].sum() / rate.sum() * np.exp(-alone * still)
-            outside = outside + weight * expm_multiply(moves.T.tocsr() * still, chance)
-        return (
-            float(chance[speed > 0].sum()),
-            float(outside[speed > 0].sum()),
-            float(outside @ speed),
-        )
-
-    def _chain(self, crews: int | None) -> NodeChain:
-        """The Markov chain of the nodes, every one repaired on its own."""
-        job, takes = self.rows, self.rows.nodes > 0
-        nodes = float(job.rate[takes] @ job.nodes[takes])
-        repair = float(job.rate[takes] @ (job.nodes * job.repair)[takes]) / nodes if nodes else 1.0
-        return NodeChain(
-            nodes=job.total,
-            spares=job.spares,
-            repair=max(repair, 1e-6),
-            speed=job.speed,
-            rates={n: float(job.rate[job.nodes == n].sum()) for n in job.taken},
-            hot=job.hot,
-            waits=self.waits,
-            crews=crews,
-        )
-
-    def variance_rate(self, found: _Evaluated) -> float:
-        """Variance of the productive share over a run, times its length: relative variances add."""
-        job, f = self.rows, found.factors
-        if f.share < STANDING:
-            return 0.0
-        able, speed = job.states(self.waits)
-        chance = job.down(self.waits)
-        weight = np.where(job.nodes > 0, job.rate * job.repair, 0.0)
-        parts = 0.0
-        if weight.sum():
-            moves = balanced_moves(
-                chance, job.taken, able, float(weight @ job.repair / weight.sum())
-            )
-            parts = speed_variance(chance, moves, speed) / float(chance @ speed) ** 2
-        parts += found.back.variance_rate / found.back.share**2 / f.running
-        rate, pause = job.rate[self.rows.pausing], job.detection[self.rows.pausing] + job.pause
-        parts += float(rate @ pause**2) * f.recovery / (f.scheduled * f.availability)
-        return float(f.share**2 * (parts + job.slow_variance()))
-
-    def third_rate(self, found: _Evaluated) -> float:
-        """Third cumulant of a run's productive share, times its length squared; going back only."""
-        if found.factors.share < STANDING:
-            return 0.0
-        cube = (found.factors.share / found.back.share) ** 3
-        return float(cube * found.back.third_rate / found.factors.running**2)
-
-    def gradient(self) -> Array:
-        """Derivative of ln(goodput) by the logarithm of the rate of every row.
-
-        Central differences with the plan held fixed, one for all rows that differ in their rate
-        alone: the best interval has no derivative of its own.
-        """
-        job = self.rows
-        columns = (job.nodes, self.cause, job.detection, job.repair, job.slowdown)
-        kind = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel()
-        found = np.zeros(job.rate.size)
-        for member in (kind == place for place in range(kind.max(initial=-1) + 1)):
-            ends = []
-            for step in (_STEP, -_STEP):
-                rate = np.where(member, job.rate * np.exp(step), job.rate)
-                ends.append(replace(self, rows=replace(job, rate=rate)).evaluated().factors.share)
-            change = np.log(ends[0] / ends[1]) / (2 * _STEP) if ends[1] > 0 else 0.0
-            found += np.where(member, job.rate, 0.0) * change / job.rate[member].sum()
-        return found
+        change = np.log(more / fewer) / (2 * _STEP) if fewer > 0 else 0.0
+        found += np.where(member, job.rate, 0.0) * change / job.rate[member].sum()
+    return found
 
 
 def _mean_times(found: Sequence[str], rates: Array, names: Sequence[str]) -> pd.Series:

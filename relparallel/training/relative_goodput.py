@@ -133,13 +133,14 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Goodput(Factors):
+class RelativeGoodput(Factors):
     """Share of all nodes' failure-free throughput, and where the rest goes; numbers or arrays."""
 
     policy: str
     spares: Any  # nodes held back
-    # optimal work between checkpoints [s], infinite where nothing stops the whole job
-    interval: Real
+    interval: (
+        Real  # optimal work between checkpoints [s], infinite where nothing stops the whole job
+    )
     ceiling: float = 0.0  # no number of spares that was left out reaches more than this
 
     def _said(self) -> str:
@@ -176,7 +177,9 @@ _COLUMNS: Final = (
 )
 
 
-def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = None) -> Goodput:
+def relative_goodput(
+    job: Job, policy: str, repair: Real, spares: int | None = None
+) -> RelativeGoodput:
     """Relative goodput of a job under a recovery policy.
 
     Parameters
@@ -195,7 +198,7 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
 
     Returns
     -------
-    Goodput
+    RelativeGoodput
         With the shape of ``repair``.
 
     Notes
@@ -239,7 +242,7 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
     return _with_spares(job, policy, repair, np.asarray(held))
 
 
-def _elastic(job: Job, repair: Any) -> Goodput:
+def _elastic(job: Job, repair: Any) -> RelativeGoodput:
     """Drop the units that are hit; go back to a checkpoint only when the whole job is hit."""
     if not job.droppable:
         raise ValueError(
@@ -247,7 +250,7 @@ def _elastic(job: Job, repair: Any) -> Goodput:
         )
     kept, interval = best_rollback(job.checkpoint, job.restart, np.asarray(job.job_rate))
     batch = job.batch, job.micro_batches, job.regroup
-    return Goodput(
+    return RelativeGoodput(
         policy="elastic",
         recovery=1 / (1 + job.nodes * job.node_rate * job.pause),
         rollback=bare(kept),
@@ -257,14 +260,14 @@ def _elastic(job: Job, repair: Any) -> Goodput:
     )
 
 
-def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) -> Goodput:
+def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) -> RelativeGoodput:
     """Hold back spares; the whole job stops at every failure and waits when short of nodes."""
     active = job.nodes - spares
     kept, interval = best_rollback(
         job.checkpoint, job.restart, active * job.node_rate + job.job_rate
     )
     available = 1 - loss_probability(spares + 1, active * job.node_rate * repair)
-    return Goodput(
+    return RelativeGoodput(
         policy=policy,
         active=bare(active / job.nodes),
         availability=bare(available),
@@ -277,7 +280,7 @@ def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) 
 _BLOCK: Final = 8  # numbers of spares evaluated at once
 
 
-def _best_spares(job: Job, repair: Any) -> Goodput:
+def _best_spares(job: Job, repair: Any) -> RelativeGoodput:
     """Best whole number of units held back, for every repair time."""
     flat = np.asarray(repair, dtype=np.float64).ravel()
     candidates = np.arange(0, job.nodes, job.nodes_per_replica)

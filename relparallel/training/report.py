@@ -43,7 +43,7 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class GoodputReport(Result):
+class Goodput(Result):
     """Share of wall time turned into saved work at full speed, its spread, and where the rest goes.
 
     Over a run of length T that holds many failures the productive share is nearly normal with
@@ -61,7 +61,7 @@ class GoodputReport(Result):
     state_loss_rate: float
     importance: pd.DataFrame  # one row per class; see `goodput`
     interval: float  # work between two checkpoints [s]; infinite where nothing goes back
-    method: str  # "closed", "markov" or "simulation"
+    method: str  # "closed", "markov" or "simulated"
     tokens_per_step: float | None = None  # of a global batch
     # confidence intervals of simulated buckets
     brackets: Mapping[str, tuple[float, float]] | None = None

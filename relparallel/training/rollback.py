@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from relparallel.training._block_times import block_times, restarts
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.factors import lost_share
 
+Array = NDArray[np.float64]
 BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
-# of the mean time between failures: the interval of a checkpoint that is free
-SHORTEST: Final = 1e-6
+SHORTEST: Final = (
+    1e-6  # of the mean time between failures: the interval of a checkpoint that is free
+)
 LONGEST: Final = 30.0
 STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
 _POINTS: Final = 97  # of a grid: two bring a factor of nine below the tolerance
@@ -56,47 +58,49 @@ class Rollback(Result):
         return run_percentiles(levels, horizon, self.share, self.variance_rate, self.third_rate)
 
 
+class Levels(NamedTuple):
+    """Levels of checkpoints as arrays, [level]: seconds to write, to read, until durable."""
+
+    cost: Array
+    restart: Array
+    delay: Array
+
+
+class Causes(NamedTuple):
+    """What sends a job back, as arrays by cause."""
+
+    rate: Array  # 1/s
+    survive: Array  # [cause, level] probability that a checkpoint does
+    detection: Array  # s
+    restart: Array | float  # fixed part [s]
+
+
 @dataclass(frozen=True, slots=True)
 class _System:
     """Causes and levels in units of the mean time between failures."""
 
     rate: float
-    # [cause, level]: probability that a failure is of that cause and reads it
-    read: NDArray[np.float64]
-    detection: NDArray[np.float64]  # [cause]
-    back: NDArray[np.float64]  # [cause, level]: detection, fixed restart and reading
-    cost: NDArray[np.float64]  # [level]
-    delay: NDArray[np.float64]  # [level]
-    weight: NDArray[
-        np.float64
-    ]  # [level]: of a failure that reads it beside a running job, all time summed up
+    read: Array  # [cause, level]: probability that a failure is of that cause and reads it
+    detection: Array  # [cause]
+    back: Array  # [cause, level]: detection, fixed restart and reading
+    cost: Array  # [level]
+    delay: Array  # [level]
+    weight: Array  # [level]: of a failure that reads it beside a running job, all time summed up
     restarts: Any  # [level]: see `_block_times`
 
     @classmethod
-    def of(
-        cls,
-        checkpointing: Checkpointing,
-        causes: Sequence[Cause],
-        rates: NDArray[np.float64] | None = None,
-    ) -> _System:
-        """Compile; the rates may differ from those of the causes."""
-        rates = np.array([cause.rate for cause in causes]) if rates is None else rates
-        rate = float(rates.sum())
-        there = np.array(
-            [[x.survival(cause.level) for x in checkpointing.levels] for cause in causes]
-        )
-        gone = np.cumprod(np.column_stack([np.ones(len(causes)), 1 - there[:, :-1]]), axis=1)
-        detection = np.array([cause.detection for cause in causes]) * rate
-        fixed = detection + rate * np.array([cause.restart for cause in causes])
-        cost, restart, delay = (
-            rate * np.array([[x.cost, x.restart, x.delay] for x in checkpointing.levels]).T
-        )
-        read, back = rates[:, None] / rate * gone * there, fixed[:, None] + restart
+    def of(cls, levels: Levels, causes: Causes) -> _System:
+        """Compile."""
+        rate, there = float(causes.rate.sum()), causes.survive
+        gone = np.cumprod(np.column_stack([np.ones(len(there)), 1 - there[:, :-1]]), axis=1)
+        detection = causes.detection * rate
+        fixed = detection + rate * np.asarray(causes.restart)
+        cost, restart, delay = (rate * each for each in levels)
+        read, back = causes.rate[:, None] / rate * gone * there, fixed[:, None] + restart
         share = read.sum(axis=0)
         weight = share / (share @ np.exp(-delay))
-        return cls(
-            rate, read, detection, back, cost, delay, weight, restarts(read, back, delay, weight)
-        )
+        again = restarts(read, back, delay, weight)
+        return cls(rate, read, detection, back, cost, delay, weight, again)
 
     def block(self, work: Any, every: Any, moments: int = 3) -> tuple[Any, ...]:
         """Time from one checkpoint of the last level to the next."""
@@ -119,9 +123,8 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
         Share, variance rate, interval, frequencies and buckets.
 
     Notes
-    -----
-    One level, failures at rate L, cause j with probability p_j and R_j seconds back to work: a
-    segment of W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the
+    ----- One level, failures at rate L, cause j with probability p_j and R_j seconds back to work:
+    a segment of W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the
     delay d. So the optimal W of `checkpoint_interval` holds for any causes and delay. Several
     levels: nested blocks, exact, O(n^2 log every + n causes) for n levels. The variance rate is
     that of the renewal-reward process, (work)^2 Var(T)/E[T]^3 with the time T of a block of the
@@ -141,7 +144,8 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     >>> memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"rack": 0.0})
     >>> storage = CheckpointLevel(name="storage", cost=60.0, restart=600.0)
     >>> causes = [Cause(level="node", rate=8e-5), Cause(level="rack", rate=1e-6)]
-    >>> [round(rollback(Checkpointing(levels=x), causes).share, 4) for x in ((storage,), (memory, storage))]
+    >>> plans = [Checkpointing(levels=levels) for levels in ((storage,), (memory, storage))]
+    >>> [round(rollback(plan, causes).share, 4) for plan in plans]
     [0.8617, 0.9713]
     """
     require_instance(Checkpointing, checkpointing=checkpointing)
@@ -149,10 +153,26 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     for cause in causes:
         require_instance(Cause, causes=cause)
     causes = [cause for cause in causes if cause.rate > 0]
-    if not causes:
-        return _without_failures(checkpointing)
-    system = _System.of(checkpointing, causes)
-    interval, every = _chosen(checkpointing, system)
+    levels = checkpointing.levels
+    survive = np.array([[x.survival(cause.level) for x in levels] for cause in causes])
+    rate, detection, fixed = (
+        np.array([(x.rate, x.detection, x.restart) for x in causes]).reshape(-1, 3).T
+    )
+    cost, restart, delay = np.array([(x.cost, x.restart, x.delay) for x in levels]).T
+    found = Causes(rate, survive, detection, fixed)
+    return going_back(
+        Levels(cost, restart, delay), found, checkpointing.interval, checkpointing.every
+    )
+
+
+def going_back(
+    levels: Levels, causes: Causes, interval: float | None, every: tuple[int, ...] | None
+) -> Rollback:
+    """`rollback` of arrays; causes have rates above 0."""
+    if not causes.rate.size:
+        return _without_failures(levels.cost, interval, every)
+    system = _System.of(levels, causes)
+    interval, every = _chosen(system, interval, every)
     work = interval * int(np.prod(every, dtype=object))
     _, c1, c2, c3 = system.block(interval * system.rate, every)
     if not np.isfinite(c2):
@@ -161,8 +181,9 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
         )
     mean = -c1 / system.rate
     variance = max((2 * c2 - c1**2) / system.rate**2, 0.0)
-    # central moment of the time of a block
-    third = (-6 * c3 + 6 * c1 * c2 - 2 * c1**3) / system.rate**3
+    third = (
+        -6 * c3 + 6 * c1 * c2 - 2 * c1**3
+    ) / system.rate**3  # central moment of the time of a block
     share = float(work / mean)
     stalls = _stalls(every, system.cost / system.rate) / mean
     return Rollback(
@@ -175,13 +196,14 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     )
 
 
-def _without_failures(checkpointing: Checkpointing) -> Rollback:
+def _without_failures(
+    cost: Array, interval: float | None, every: tuple[int, ...] | None
+) -> Rollback:
     """Nothing sends the job back: only the checkpoints that were asked for cost time."""
-    every = checkpointing.every or (1,) * (len(checkpointing.levels) - 1)
-    interval = np.inf if checkpointing.interval is None else checkpointing.interval
+    every = every or (1,) * (len(cost) - 1)
+    interval = np.inf if interval is None else interval
     work = interval * int(np.prod(every, dtype=object))
-    stalls = _stalls(every, np.array([level.cost for level in checkpointing.levels]))
-    share = 1.0 if work == np.inf else float(work / (work + stalls))
+    share = 1.0 if work == np.inf else float(work / (work + _stalls(every, cost)))
     return Rollback(
         share=share,
         variance_rate=0.0,
@@ -191,10 +213,11 @@ def _without_failures(checkpointing: Checkpointing) -> Rollback:
     )
 
 
-def _stalls(every: tuple[int, ...], cost: NDArray[np.float64]) -> float:
+def _stalls(every: tuple[int, ...], cost: Array) -> float:
     """Standstill of all checkpoints of one block of the last level."""
-    # of a level and higher ones
-    blocks = np.cumprod(np.array((*every, 1)[::-1], dtype=np.float64))[::-1]
+    blocks = np.cumprod(np.array((*every, 1)[::-1], dtype=np.float64))[
+        ::-1
+    ]  # of a level and higher ones
     return float(cost @ (blocks - np.append(blocks[1:], 0.0)))
 
 
@@ -214,34 +237,38 @@ def _buckets(system: _System, share: float, stalls: float) -> dict[str, float]:
     return dict(zip(BUCKETS, (share, stalls, lost, detection, restart), strict=True))
 
 
-def _chosen(checkpointing: Checkpointing, system: _System) -> tuple[float, tuple[int, ...]]:
+def _chosen(
+    system: _System, interval: float | None, every: tuple[int, ...] | None
+) -> tuple[float, tuple[int, ...]]:
     """The interval and the frequencies, the best where they are open."""
-    if checkpointing.interval is not None and checkpointing.every is not None:
-        return checkpointing.interval, checkpointing.every
-    if len(checkpointing.levels) == 1:
-        if checkpointing.interval is not None:
-            return checkpointing.interval, ()
+    if interval is not None and every is not None:
+        return interval, every
+    if len(system.cost) == 1:
+        if interval is not None:
+            return interval, ()
         return max(float(lost_share(system.cost[0])), SHORTEST) / system.rate, ()
-    return _searched(checkpointing, system)
+    return _searched(system, interval, every)
 
 
-def _searched(checkpointing: Checkpointing, system: _System) -> tuple[float, tuple[int, ...]]:
-    """Best interval and frequencies: from the first order downhill, one frequency at a time."""
-    fixed = None if checkpointing.interval is None else checkpointing.interval * system.rate
-    best = checkpointing.every or _first_order(system, fixed)
+def _searched(
+    system: _System, interval: float | None, every: tuple[int, ...] | None
+) -> tuple[float, tuple[int, ...]]:
+    """Best interval and frequencies: from the first order downhill, one frequency after the
+    other."""
+    fixed = None if interval is None else interval * system.rate
+    best = every or _first_order(system, fixed)
     known = _best_intervals(system, [best], fixed, (SHORTEST, LONGEST))
-    while checkpointing.every is None:
+    while every is None:
         near = (known[best][1] / 3, known[best][1] * 3)
         nearby = [_moved(best, level, step) for level in range(len(best)) for step in STEPS]
-        if asked := [every for every in dict.fromkeys(nearby) if every not in known]:
+        if asked := [one for one in dict.fromkeys(nearby) if one not in known]:
             known |= _best_intervals(system, asked, fixed, near)
-        better = min(nearby, key=lambda every: known[every][0])
+        better = min(nearby, key=lambda one: known[one][0])
         if known[better][0] >= known[best][0] * (1 - 1e-9):
             break
         best = better
-    return _best_intervals(system, [best], fixed, (SHORTEST, LONGEST), 1e-9)[best][
-        1
-    ] / system.rate, best
+    found = _best_intervals(system, [best], fixed, (SHORTEST, LONGEST), 1e-9)
+    return found[best][1] / system.rate, best
 
 
 def _moved(every: tuple[int, ...], level: int, step: float) -> tuple[int, ...]:
@@ -266,11 +293,12 @@ def _best_intervals(
     bounds: tuple[float, float],
     tolerance: float = 1e-3,
 ) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Least time per unit of work and the interval reaching it, by frequencies: refined grids."""
+    """Least time per unit of work and the interval that reaches it, by frequencies: refined
+    grids."""
     every = np.array(choices).T[:, :, None]  # [level, choice, 1]
     blocks = every.prod(axis=0, dtype=np.float64)
 
-    def per_work(work: Any) -> NDArray[np.float64]:
+    def per_work(work: Any) -> Array:
         times = -system.block(work, every, moments=1)[1] / (work * blocks)
         return np.where(np.isfinite(times), times, np.inf)
 

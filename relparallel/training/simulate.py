@@ -1,7 +1,7 @@
 """Simulation of a job: the same report as from formulas, with intervals."""
 
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -20,14 +20,14 @@ from relparallel.parallel.step_time import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
-from relparallel.training._rows import Rows, rows, under
+from relparallel.training._job import JobRows, job_rows, under
+from relparallel.training._job_kernel import PLACES, TIMES, new_marks, run_counts
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failure_logs import check_records
 from relparallel.training.failures import FailureModel
 from relparallel.training.lifetimes import Ages, Lifetime, require_ages
 from relparallel.training.recovery_policies import Recovery
-from relparallel.training.report import BUCKETS, GoodputReport, mean_interval
+from relparallel.training.report import BUCKETS, Goodput, mean_interval
 from relparallel.units import DAY, YEAR
 
 SIMULATION_LEVELS: Final = ("count", "identity")
@@ -36,15 +36,20 @@ LONGEST_PATTERN: Final = 10**6
 LONGEST_LIFE: Final = 1e18  # s, of nodes that do not fail
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-# seconds [window, bucket], counts [row, 3], time lost [row]
-Outcome = tuple[Floats, Integers, Floats]
+Outcome = tuple[
+    Floats, Integers, Floats
+]  # seconds [window, bucket], counts [row, 3], time lost [row]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Run:
     """What every replication shares."""
 
-    tables: Tables
+    job: JobRows
+    pattern: Integers  # highest level written after each segment
+    between: float  # planned stops [s]
+    planned: float  # one of them [s]
+    crews: float
     window: float
     windows: int
     skipped: int
@@ -74,7 +79,7 @@ def simulate(
     horizon: float = 30 * DAY,
     replications: int = 20,
     executor: Executor | None = None,
-) -> GoodputReport:
+) -> Goodput:
     """Simulate a job under failures.
 
     Parameters
@@ -108,7 +113,7 @@ def simulate(
 
     Returns
     -------
-    GoodputReport
+    Goodput
         Shares of the time with their 95 % intervals, and samples of the productive share over the
         horizon.
 
@@ -147,22 +152,26 @@ def simulate(
     if tokens_per_step is not None:
         require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
     model = under(model, recovery)
-    table = rows(model, checkpointing, recovery, spares)
+    job = job_rows(model, checkpointing, recovery, spares)
     names = [domain.component.name for domain in model.domains if domain.rate > 0]
-    table, names, record = _with_records(table, names, records, recovery.waits)
-    ages = require_ages(ages, table.total + spares)
+    job, names, record = _with_records(job, names, records)
+    ages = require_ages(ages, job.total + spares)
     settled = isinstance(ages, str) and ages == "stationary"
-    skipped = int(np.ceil(10 * table.repair.max(initial=0.0) / horizon)) if settled else 0
+    skipped = int(np.ceil(10 * job.repair.max(initial=0.0) / horizon)) if settled else 0
     windows = int(years * YEAR / (replications * horizon) * (1 + 1e-12))
     if not windows:
         raise ValueError(
             f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got "
             f"{years!r}"
         )
-    rate = float(table.rate[table.nodes == 1].sum()) / table.total
+    rate = float(job.rate[job.nodes == 1].sum()) / job.total
     life = (lifetimes or Lifetime.exponential(1.0)).scaled(min(1 / max(rate, 1e-300), LONGEST_LIFE))
     run = _Run(
-        tables=_tables(table, crews, planned),
+        job=job._replace(repair=np.maximum(job.repair, 1e-6)),
+        pattern=_pattern(job),
+        crews=float("inf") if crews is None else float(crews),
+        between=(1 - planned) * WEEK if planned else float("inf"),
+        planned=planned * WEEK,
         window=float(horizon),
         windows=windows,
         skipped=skipped,
@@ -172,7 +181,7 @@ def simulate(
         repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0),
     )
     found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
-    return _report(found, run, model, names, table, step, spares, tokens_per_step)
+    return _report(found, run, model, names, step, tokens_per_step)
 
 
 def _check(
@@ -207,93 +216,64 @@ def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> Non
 
 
 def _with_records(
-    table: Rows, names: list[str], records: pd.DataFrame | None, back: bool
-) -> tuple[Rows, list[str], tuple[Floats, Floats, Integers]]:
+    job: JobRows, names: list[str], records: pd.DataFrame | None
+) -> tuple[JobRows, list[str], tuple[Floats, Floats, Integers]]:
     """Add a row for recorded failures of single nodes."""
     if records is None:
-        return table, names, (np.empty(0), np.empty(0), np.empty(0, np.int64))
-    checked = check_records(records, table.total + table.spares).sort_values("start", kind="stable")
-    added = {
-        "rate": 0.0,
-        "nodes": 1,
-        "stops": True,
-        "back": back,
-        "detection": 0.0,
-        "repair": 1.0,
-        "slowdown": 1.0,
-    }
-    longer: dict[str, Any] = {
-        name: np.append(getattr(table, name), value) for name, value in added.items()
-    }
-    for name, values in longer.items():
-        longer[name] = values.astype(getattr(table, name).dtype)
-    survive = np.vstack([table.survive.reshape(-1, table.cost.size), np.ones((1, table.cost.size))])
+        return job, names, (np.empty(0), np.empty(0), np.empty(0, np.int64))
+    checked = check_records(records, job.total + job.spares).sort_values("start", kind="stable")
     start, end = (checked[name].to_numpy(dtype=np.float64) for name in ("start", "end"))
     record = (start, end, checked["node"].to_numpy(dtype=np.int64))
-    return replace(table, **longer, survive=survive), [*names, "record"], record
+    longer = job._replace(
+        rate=np.append(job.rate, 0.0),
+        nodes=np.append(job.nodes, 1),
+        stops=np.append(job.stops, True),
+        back=np.append(job.back, job.waits),
+        survive=np.vstack([job.survive, np.ones(job.cost.size)]),
+        detection=np.append(job.detection, 0.0),
+        repair=np.append(job.repair, 1.0),
+        slowdown=np.append(job.slowdown, 1.0),
+    )
+    return longer, [*names, "record"], record
 
 
-def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
-    """Arrays of the kernels."""
-    pattern, every = int(np.prod(table.every, dtype=np.float64)), np.cumprod(table.every)
+def _pattern(job: JobRows) -> Integers:
+    """Highest level that is written after each segment of a block of the last level."""
+    pattern, every = int(np.prod(job.every, dtype=np.float64)), np.cumprod(job.every)
     if pattern > LONGEST_PATTERN:
         raise ValueError(
             f"checkpointing must repeat its levels after <= {LONGEST_PATTERN} intervals, got "
             f"{pattern}"
         )
-    place = np.arange(1, pattern + 1)[:, None]
-    highest = np.asarray((place % every[None, :-1] == 0).sum(axis=1), dtype=np.int64)
-    period = table.interval * np.concatenate([[1.0], every[:-1]])
-    if (table.delay > period).any():
+    period = job.interval * np.concatenate([[1.0], every[:-1]])
+    if (job.delay > period).any():
         raise ValueError(
-            f"checkpointing must have delays <= {period.tolist()} s, got {table.delay.tolist()}"
+            f"checkpointing must have delays <= {period.tolist()} s, got {job.delay.tolist()}"
         )
-    return Tables(
-        size=table.total,
-        spares=table.spares,
-        hot=table.hot,
-        rate=table.rate,
-        nodes=table.nodes,
-        stops=table.stops.astype(np.int64),
-        back=table.back.astype(np.int64),
-        survive=table.survive.reshape(-1, table.cost.size),
-        detection=table.detection,
-        repair=1 / np.maximum(table.repair, 1e-6),
-        slowdown=table.slowdown,
-        pattern=highest,
-        cost=table.cost[highest],
-        restart=table.restart,
-        delay=table.delay,
-        interval=table.interval,
-        speed=table.speed,
-        pause=table.pause,
-        fixed=table.restart_fixed,
-        crews=float("inf") if crews is None else float(crews),
-        every=(1 - planned) * WEEK if planned else float("inf"),
-        planned=planned * WEEK,
-    )
+    place = np.arange(1, pattern + 1)[:, None]
+    return np.asarray((place % every[None, :-1] == 0).sum(axis=1), dtype=np.int64)
 
 
 def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
     """One replication."""
-    tables, count = run.tables, run.tables.rate.size
+    job, count = run.job, run.job.rate.size
     found = np.zeros((run.skipped + run.windows, len(BUCKETS)))
     counts, blame = np.zeros((count, 3), np.int64), np.zeros(max(count, 1))
-    job = (
+    course = job, run.pattern, run.between, run.planned
+    state = (
         np.zeros(TIMES),
         np.zeros(PLACES, np.int64),
-        new_marks(tables.restart.size),
+        new_marks(job.restart.size),
         np.zeros(len(BUCKETS)),
         np.zeros(count, np.int64),
     )
     if run.lifetime is None:
-        run_counts(rng, tables, run.window, found, counts, blame, *job)
+        run_counts(rng, *course, run.crews, run.window, found, counts, blame, *state)
     else:
-        total = tables.size + tables.spares
+        total = job.total + job.spares
         remaining = run.lifetime.remaining(rng, total, run.ages)
-        laws = (run.lifetime.draws, run.repair.draws)
-        nodes = new_nodes(total, tables, *laws, remaining, run.record)
-        run_identities(rng, tables, nodes, run.window, found, counts, blame, *job)
+        nodes = new_nodes(total, job, run.lifetime.draws, run.repair.draws, remaining, run.record)
+        run_identities(rng, *course, nodes, run.window, found, counts, blame, *state)
     return found[run.skipped :], counts, blame
 
 
@@ -302,12 +282,11 @@ def _report(
     run: _Run,
     model: FailureModel,
     names: list[str],
-    table: Rows,
     step: float,
-    spares: int,
     tokens: float | None,
-) -> GoodputReport:
+) -> Goodput:
     """Put the replications together."""
+    job = run.job
     shares = np.array([part[0] for part in found]) / run.window  # [replication, window, bucket]
     brackets = {}
     for place, name in enumerate(BUCKETS):
@@ -323,21 +302,21 @@ def _report(
         mtti = pd.Series(time / counts[:, 1], index=classes)
     share = lost / lost.sum() if lost.sum() > 0 else lost
     samples = np.clip(shares[:, :, 0].ravel(), 0.0, 1.0)
-    return GoodputReport(
+    return Goodput(
         buckets=dict(
             zip(BUCKETS, np.clip(shares.mean(axis=(0, 1)), 0.0, 1.0).tolist(), strict=True)
         ),
         variance_rate=float(samples.var(ddof=1)) * run.window,
         horizon=run.window,
         step_time=step,
-        gpus=model.cluster.paid // table.total * (table.total + spares),
+        gpus=model.cluster.paid // job.total * (job.total + job.spares),
         mtti=mtti,
         state_loss_rate=float(counts[:, 2].sum()) / time,
         importance=pd.DataFrame(
             {"rate": counts[:, 0] / time, "share of lost time": share}, index=classes
         ),
-        interval=table.interval,
-        method="simulation",
+        interval=job.interval,
+        method="simulated",
         tokens_per_step=tokens,
         brackets=brackets,
         samples=samples,

@@ -21,6 +21,7 @@ from relparallel.training import (
     failure_model,
     goodput,
 )
+from relparallel.training._job import job_rows
 from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution
 from relparallel.training.recovery_policies import POLICIES
 from relparallel.training.report import BUCKETS
@@ -324,7 +325,7 @@ def test_chain_and_closed_form_agree_up_to_pauses():
 def test_elasticities_are_the_slopes_of_the_whole(policy):
     spares = 4 if "spares" in policy else 0
     base = goodput(model(EVERY), 5.0, LEVELS, way(policy), spares)
-    every = training.rollback(LEVELS, training._rows.causes_of(model(EVERY), way(policy))).every
+    every = job_rows(model(EVERY), LEVELS, way(policy)).rollback().every
     fixed = replace(LEVELS, interval=base.interval, every=every)
     for place, entry in enumerate(EVERY):
         ends = []

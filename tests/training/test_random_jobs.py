@@ -16,7 +16,7 @@ from relparallel.training import (
     goodput,
     simulate,
 )
-from relparallel.training._rows import rows
+from relparallel.training._job import job_rows
 from relparallel.training.recovery_policies import POLICIES
 
 DAY = 86400.0
@@ -114,7 +114,7 @@ def score(rng, policy):
         model, plan, recovery, spares = random_job(rng, policy)
         report, table = (
             goodput(model, 5.0, plan, recovery, spares),
-            rows(model, plan, recovery, spares),
+            job_rows(model, plan, recovery, spares),
         )
         late = max(level.delay for level in plan.levels) >= report.interval
         # what the simulation takes

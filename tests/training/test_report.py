@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from relparallel.training.report import BUCKETS, GoodputReport
+from relparallel.training.report import BUCKETS, Goodput
 
 SHARES = dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.8, "lost": 0.15, "waiting": 0.05}
 
@@ -24,7 +24,7 @@ def report(**changed):
         "importance": pd.DataFrame({"elasticity": {"GPU": -0.2, "rack": -0.3}}),
         "tokens_per_step": 2e6,
     }
-    return GoodputReport(**given | changed)
+    return Goodput(**given | changed)
 
 
 def test_spread_is_the_central_limit_theorem():

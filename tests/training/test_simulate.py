@@ -15,11 +15,10 @@ from relparallel.training import (
     FailureModel,
     Lifetime,
     Recovery,
-    rollback,
     shortage_probability,
     simulate,
 )
-from relparallel.training._rows import causes_of
+from relparallel.training._job import job_rows
 from relparallel.training.report import BUCKETS
 from relparallel.training.spares import loss_probability
 from relparallel.units import DAY, HOUR
@@ -80,7 +79,7 @@ LEVELS = ("count", "identity")
 def test_going_back_and_cold_spares_have_the_exact_buckets(level, checkpointing):
     model, recovery = job(SOFTWARE), Recovery("spares", repair=DAY, restart=100.0)
     report = run(model, checkpointing, recovery, spares=2, seed=2, level=level, years=1000)
-    exact = rollback(checkpointing, causes_of(model, recovery)).buckets
+    exact = job_rows(model, checkpointing, recovery).rollback().buckets
     short = loss_probability(3, NODES * RATE * DAY)
     # While the job waits nothing happens to it: the rest of the time has the buckets of going back
     # alone. Software strikes only while it runs, so the node failures of the running time are
@@ -98,7 +97,7 @@ def test_a_checkpoint_of_the_last_level_each_time_serves_all_levels(level):
     model, recovery = job(SOFTWARE, *racks), Recovery("spares", repair=HOUR, restart=100.0)
     every_time = Checkpointing(levels=(MEMORY, LATE), interval=1000.0, every=(1,))
     report = run(model, every_time, recovery, spares=30, seed=4, level=level, years=300)
-    assert within(report, "lost", rollback(every_time, causes_of(model, recovery)).buckets["lost"])
+    assert within(report, "lost", job_rows(model, every_time, recovery).rollback().buckets["lost"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -258,9 +257,9 @@ def test_workers_do_not_change_the_digits():
 @pytest.mark.parametrize("level", LEVELS)
 def test_intervals_cover_the_truth(level):
     model, recovery = job(), Recovery("spares", repair=DAY, restart=100.0)
-    truth = (1 - loss_probability(4, NODES * RATE * DAY)) * rollback(
-        ONE, causes_of(model, recovery)
-    ).share
+    truth = (1 - loss_probability(4, NODES * RATE * DAY)) * job_rows(
+        model, ONE, recovery
+    ).rollback().share
     options = {"level": level, "years": 5, "replications": 10}
     covered = [
         (found := run(model, ONE, recovery, 3, seed, **options).brackets["productive"])[0]
@@ -274,7 +273,7 @@ def test_intervals_cover_the_truth(level):
 def test_spread_and_percentiles_are_those_of_the_formula():
     model, recovery = job(), Recovery("spares", repair=HOUR, restart=100.0)
     report = run(model, ONE, recovery, spares=9, years=400)
-    exact = rollback(ONE, causes_of(model, recovery))
+    exact = job_rows(model, ONE, recovery).rollback()
     assert report.sd == pytest.approx(exact.std(report.horizon), rel=0.05)
 
 

@@ -6,7 +6,8 @@ from pace import pace
 
 from relparallel.training import effective_training_time_ratio
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
+from relparallel.training._job import JobRows
+from relparallel.training._job_kernel import PLACES, TIMES, new_marks, run_counts
 from relparallel.training.lifetimes import Lifetime
 from relparallel.training.spares import loss_probability
 
@@ -15,29 +16,27 @@ NOTHING = (np.empty(0), np.empty(0), np.empty(0, np.int64))
 
 def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pause=0.0, hot=False):
     """A job with one kind of failure and one checkpoint level; it waits unless it has speeds."""
-    return Tables(
-        size=nodes,
-        spares=spares,
-        hot=hot,
+    return JobRows(
         rate=np.array([nodes * rate]),
         nodes=np.array([1]),
-        stops=np.ones(1, np.int64),
-        back=np.array([int(speed is None)]),
+        stops=np.ones(1, np.bool_),
+        back=np.array([speed is None]),
         survive=np.ones((1, 1)),
         detection=np.zeros(1),
-        repair=np.array([1 / repair]),
+        repair=np.array([repair]),
         slowdown=np.ones(1),
-        pattern=np.array([0]),
         cost=np.array([cost]),
         restart=np.array([restart]),
         delay=np.zeros(1),
+        every=np.ones(1, np.int64),
         interval=interval,
         speed=np.eye(1, nodes + 1)[0] if speed is None else speed,
+        total=nodes,
+        spares=spares,
+        hot=hot,
+        waits=speed is None,
         pause=pause,
-        fixed=0.0,
-        crews=np.inf,
-        every=np.inf,
-        planned=0.0,
+        restart_fixed=0.0,
     )
 
 
@@ -52,11 +51,15 @@ def shares(job, window, windows, rng, law=None):
         np.zeros(1, np.int64),
     )
     if law is None:
-        run_counts(rng, job, window, found, *state, *place)
+        run_counts(
+            rng, job, np.zeros(1, np.int64), np.inf, 0.0, np.inf, window, found, *state, *place
+        )
     else:
-        total, mend = job.size + job.spares, Lifetime.exponential(1.0)
+        total, mend = job.total + job.spares, Lifetime.exponential(1.0)
         nodes = new_nodes(total, job, law.draws, mend.draws, law.remaining(rng, total), NOTHING)
-        run_identities(rng, job, nodes, window, found, *state, *place)
+        run_identities(
+            rng, job, np.zeros(1, np.int64), np.inf, 0.0, nodes, window, found, *state, *place
+        )
     assert np.abs(found.sum(axis=1) / window - 1).max() < 1e-9
     return found[1:] / window  # the first window fills the repair shop
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.parallel.group_links import groups_of
-from relparallel.training._rows import Rows, rows, under
+from relparallel.training._job import JobRows, job_rows, under
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failures import ComponentClass, FailureModel, groups_per_part
 from relparallel.training.recovery_policies import Recovery
@@ -65,7 +65,7 @@ def consequences(
     (1, 30.0)
     """
     model = under(model, recovery)
-    job = rows(model, checkpointing, recovery, spares)
+    job = job_rows(model, checkpointing, recovery, spares)
     place = model.placement
     assert place is not None  # its rows would have refused
     domains = [domain for domain in model.domains if domain.rate > 0]
@@ -99,7 +99,7 @@ def consequences(
     return pd.DataFrame(harm, index=names)
 
 
-def _since_point(job: Rows) -> NDArray[np.float64]:
+def _since_point(job: JobRows) -> NDArray[np.float64]:
     """Mean time since the last point of a level when a failure strikes, [l]."""
     rate = float(job.rate[job.back].sum())
     if rate == 0:

@@ -11,6 +11,7 @@ from relparallel.hardware import Cluster
 from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
+    Cause,
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
@@ -18,7 +19,7 @@ from relparallel.training import (
     failure_model,
     rollback,
 )
-from relparallel.training._rows import causes_of, rows
+from relparallel.training._job import job_rows
 
 HALL = Cluster(nodes=64, nodes_per_switch=2, nodes_per_rack=4)
 SPLIT = Strategy(tensor=8, pipeline=4, data=16)
@@ -99,8 +100,12 @@ def test_work_done_twice_is_that_of_the_exact_account():
     model = failure_model(HALL, SPLIT, rates=CLASSES)
     found = table("spares", spares=64)
     back = found[found["goes back"]]
-    causes = causes_of(model, recovery)
-    exact = rollback(replace(STORAGE, interval=rows(model, STORAGE, recovery, 64).interval), causes)
+    job = job_rows(model, STORAGE, recovery, 64)
+    exact, kinds = job.rollback(), zip(job.rate[job.back], job.detection[job.back], strict=True)
+    causes = [Cause(level="job", rate=rate, detection=seen) for rate, seen in kinds]
+    assert rollback(replace(STORAGE, interval=job.interval), causes).share == pytest.approx(
+        exact.share
+    )
     level = CheckpointLevel(name="storage", cost=60.0, restart=0.0)
     free = Checkpointing(levels=(level,), interval=exact.interval)
     instant = rollback(free, [replace(cause, detection=0.0) for cause in causes])
