@@ -29,8 +29,9 @@ class Nodes(NamedTuple):
     end: Floats
     pool: Integers  # spares in the order of use, a ring
     tally: Integers  # counters
+    left: Integers  # [node] how often it has stopped running
     lives: Floats  # heap
-    owner: Integers  # node of each entry
+    owner: Integers  # of each entry: left * nodes + node, outdated once the node has left again
     repairs: Floats  # heap
     part: Integers  # node of each entry, or -1 - row for a part that is no node
     law: Floats  # kind, scale, exponent of lives; the same of repairs of mean 1
@@ -86,12 +87,12 @@ def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats
 
 
 @njit(**BARE)
-def _tidy(running: float, nodes: Nodes) -> None:
+def _tidy(nodes: Nodes) -> None:
     """Throw out entries of nodes that were taken out before their life ended."""
     count = nodes.tally
+    size = nodes.role.size
     while count[LIVES] > 0:
-        name = nodes.owner[0]
-        if nodes.role[name] != DOWN and nodes.end[name] == nodes.lives[0]:
+        if nodes.owner[0] // size == nodes.left[nodes.owner[0] % size]:
             return
         count[LIVES] -= 1
         _drop(nodes.lives, nodes.owner, count[LIVES])
@@ -101,15 +102,17 @@ def _tidy(running: float, nodes: Nodes) -> None:
 def _enter(name: int, running: float, nodes: Nodes) -> None:
     """A node begins to run: what is left of its life becomes its end."""
     count = nodes.tally
-    if count[LIVES] == nodes.lives.size:  # full of entries of nodes that are down
+    size = nodes.role.size
+    if count[LIVES] == nodes.lives.size:  # full of entries of nodes that have left
         kept, count[LIVES] = count[LIVES], 0
         for place in range(kept):
-            other, key = nodes.owner[place], nodes.lives[place]
-            if nodes.role[other] != DOWN and nodes.end[other] == key:
-                _push(nodes.lives, nodes.owner, count[LIVES], key, other)
+            entry, key = nodes.owner[place], nodes.lives[place]
+            if entry // size == nodes.left[entry % size]:
+                _push(nodes.lives, nodes.owner, count[LIVES], key, entry)
                 count[LIVES] += 1
     nodes.end[name] += running
-    _push(nodes.lives, nodes.owner, count[LIVES], nodes.end[name], name)
+    entry = nodes.left[name] * size + name
+    _push(nodes.lives, nodes.owner, count[LIVES], nodes.end[name], entry)
     count[LIVES] += 1
 
 
@@ -135,6 +138,7 @@ def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> bool:
     if hit or job.hot:
         nodes.end[name] -= running
     nodes.role[name] = DOWN
+    nodes.left[name] += 1
     if not hit:  # out of the ring
         place = 0
         while nodes.pool[(count[HEAD] + place) % nodes.pool.size] != name:
@@ -159,7 +163,7 @@ def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> bool:
 @njit(**BARE)
 def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, job: JobRows) -> int:
     """The first life ends; the node is new after its repair. Its row, or -1 - row for a spare."""
-    name = nodes.owner[0]
+    name = nodes.owner[0] % nodes.role.size
     row = _which(nodes.single, rng.random()) if nodes.single.size > 2 else 0
     nodes.tally[LIVES] -= 1
     _drop(nodes.lives, nodes.owner, nodes.tally[LIVES])
@@ -250,7 +254,7 @@ def run_identities(
         alive = not stopped and (job.hot or share > 0.0)
         works = not stopped and share > 0.0
         others = 0.0 if stopped else working if works else waiting
-        _tidy(running, nodes)
+        _tidy(nodes)
         life = now + (nodes.lives[0] - running) if alive and count[LIVES] > 0 else np.inf
         other = now + hazard / others if others > 0.0 else np.inf
         repaired = nodes.repairs[0] if count[REPAIRS] > 0 else np.inf
@@ -328,6 +332,7 @@ def new_nodes(
         end=end,
         pool=pool,
         tally=count,
+        left=np.zeros(total, np.int64),
         lives=lives,
         owner=owner,
         repairs=np.full(space, np.inf),

@@ -97,8 +97,7 @@ class JobRows(NamedTuple):
         return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
     def outside_pauses(self) -> tuple[JobRows, Floats]:
-        """The job as it is found outside its pauses, and the share of parts that can fail
-        meanwhile, [i].
+        """The job as it is outside its pauses, and the share of parts that can fail then, [i].
 
         Outside a pause of length d nothing has failed for d seconds, and of the parts that were
         under repair then the share e^{-d/r} still is. With repairs of mean r and the share a of all
@@ -172,8 +171,7 @@ def job_rows(
     spares: int = 0,
     shape: JobShape | None = None,
 ) -> JobRows:
-    """Compile a job, which lies on its nodes as `shape_of` says; `under` has told its failures
-    apart.
+    """Compile a job with failures that `under` has told apart.
 
     O(classes), and O(k) for the table of speeds.
     """
@@ -234,9 +232,8 @@ def through_spare_trays(
     busy = np.where(spared, job.rate * job.repair, 0.0)
     free = float(job.rate[spared].sum() / job.rate[spared | lost].sum())
     moved = elasticity[lost].sum() - (1 - free) / free * elasticity[spared].sum()
-    steep = (
-        cluster.spare_trays - busy.sum() / cluster.nodes
-    )  # all failures are 1/free times those spared
+    # All failures are 1/free times those spared.
+    steep = cluster.spare_trays - busy.sum() / cluster.nodes
     return np.asarray(elasticity + moved * steep * busy / busy.sum())
 
 

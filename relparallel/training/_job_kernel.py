@@ -18,9 +18,8 @@ BARE: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "_nrt": Fa
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(
-    8
-)  # `report.BUCKETS`
+# `report.BUCKETS`
+PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)
 # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
 TIMES = 6
 STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)

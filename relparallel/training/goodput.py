@@ -1,5 +1,4 @@
-"""Goodput of a job in closed form: what failures, checkpoints, recovery and spares leave of its
-time.
+"""Goodput of a job in closed form: what failures, checkpoints, recovery and spares leave.
 
 The productive share is the product of `Factors`.
 """
@@ -64,8 +63,7 @@ def goodput(
     method: str = "closed",
     crews: int | None = None,
 ) -> Goodput:
-    """Productive share of a job's time, its spread, where the rest goes, and which class of parts
-    decides.
+    """Productive share of a job's time, its spread, where the rest goes, and which class decides.
 
     Parameters
     ----------
@@ -99,7 +97,8 @@ def goodput(
         all rates moves, and ``birnbaum``, the productive seconds that one more failure costs.
 
     Notes
-    ----- Exact for waiting policies with failures of one size: a job that waits sees failures at a
+    -----
+    Exact for waiting policies with failures of one size: a job that waits sees failures at a
     constant rate in the time it runs. Products of means elsewhere. A job that pauses after failures
     computes while fewer nodes are missing than on average, and those missing cannot fail: within
     0.05 points for nodes that fail and are repaired on their own and pauses of one length up to an
@@ -138,9 +137,8 @@ def goodput(
     (0.916, 'Faulty GPU')
     """
     model = under(model, recovery)
-    seconds: Any = getattr(
-        step_time, "total", step_time
-    )  # a number needs nothing that prices steps
+    # A number needs nothing that prices steps.
+    seconds: Any = getattr(step_time, "total", step_time)
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
@@ -229,8 +227,7 @@ class SteadyState(Factors):
 
     @property
     def third_rate(self) -> float:
-        """Third cumulant of the productive share over a run, times its length squared; going back
-        only."""
+        """Third cumulant of that share over a run, times its length squared; going back only."""
         if self.share < STANDING:
             return 0.0
         return float((self.share / self.back.share) ** 3 * self.back.third_rate / self.running**2)
@@ -239,8 +236,7 @@ class SteadyState(Factors):
 def steady_state(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
 ) -> SteadyState | None:
-    """`goodput` in closed form without its report; None where replicas share some of their nodes
-    only."""
+    """`goodput` without its report; None where replicas share some of their nodes only."""
     model = under(model, recovery)
     try:
         shape = shape_of(model, recovery)
@@ -252,8 +248,7 @@ def steady_state(
 def most_running(
     model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]
 ) -> list[float]:
-    """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so
-    many.
+    """Upper bounds on the mean speed of all jobs whose replicas touch at least so many nodes.
 
     If hit units drop out, larger replicas are hit more often, a part takes at least a node, a kept
     batch is never faster; others may promise at most the share of nodes left
@@ -269,9 +264,8 @@ def most_running(
     able = max(1 - busy, 0.0)  # no larger share of the nodes can fail less
     for d, repair in zip(takes, repairs, strict=True):
         left = np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
-        left = (
-            left * able / (1 - (1 - able) * left) if left < 1 else 1.0
-        )  # as `JobRows.outside_pauses`
+        # As `JobRows.outside_pauses`.
+        left = left * able / (1 - (1 - able) * left) if left < 1 else 1.0
         size = 1 if drops else d.nodes
         loads[size] = loads.get(size, 0.0) + d.rate * repair * left
     down = np.arange(reach(loads, nodes + spares) + 1)

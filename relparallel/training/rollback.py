@@ -22,9 +22,8 @@ from relparallel.training.factors import lost_share
 
 Array = NDArray[np.float64]
 BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
-SHORTEST: Final = (
-    1e-6  # of the mean time between failures: the interval of a checkpoint that is free
-)
+# Of the mean time between failures: the intervals looked at; a checkpoint may be free.
+SHORTEST: Final = 1e-6
 LONGEST: Final = 30.0
 STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
 _POINTS: Final = 97  # of a grid: two bring a factor of nine below the tolerance
@@ -123,7 +122,8 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
         Share, variance rate, interval, frequencies and buckets.
 
     Notes
-    ----- One level, failures at rate L, cause j with probability p_j and R_j seconds back to work:
+    -----
+    One level, failures at rate L, cause j with probability p_j and R_j seconds back to work:
     a segment of W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the
     delay d. So the optimal W of `checkpoint_interval` holds for any causes and delay. Several
     levels: nested blocks, exact, O(n^2 log every + n causes) for n levels. The variance rate is
@@ -215,9 +215,8 @@ def _without_failures(
 
 def _stalls(every: tuple[int, ...], cost: Array) -> float:
     """Standstill of all checkpoints of one block of the last level."""
-    blocks = np.cumprod(np.array((*every, 1)[::-1], dtype=np.float64))[
-        ::-1
-    ]  # of a level and higher ones
+    inside = np.cumprod(np.array((1, *every[::-1]), dtype=np.float64))
+    blocks = inside[::-1]  # of a level and higher ones
     return float(cost @ (blocks - np.append(blocks[1:], 0.0)))
 
 
@@ -253,8 +252,7 @@ def _chosen(
 def _searched(
     system: _System, interval: float | None, every: tuple[int, ...] | None
 ) -> tuple[float, tuple[int, ...]]:
-    """Best interval and frequencies: from the first order downhill, one frequency after the
-    other."""
+    """Best interval and frequencies: downhill from the first order, one after the other."""
     fixed = None if interval is None else interval * system.rate
     best = every or _first_order(system, fixed)
     known = _best_intervals(system, [best], fixed, (SHORTEST, LONGEST))
@@ -293,8 +291,7 @@ def _best_intervals(
     bounds: tuple[float, float],
     tolerance: float = 1e-3,
 ) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Least time per unit of work and the interval that reaches it, by frequencies: refined
-    grids."""
+    """Least time per unit of work and its interval, by frequencies: refined grids."""
     every = np.array(choices).T[:, :, None]  # [level, choice, 1]
     blocks = every.prod(axis=0, dtype=np.float64)
 

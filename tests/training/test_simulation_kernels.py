@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from pace import pace
 
-from relparallel.training import effective_training_time_ratio
+from relparallel.hardware import Cluster
+from relparallel.parallel import Strategy
+from relparallel.training import (
+    Checkpointing,
+    CheckpointLevel,
+    ComponentClass,
+    Recovery,
+    effective_training_time_ratio,
+    failure_model,
+    simulate,
+)
 from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._job import JobRows
 from relparallel.training._job_kernel import PLACES, TIMES, new_marks, run_counts
@@ -133,3 +143,26 @@ def test_a_hundred_thousand_gpus(law):
     assert values.mean() == pytest.approx(
         exact, abs=4 * values.std() / 20 + (0.0015 if law == 0.7 else 0)
     )
+
+
+def test_lives_of_a_job_that_waits_are_held_once():
+    """Pairs that fail and return while the clock of the running nodes stands leave one entry each."""
+    pair = ComponentClass(name="switch", level="switch", rate=4e-8, repair=86400.0)
+    node = ComponentClass(name="node", level="node", rate=1e-12)
+    hall, split = Cluster(nodes=16, nodes_per_switch=2), Strategy(tensor=8, data=16)
+    model = failure_model(hall, split, rates=(pair, node))
+    storage = Checkpointing(
+        levels=(CheckpointLevel(name="s", cost=1.0, restart=1.0),), interval=1e5
+    )
+    made = simulate(
+        model,
+        5.0,
+        storage,
+        Recovery("restart", repair=86400.0),
+        years=4000,
+        level="identity",
+        replications=2,
+        rng=np.random.default_rng(1),
+    )
+    down = 8 * 4e-8 * 86400.0
+    assert made.buckets["waiting"] == pytest.approx(down / (1 + down), rel=0.05)
