@@ -53,16 +53,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "link_up": 0.9,
         "node_up": 0.99,
         "method": "exact",
-        "routing": "any",
         "groups": None,
-        "reductions": True,
         "max_states": 1000,
         "max_seconds": 1.0,
-        "rtol": 0.1,
-        "samples": 100,
-        "confidence": 0.95,
-        "rng": None,
-        "executor": None,
     },
     "reliability.evaluate (by chances of failure)": lambda: {
         "graph": nx.cycle_graph(4),
@@ -73,11 +66,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         **CALLS["reliability.evaluate"](),
         "method": "auto",
         "groups": [([1, (2, 3)], 0.1)],
-    },
-    "reliability.evaluate (sampled)": lambda: {
-        **CALLS["reliability.evaluate"](),
-        "method": "monte_carlo",
-        "rng": np.random.default_rng(1),
     },
     "reliability.polynomial": lambda: {
         "graph": nx.cycle_graph(4),
@@ -97,5 +85,4 @@ MEANINGFUL = {
     "reliability.Reliability": {"reason": {"text"}},
     "reliability.evaluate": {"groups": {"empty"}},  # there are none
     "reliability.evaluate (with groups)": {"groups": {"empty"}},
-    "reliability.evaluate (sampled)": {"groups": {"empty"}},
 }

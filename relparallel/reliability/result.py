@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from fractions import Fraction
-from functools import cache
-from itertools import repeat
-from operator import call
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from relparallel._checks import (
     Result,
@@ -24,24 +20,8 @@ if TYPE_CHECKING:
 
     from relparallel.reliability.sensitivity.importance import Importance
 
-Method = Literal[
-    "exact",
-    "closed_form",
-    "bounds",
-    "monte_carlo",
-    "crude",
-    "permutation",
-    "splitting",
-    "recursive",
-    "zero_variance",
-    "karp_luby",
-]
-Estimator = Literal[
-    "auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"
-]
-Routing = Literal["any", "updown"]
+Method = Literal["exact", "closed_form", "bounds"]
 _METHODS = get_args(Method)
-_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,28 +32,23 @@ class Reliability(Result):
     ----------
     reliability, unreliability : float
         R and U. Both are sums of positive terms: U of 1e-300 has as many correct digits as R of
-        0.5. `fractions.Fraction` where the question was asked in fractions; then they add up to 1.
+        0.5.
     lower, upper : float
-        Bracket of the *un*reliability: equal to it when the method is exact, a confidence interval
-        when it samples.
-    method : {"exact", "closed_form", "bounds", "monte_carlo"} or name of an estimator
+        Bracket of the *un*reliability: equal to it when the method is exact.
+    method : {"exact", "closed_form", "bounds"}
         How it was computed. With "bounds" the unreliability is the middle of a bracket that holds
         for certain.
-    routing : {"any", "updown"}
-        What counts as connected: any path, or only up-down paths (up, then down).
     width : int
         Most vertices that were live at once in the frontier DP; 0 where it did not run.
     states : int
         States that the frontier DP visited; 0 where it did not run.
-    samples : int
-        Sampled states of the network; 0 where nothing was sampled.
     reason : str
-        Why this method was chosen, with the numbers that decided; empty where the caller chose.
+        What the method found, and before it why others were passed over.
 
     Examples
     --------
-    >>> Reliability(reliability=0.75, unreliability=0.25, lower=0.25, upper=0.25, method="exact",
-    ...             routing="any").exact
+    >>> parts = {"reliability": 0.75, "unreliability": 0.25, "lower": 0.25, "upper": 0.25}
+    >>> Reliability(**parts, method="exact").exact
     True
     """
 
@@ -82,10 +57,8 @@ class Reliability(Result):
     lower: float
     upper: float
     method: Method
-    routing: Routing
     width: int = 0
     states: int = 0
-    samples: int = 0
     reason: str = field(default="", compare=False)
     _parts: Callable[..., Importance] | None = field(
         init=False, default=None, repr=False, compare=False
@@ -95,16 +68,15 @@ class Reliability(Result):
         for name in ("reliability", "unreliability", "lower", "upper"):
             value = getattr(self, name)
             if type(value) is not float or not 0.0 <= value <= 1.0:
-                object.__setattr__(self, name, _chance(name, value))
+                object.__setattr__(self, name, require_probability(**{name: value}))
         if not self.lower <= self.unreliability <= self.upper:
             raise ValueError(
                 f"lower and upper must hold unreliability {self.unreliability!r}, "
                 f"got [{self.lower!r}, {self.upper!r}]"
             )
         require_choice(_METHODS, method=self.method)
-        require_choice(("any", "updown"), routing=self.routing)
         require_instance(str, reason=self.reason)
-        require_int(width=self.width, states=self.states, samples=self.samples, at_least=0)
+        require_int(width=self.width, states=self.states, at_least=0)
 
     @property
     def exact(self) -> bool:
@@ -150,10 +122,8 @@ class Reliability(Result):
         require_flag(perfect=perfect)
         if self._parts is None:
             raise ValueError(
-                "method must be 'exact' for importance: evaluate(graph, ..., method='exact') with "
-                "routing "
-                "'any' and chances that are floats; or a closed form must apply; "
-                f"got {self.method!r}, {self.routing!r}"
+                "method must be 'exact' for importance: evaluate(graph, ..., method='exact'), or "
+                f"a closed form must apply; got {self.method!r}"
             )
         return self._parts(perfect=perfect)
 
@@ -168,17 +138,8 @@ class Reliability(Result):
                 "lower": [self.lower],
                 "upper": [self.upper],
                 "method": [self.method],
-                "routing": [self.routing],
             }
         )
-
-
-def _chance(name: str, value: Any) -> Any:
-    """A probability as a float, or the fraction that it is."""
-    if isinstance(value, Fraction):
-        require_probability(**{name: float(value)})
-        return value
-    return require_probability(**{name: value})
 
 
 def explained(found: Reliability, reason: str) -> Reliability:
@@ -188,25 +149,17 @@ def explained(found: Reliability, reason: str) -> Reliability:
 
 
 def bracketed(
-    lower: float,
-    upper: float,
-    routing: Routing,
-    reason: str = "",
-    *,
-    width: int = 0,
-    states: int = 0,
+    lower: float, upper: float, reason: str = "", value: float | None = None, width: int = 0
 ) -> Reliability:
     """Make a result of certified bounds of the unreliability; its value is their middle."""
-    middle = (lower + upper) / 2
+    value = (lower + upper) / 2 if value is None else value
     return Reliability(
-        reliability=1 - middle,
-        unreliability=middle,
+        reliability=1 - value,
+        unreliability=value,
         lower=lower,
         upper=upper,
         method="bounds",
-        routing=routing,
         width=width,
-        states=states,
         reason=reason,
     )
 
@@ -215,37 +168,20 @@ def exactly(
     reliability: Any,
     unreliability: Any,
     method: Method,
-    routing: Routing = "any",
     *,
     width: int = 0,
     states: int = 0,
     reason: str = "",
 ) -> Reliability:
     """Make a result without an interval; rounding may have lifted a probability just above 1."""
-    up, down = _at_most_one(reliability), _at_most_one(unreliability)
-    return unchecked(
-        Reliability, up, down, down, down, method, routing, width, states, 0, reason, None
+    up, down = min(float(reliability), 1.0), min(float(unreliability), 1.0)
+    return Reliability(
+        reliability=up,
+        unreliability=down,
+        lower=down,
+        upper=down,
+        method=method,
+        width=width,
+        states=states,
+        reason=reason,
     )
-
-
-def _at_most_one(chance: Any) -> Any:
-    """A fraction as it is, everything else as a float."""
-    if type(chance) is float:
-        return 1.0 if chance > 1.0 else chance
-    return chance if isinstance(chance, Fraction) else min(float(chance), 1.0)
-
-
-def unchecked(kind: type[_Kind], *values: Any) -> _Kind:
-    """A frozen dataclass with these values of all fields in their order; nothing is checked twice.
-
-    That saves 5 us of the 40 to 65 that the exact reliability of ten to twenty nodes takes.
-    """
-    found = object.__new__(kind)
-    any(map(call, _setters(kind), repeat(found), values))  # type: ignore[arg-type]
-    return found
-
-
-@cache
-def _setters(kind: type[Any]) -> list[Any]:
-    """What sets each field of a dataclass with slots."""
-    return [getattr(kind, each.name).__set__ for each in fields(kind)]

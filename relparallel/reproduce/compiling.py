@@ -137,7 +137,12 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
 
     import relparallel as rp
 
-    evaluate, rng = rp.reliability.evaluate, np.random.default_rng
+    evaluate, bounds, estimate = (
+        rp.reliability.evaluate,
+        rp.reliability.bounds,
+        rp.reliability.estimate,
+    )
+    rng = np.random.default_rng
     grid, torus, fabric = (
         nx.grid_2d_graph(4, 4),
         rp.topology.torus((4, 4, 4)),
@@ -157,14 +162,11 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "reliability of a pair", lambda: evaluate(grid, [(0, 0), (3, 3)], 0.9, method="exact")
     yield "reliability of a fabric", lambda: evaluate(fabric, "all", 0.99, 0.99)
     yield "importance", lambda: evaluate(grid, "all", 0.9, method="exact").importance()
-    yield "bounds", lambda: evaluate(torus, link_up=0.999, method="bounds")
-    yield (
-        "sampling",
-        lambda: evaluate(torus, link_up=0.9, method="monte_carlo", samples=4096, rng=rng(0)),
-    )
+    yield "bounds", lambda: bounds(torus, link_up=0.999)
+    yield "sampling", lambda: estimate(torus, link_up=0.9, method="crude", samples=4096, rng=rng(0))
     yield (
         "rare events",
-        lambda: evaluate(torus, link_up=0.999, method="permutation", samples=64, rng=rng(0)),
+        lambda: estimate(torus, link_up=0.999, method="permutation", samples=64, rng=rng(0)),
     )
     yield "distances", lambda: rp.metrics.hop_statistics(fabric)
     yield (

@@ -1,11 +1,16 @@
-"""Oracles in exact fractions: enumeration, factoring, both states of a part."""
+"""Oracles in exact fractions: enumeration, factoring, whole numbers, both states of a part."""
 
 from fractions import Fraction
 from itertools import combinations, product
+from math import prod
 
+import networkx as nx
+import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.extensions.counting import weigh
+from relparallel.reliability.problem import read_problem
 
 
 def _reaches(source, target, links, transit):
@@ -65,23 +70,59 @@ def factor(links, terminals):
     return Fraction(up) * factor(merged, joined) + (1 - Fraction(up)) * factor(rest, terminals)
 
 
+def count(network, terminals, link_down, node_down):
+    """U in whole numbers over the common denominator of all chances."""
+    problem = read_problem(network, terminals, 1.0, 1.0, link_down, node_down)
+    down = [Fraction(q) for q in [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]]
+    weights = [(q.denominator - q.numerator, q.numerator) for q in down]
+    return 1 - Fraction(weigh(problem, weights, 2**20), prod(q.denominator for q in down))
+
+
 def condition(network, terminals, links, nodes, part):
     """Birnbaum importance of a part: both states exactly, so their difference loses nothing."""
-    key = "link_down" if isinstance(part, tuple) else "node_down"
-    down = {"link_down": links, "node_down": nodes}
+    is_link = isinstance(part, tuple)
     up, failed = (
-        evaluate(
-            network, terminals, method="exact", **down | {key: down[key] | {part: state}}
-        ).unreliability
-        for state in (Fraction(0), Fraction(1))
+        count(
+            network,
+            terminals,
+            links | {part: state} if is_link else links,
+            nodes if is_link else nodes | {part: state},
+        )
+        for state in (0.0, 1.0)
     )
     return float(failed - up)
+
+
+def climb(fabric, pair, link, node):
+    """A pair over up-down paths of a fat-tree or leaf-spine: any path through what lies above the two."""
+    tier, above = fabric.tier, np.isin(np.arange(fabric.num_nodes), pair)
+    rising = tier[fabric.edges[:, :1]] < tier[fabric.edges[:, 1:]]
+    low, high = np.where(rising, fabric.edges, fabric.edges[:, ::-1]).T
+    for _ in range(tier.max()):
+        above[high[above[low]]] = True
+    kept = above[fabric.edges].all(axis=1)
+    ends, chances = fabric.edges[kept].tolist(), np.broadcast_to(link, len(kept))[kept].tolist()
+    links = dict(zip(map(tuple, ends), chances, strict=True))
+    nodes = {v: float(np.broadcast_to(node, above.size)[v]) for v in np.flatnonzero(above).tolist()}
+    return evaluate(nx.Graph(ends), pair, links, nodes, method="exact")
+
+
+@pytest.fixture(scope="session")
+def by_climbing():
+    """Reliability of a pair over up-down paths."""
+    return climb
 
 
 @pytest.fixture(scope="session")
 def by_enumeration():
     """Reliability by all 2^(cables + nodes) states."""
     return enumerate_states
+
+
+@pytest.fixture(scope="session")
+def by_counting():
+    """Unreliability in whole numbers."""
+    return count
 
 
 @pytest.fixture(scope="session")

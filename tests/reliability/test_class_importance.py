@@ -228,7 +228,7 @@ def test_one_part_of_every_class_against_conditioning_in_fractions(
         classes[tuple(sorted((int(network.tier[v]), v in near) for v in ends))] = part
     assert len(classes) >= 2
     for part in classes.values():
-        exact = by_conditioning(network, asked, links, nodes, part)
+        exact = by_conditioning(network, asked, *floats, part)
         assert slopes[part] == pytest.approx(exact, rel=1e-12, abs=0)
 
 

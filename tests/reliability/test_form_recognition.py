@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relparallel.reliability import evaluate, fat_tree_pair, fat_tree_pods_connected
-from relparallel.topology import Topology, bcube, fat_tree, leaf_spine, three_tier, torus
+from relparallel.reliability import evaluate, fat_tree_pods_connected
+from relparallel.topology import bcube, fat_tree, leaf_spine, three_tier, torus
 
 TERMINALS = ["all", (0, 1), (0, 3), (0, 15), (0, 3, 7), (5,)]
 
@@ -19,13 +19,13 @@ def alike(network, seed, perfect_cables=(), perfect_tiers=()):
     return by_cable[network.tier[network.edges].max(axis=1)], node
 
 
-def assert_agree(network, terminals, link, node, routing="any"):
-    closed = evaluate(network, terminals, link, node, method="closed_form", routing=routing)
-    exact = evaluate(network, terminals, link, node, method="exact", routing=routing)
-    assert (closed.method, closed.routing, closed.reason != "") == ("closed_form", routing, True)
+def assert_agree(network, terminals, link, node):
+    closed = evaluate(network, terminals, link, node, method="closed_form")
+    exact = evaluate(network, terminals, link, node, method="exact")
+    assert (closed.method, closed.reason != "") == ("closed_form", True)
     assert closed.unreliability == pytest.approx(exact.unreliability, rel=1e-12)
     assert closed.reliability == pytest.approx(exact.reliability, rel=1e-12)
-    assert evaluate(network, terminals, link, node, routing=routing).method == "closed_form"
+    assert evaluate(network, terminals, link, node).method == "closed_form"
 
 
 @pytest.mark.parametrize("terminals", TERMINALS)
@@ -38,16 +38,10 @@ def test_fat_trees(terminals, cables, tiers):
     assert_agree(fat_tree(4), terminals, *alike(fat_tree(4), 1, cables, tiers))
 
 
-@pytest.mark.parametrize("terminals", TERMINALS[1:])
-def test_fat_trees_with_up_down_routing_and_all_parts_failing(terminals):
-    assert_agree(fat_tree(4), terminals, *alike(fat_tree(4), 2), "updown")
-
-
-@pytest.mark.parametrize("routing", ["any", "updown"])
 @pytest.mark.parametrize("terminals", ["all", (0, 1), (0, 9), (0, 3, 7), (2,)])
-def test_leaf_spines(terminals, routing):
+def test_leaf_spines(terminals):
     network = leaf_spine(5, 4, 2)
-    assert_agree(network, terminals, *alike(network, 3), routing)
+    assert_agree(network, terminals, *alike(network, 3))
 
 
 def test_three_tiers_with_two_aggregation_switches_per_pod():
@@ -75,11 +69,6 @@ def test_large_fat_trees_agree_with_the_forms_by_name():
     assert found.method == "closed_form"
     named = fat_tree_pods_connected(16, 0.999, 0.999, 0.999)
     assert found.unreliability == pytest.approx(named.unreliability, rel=1e-12)
-    pair = evaluate(
-        network, (0, 1023), 0.999, np.where(network.tier >= 1, 0.99, 1.0), routing="updown"
-    )
-    both = fat_tree_pair(16, 0.99, 0.99, 0.99, 0.999, 0.999, host_up=0.999)
-    assert pair.unreliability == pytest.approx(both.unreliability, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -88,23 +77,9 @@ def test_large_fat_trees_agree_with_the_forms_by_name():
         (torus((3, 3)), {"link_up": 0.9}, "no fabric of tiers"),
         (bcube(3, 1), {"terminals": (0, 4), "link_up": 0.9}, "no fabric of tiers"),
         (fat_tree(4), {"link_up": 0.9}, "edge and aggregation switches"),
-        (fat_tree(4), {"link_up": 0.9, "routing": "updown"}, "no more than 5 edge switches"),
         (fat_tree(4), {"link_up": 0.9, "groups": [((0,), 0.1)]}, "must not be combined"),
     ],
 )
 def test_what_has_no_form_says_why(network, arguments, words):
     with pytest.raises(ValueError, match=words):
         evaluate(network, method="closed_form", **arguments)
-
-
-@pytest.mark.parametrize(
-    ("node", "tier"), [(0, 1), (0, 2), (0, 5), (2, 0), (2, 2), (2, 3), (4, 1), (4, 3)]
-)
-def test_up_down_forms_see_tiers_that_do_not_fit_the_wiring(node, tier):
-    graph = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1).to_networkx()
-    graph.nodes[node]["tier"] = tier
-    asked = Topology.from_networkx(graph), (0, 1), 0.9, 0.95
-    exact = evaluate(*asked, method="exact", routing="updown")
-    assert evaluate(*asked, routing="updown").unreliability == pytest.approx(
-        exact.unreliability, rel=1e-13
-    )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relparallel.metrics import survival
-from relparallel.reliability import evaluate
+from relparallel.reliability import estimate, evaluate
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sampling.monte_carlo import count_failures, sample as packed
 from relparallel.topology import Topology, bcube, fat_tree, torus
@@ -14,7 +14,7 @@ from relparallel.topology import Topology, bcube, fat_tree, torus
 
 def sample(graph, samples, seed, **arguments):
     rng = np.random.default_rng(seed)
-    return evaluate(graph, method="monte_carlo", samples=samples, rng=rng, **arguments)
+    return estimate(graph, method="crude", samples=samples, rng=rng, **arguments)
 
 
 def test_the_interval_holds_the_exact_value():
@@ -27,8 +27,7 @@ def test_the_interval_holds_the_exact_value():
         sampled = sample(graph, 200_000, 1, confidence=0.999, **chances)
         assert sampled.lower < exact.unreliability < sampled.upper
         assert sampled.upper - sampled.lower < 0.01
-        assert (sampled.method, sampled.samples, sampled.exact) == ("monte_carlo", 200_000, False)
-        assert sampled.reliability + sampled.unreliability == 1
+        assert (sampled.method, sampled.samples) == ("crude", 200_000)
 
 
 def test_hosts_of_two_switches_do_not_speak_for_each_other():
@@ -65,22 +64,19 @@ def test_the_interval_holds_it_as_often_as_stated(confidence):
     exact = evaluate(graph, link_up=0.9).unreliability
     rng = np.random.default_rng(2)
     results = [
-        evaluate(
-            graph, link_up=0.9, method="monte_carlo", samples=700, confidence=confidence, rng=rng
-        )
+        estimate(graph, link_up=0.9, method="crude", samples=700, confidence=confidence, rng=rng)
         for _ in range(runs)
     ]
     held = np.mean([r.lower <= exact <= r.upper for r in results])
     spread = np.sqrt(confidence * (1 - confidence) / runs)
-    # never below, slightly above
-    assert confidence - 3 * spread < held < confidence + 0.05 + 3 * spread
-    mean = np.mean([r.unreliability for r in results])
+    assert confidence - 3 * spread < held < confidence + 3 * spread
+    mean = np.mean([r.value for r in results])
     assert abs(mean - exact) < 4 * np.sqrt(exact * (1 - exact) / (700 * runs))
 
 
 def test_nothing_seen_is_not_nothing():
     result = sample(nx.complete_graph(8), 1000, 3, link_up=0.999)
-    assert (result.unreliability, result.lower) == (0, 0)
+    assert (result.value, result.lower) == (0, 0)
     assert result.upper == pytest.approx(1 - 0.025 ** (1 / 1000))
 
 
@@ -95,9 +91,9 @@ def test_the_answer_does_not_depend_on_where_it_is_computed():
     assert sample(nx.petersen_graph(), **{**arguments, "seed": 5}) != here
 
 
-@pytest.mark.parametrize("samples", [1, 63, 64, 65, 2**15 - 1, 2**15, 2**15 + 1])
+@pytest.mark.parametrize("samples", [2, 63, 64, 65, 2**15 - 1, 2**15, 2**15 + 1])
 def test_sizes_around_words_and_chunks(samples):
     certain = sample(nx.path_graph(3), samples, 6, link_up=1.0)
     hopeless = sample(nx.path_graph(3), samples, 6, link_up=1.0, node_up={2: 0.0})
-    assert (certain.unreliability, hopeless.unreliability) == (0, 1)
+    assert (certain.value, hopeless.value) == (0, 1)
     assert certain.samples == samples

@@ -10,7 +10,7 @@ from relparallel.reliability import evaluate
 from relparallel.reliability.frontier.compiled_sweep import ANY, NotExactError, require_fit
 from relparallel.reliability.frontier.decomposition import Outcome, compiled, solved
 from relparallel.reliability.problem import read_problem
-from relparallel.topology import as_topology, fat_tree
+from relparallel.topology import as_topology
 
 
 def graphs():
@@ -104,42 +104,30 @@ def test_parts_that_are_always_down_are_parts():
     assert birnbaum["s", "a"] == pytest.approx(0.5, rel=1e-15)
 
 
-@pytest.mark.parametrize("method", ["closed_form", "bounds", "crude"])
-def test_what_does_not_answer_groups_over_up_and_down_paths_says_so(method):
-    with pytest.raises(ValueError, match="groups, got"):
-        evaluate(fat_tree(4), "all", 0.9, groups=[([0, 1], 0.1)], routing="updown", method=method)
-    with pytest.raises(ValueError, match="or 'bounds' with routing='updown', got 'crude'"):
-        evaluate(fat_tree(4), "all", 0.9, routing="updown", method="crude")
-
-
 def test_solving_at_once_is_compiling_and_evaluating():
     for graph in (*graphs(), nx.dodecahedral_graph(), nx.star_graph(4), nx.grid_2d_graph(4, 4)):
         problem = read_problem(graph, [next(iter(graph)), list(graph)[-1]][: len(graph)], 0.9, 0.99)
-        for reductions in (True, False):
-            expected = compiled(problem, reductions).evaluate(problem.link, problem.node)
-            assert solved(problem, reductions, 2**24) == expected
+        assert solved(problem, 2**24) == compiled(problem).evaluate(problem.link, problem.node)
 
 
 def test_solving_stops_at_its_limits():
     wide = read_problem(nx.complete_graph(17), "all", 0.9, 1.0)
-    found = solved(wide, True, 2**24)
+    found = solved(wide, 2**24)
     assert found == Outcome(0.0, 1.0, 0, 0, found.width, found.layers)
     with pytest.raises(NotExactError, match="at most 15 live vertices"):
         require_fit(found.width)
     grid = read_problem(nx.grid_2d_graph(6, 6), "all", 0.9, 1.0)
-    assert solved(grid, True, 10).peak > 10
-    assert 100 < solved(grid, True, 2**24, 100).states < solved(grid, True, 2**24, ANY).states
+    assert solved(grid, 10).peak > 10
+    assert 100 < solved(grid, 2**24, 100).states < solved(grid, 2**24, ANY).states
 
 
-def test_an_exact_answer_loads_no_other_method():
+def test_an_answer_loads_no_sampling():
     code = (
         "import sys, networkx as nx\n"
         "from relparallel.reliability import evaluate\n"
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9)\n"
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9, method='exact')\n"
-        "kinds = ('bounding', 'sampling', 'sensitivity', 'repair', "
-        "'closed_forms.form_recognition',\n"
-        "         'lumped.lumping', 'extensions.counting', 'extensions.srlg')\n"
+        "kinds = ('sampling', 'repair', 'extensions.counting')\n"
         "print([kind for kind in kinds if f'relparallel.reliability.{kind}' in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ import pytest
 
 from relparallel.reliability import Reliability
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.methods import Attempt, first_that_fits
+from relparallel.reliability.methods import first_that_fits
 from relparallel.reliability.result import bracketed, exactly
 
 EXACT = {
@@ -14,7 +14,6 @@ EXACT = {
     "lower": 0.1,
     "upper": 0.1,
     "method": "exact",
-    "routing": "any",
 }
 
 
@@ -32,7 +31,7 @@ def test_small_unreliability_is_shown():
 
 def test_only_an_interval_of_width_zero_is_exact():
     assert Reliability(**EXACT).exact
-    assert not Reliability(**EXACT | {"upper": 0.2, "method": "monte_carlo", "samples": 10}).exact
+    assert not Reliability(**EXACT | {"upper": 0.2, "method": "bounds"}).exact
 
 
 @pytest.mark.parametrize(
@@ -45,10 +44,9 @@ def test_only_an_interval_of_width_zero_is_exact():
         ("upper", 0.05),
         ("upper", "1"),
         ("method", "guess"),
-        ("routing", "shortest"),
         ("width", -1),
         ("states", 0.5),
-        ("samples", True),
+        ("states", True),
     ],
 )
 def test_bad_fields_are_refused_by_name(name, value):
@@ -57,10 +55,11 @@ def test_bad_fields_are_refused_by_name(name, value):
 
 
 def test_a_bracket_is_told_by_its_middle():
-    found = bracketed(0.25, 0.5, "updown", "why", width=3, states=7)
+    found = bracketed(0.25, 0.5, "why", width=3)
     assert (found.lower, found.unreliability, found.upper) == (0.25, 0.375, 0.5)
     assert (found.reliability, found.method, found.exact) == (0.625, "bounds", False)
-    assert (found.routing, found.reason, found.width, found.states) == ("updown", "why", 3, 7)
+    assert (found.reason, found.width, found.states) == ("why", 3, 0)
+    assert bracketed(0.25, 0.5, value=0.3).unreliability == 0.3
 
 
 def test_a_result_of_our_own_is_like_one_that_was_checked():
@@ -75,25 +74,22 @@ def test_a_result_of_our_own_is_like_one_that_was_checked():
         found.importance()
 
 
-def test_rounding_above_one_is_cut_and_fractions_stay():
+def test_rounding_above_one_is_cut_and_results_are_floats():
     assert exactly(np.float64(1 + 2**-52), 0, "closed_form").reliability == 1.0
     assert type(exactly(np.float64(0.5), 0.5, "exact").reliability) is float
-    third = exactly(Fraction(1, 3), Fraction(2, 3), "exact")
-    assert (third.reliability, third.upper) == (Fraction(1, 3), Fraction(2, 3))
+    assert exactly(Fraction(1, 3), Fraction(2, 3), "exact").upper == 2 / 3
 
 
 def test_the_reason_names_what_was_passed_over():
-    def refused():
-        raise NotExactError("too wide")
+    def refused(_):
+        raise NotExactError("too wide; ask something else")
 
     result = exactly(0.9, 0.1, "exact", reason="why")
-    attempts = [
-        Attempt("one", refused),
-        Attempt("two", lambda: None),
-        Attempt("three", lambda: result),
-    ]
-    assert first_that_fits(attempts).reason == "one: too wide; two: none; three: why"
+    attempts = [("one", refused), ("two", lambda _: None), ("three", lambda _: result)]
+    assert first_that_fits(None, attempts).reason == "one: too wide; two: none; three: why"
     with pytest.raises(NotExactError, match="one: too wide; two: none"):
-        first_that_fits(attempts[:2])
-    loose = Attempt("loose", lambda: bracketed(0.1, 0.2, "any", "wide"), lambda found: False)
-    assert first_that_fits([loose]).reason == "loose: wide"
+        first_that_fits(None, attempts[:2])
+    loose = "loose", lambda _: bracketed(0.1, 0.2, "wide")
+    assert first_that_fits(None, [loose]).reason == "loose: wide"
+    result = exactly(0.9, 0.1, "exact", reason="why")
+    assert first_that_fits(None, [loose, attempts[2]]).reason == "loose: wide; three: why"

@@ -95,10 +95,10 @@ def test_fat_tree_host_cables():
     # Whether p^N for N host cables lies in the interval of 100,000 samples: 1 if so.
     t = topology.fat_tree(8)
     chance = np.where(t.endpoint[t.edges].any(axis=1), 1e-3, 0.0)
-    found = reliability.evaluate(
+    found = reliability.estimate(
         t,
         link_down=chance,
-        method="monte_carlo",
+        method="crude",
         samples=100_000,
         rng=np.random.default_rng(0),
         confidence=0.9999,

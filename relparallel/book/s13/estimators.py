@@ -12,8 +12,8 @@ from scipy.special import ndtri
 
 from relparallel.reliability.bounding.cuts import TINY
 from relparallel.reliability.problem import LinkChance, Terminals
-from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.estimation import SAMPLED, estimate
+from relparallel.reliability.sampling.moments import Estimator
 from relparallel.topology import Topology
 
 _CONFIDENCE: Final = 0.95

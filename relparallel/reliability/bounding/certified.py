@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice, require_int, require_real
@@ -31,6 +30,8 @@ from relparallel.topology import Topology
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
+
 _MOST_PAIRED: Final = 64  # terminals whose pairs are asked for one by one
 _PAIR_ROUNDING: Final = 1e-12  # relative; more than that of the frontier DP
 
@@ -61,6 +62,8 @@ class Bounds(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per method that was tried, the tightest first."""
+        import pandas as pd
+
         rows = sorted(self.tried.items(), key=lambda item: item[1][1] - item[1][0])
         return pd.DataFrame(
             [(name, low, high) for name, (low, high) in rows], columns=["method", "lower", "upper"]

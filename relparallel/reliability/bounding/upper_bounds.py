@@ -61,7 +61,7 @@ def subgraph_bound(problem: Problem, max_visits: int) -> float:
         inside = far <= radius
         if inside.sum() > _MOST_NODES:
             break
-        found = solved(_part_of(problem, inside), True, max_visits, max_visits)
+        found = solved(_part_of(problem, inside), max_visits, max_visits)
         if found.width > MAX_LIVE or found.peak > max_visits or found.states > max_visits:
             break
         best = min(best, found.unreliability * _ROUNDING)

@@ -106,7 +106,6 @@ def fat_tree_pods_connected(
         lower=lower,
         upper=upper,
         method="closed_form",
-        routing="any",
     )
 
 
@@ -134,7 +133,7 @@ def fat_tree_pair(
     *,
     turn: Turn = "core",
 ) -> Reliability:
-    """Probability that two hosts of a k-ary fat-tree reach each other by a up-down path.
+    """Probability that two hosts of a k-ary fat-tree reach each other by an up-down path.
 
     Parameters
     ----------
@@ -153,7 +152,7 @@ def fat_tree_pair(
     Returns
     -------
     Reliability
-        Routing "updown": a path goes up to its highest switch and then only down.
+        A path goes up to its highest switch and then only down.
 
     Notes
     -----
@@ -165,8 +164,8 @@ def fat_tree_pair(
     --------
     >>> pair = fat_tree_pair(k=32, core_up=0.999, aggregation_up=0.999, core_link_up=0.9999,
     ...                      edge_link_up=0.9999)
-    >>> print(f"{pair.unreliability:.9e} by {pair.routing}")
-    2.980634117e-43 by updown
+    >>> print(f"{pair.unreliability:.9e}")
+    2.980634117e-43
     """
     h = half_radix(k)
     c, a, e, m, l, v = single_probabilities(  # noqa: E741
@@ -180,7 +179,7 @@ def fat_tree_pair(
     require_choice(("core", "aggregation", "edge"), turn=turn)
     edges = [part(e)] * (1 if turn == "edge" else 2)
     middle = _climb(h, part(c), part(a), part(m), part(l), turn)
-    return exactly(*series(part(v), part(v), *edges, middle), "closed_form", "updown")
+    return exactly(*series(part(v), part(v), *edges, middle), "closed_form")
 
 
 def _climb(

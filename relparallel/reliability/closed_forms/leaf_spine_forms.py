@@ -4,12 +4,14 @@ Leaves and working spines are the two sides of a random bipartite graph whose ed
 between them; `sides_connected` gives the chance that the leaves of a job are in one component.
 """
 
+from typing import Literal
+
 import numpy as np
 
 from relparallel._checks import require_choice, require_int
 from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
 from relparallel.reliability.probability import Chance, parallel, part, series, single_probabilities
-from relparallel.reliability.result import Reliability, Routing, exactly
+from relparallel.reliability.result import Reliability, exactly
 
 _MOST = 256
 
@@ -71,7 +73,7 @@ def leaf_spine_pair(
     leaf_up: float = 1.0,
     host_up: float = 1.0,
     *,
-    routing: Routing = "any",
+    routing: Literal["any", "updown"] = "any",
     same_leaf: bool = False,
 ) -> Reliability:
     """Probability that two hosts of a leaf-spine fabric reach each other.
@@ -117,12 +119,12 @@ def leaf_spine_pair(
     )
     hosts = series(part(v), part(v), part(e))
     if same_leaf:
-        return exactly(*hosts, "closed_form", routing)
+        return exactly(*hosts, "closed_form")
     if routing == "updown":
         middle = parallel(*[series(part(s), part(l), part(l))] * spines)
     else:
         middle = sides_connected((2, leaves - 2), spines, part(l), part(s), part(e))
-    return exactly(*series(hosts, part(e), middle), "closed_form", routing)
+    return exactly(*series(hosts, part(e), middle), "closed_form")
 
 
 def _all(chance: Chance, count: int) -> Chance:

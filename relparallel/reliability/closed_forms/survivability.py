@@ -78,8 +78,8 @@ def accessible_servers(
         for name in ("reliability", "unreliability", "lower", "upper")
     )
     if all(pair.exact for _, pair in classes):
-        return exactly(up, down, classes[0][1].method, classes[0][1].routing)
-    return bracketed(lower, min(upper, 1.0), classes[0][1].routing)
+        return exactly(up, down, classes[0][1].method)
+    return bracketed(lower, min(upper, 1.0))
 
 
 def has_pair_classes(form: Description, servers: int = 4096) -> bool:

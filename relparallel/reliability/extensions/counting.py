@@ -27,12 +27,10 @@ from relparallel._checks import (
     require_int,
     require_probability,
 )
-from relparallel.reliability.extensions.srlg import absorbed, swept
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
 from relparallel.reliability.frontier.generic_sweep import MAX_SLOTS, moves, sweep
 from relparallel.reliability.frontier.reductions import BOTH, SERIES
-from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem, Terminals, read_problem, require_relays
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.topology import Topology, as_topology
@@ -72,23 +70,6 @@ def weigh(
         rows = moves(structure.steps[i:j], structure.parts[i:j], slots)
         total *= sweep(bytes(structure.width), rows, max_states).up
     return total
-
-
-def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliability:
-    """Evaluate in integers over the common denominator of all parts; with groups, in fractions."""
-    require_relays(problem)
-    down = [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]
-    every = prod(q.denominator for q in down)
-    room = max(_ROOM // (2 * (every.bit_length() // 8 + 1) + _STATE), 1)
-    max_states = min(max_states, _STATES, room)
-    if problem.groups:
-        always, left, shared = absorbed(problem, problem.groups)
-        found = swept(compiled(left, reductions=False), left, shared, max_states)
-        works, fails = series(always, found)
-        return exactly(Fraction(works), Fraction(fails), "exact")
-    given = [(q.denominator - q.numerator, q.numerator) for q in down]
-    works = Fraction(weigh(problem, given, max_states, reductions), every)
-    return exactly(works, 1 - works, "exact")
 
 
 def _play(tape: NDArray[np.int64], given: Sequence[Weights], slots: int) -> list[Weights]:
@@ -148,7 +129,7 @@ class SurvivalSignature(Result):
         """Reliability where all parts of a class share one up-probability, one for all or by class.
 
         R = sum over l of counts[l] * prod_i p_i^{l_i} (1 - p_i)^{M_i - l_i}: sums of positive terms
-        only, and `fractions.Fraction` gives exact fractions.
+        only, which are rounded once where p is a `fractions.Fraction`.
 
         Examples
         --------

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from heapq import heappop, heappush
 from math import inf, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import require_instance
+from relparallel._checks import require_instance, require_number
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
 from relparallel.reliability.frontier.generic_sweep import MAX_SLOTS, Risks, moves, sweep
 from relparallel.reliability.probability import CERTAIN, Chance, series
-from relparallel.reliability.problem import Group, Problem, read_number
-from relparallel.reliability.result import Reliability, exactly
+from relparallel.reliability.problem import Group, Problem
+from relparallel.reliability.result import Reliability, bracketed, exactly, explained
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def mixed(
 ) -> Known:
     """Mix the answers for the states of the groups."""
     alive = [prod(float(group.chance[0]) for group in groups[i:]) for i in range(len(groups) + 1)]
-    up = down = open_ = value = 0  # not 0.0: sums of fractions stay fractions
+    up = down = open_ = value = 0.0
     # mass, groups decided, those that failed, what is known
     heap: list[Any] = [(-1, 0, (), answer(()))]
     asked = 1
@@ -78,30 +77,22 @@ def mixed(
 
 
 def ask_each_state(
-    always: Chance,
-    problem: Problem,
-    groups: Sequence[Group],
-    ask: Callable[[Problem], Reliability],
-    evaluations: int,
-    rtol: float,
+    problem: Problem, ask: Callable[[Problem], Reliability], rtol: float
 ) -> Reliability:
-    """Ask a method that knows no groups for every state of the groups that matters."""
-    answers: list[Reliability] = []
+    """Ask a method that knows no groups for each of the likeliest states of the groups."""
+    always, problem, groups = absorbed(problem, problem.groups)
+    widths = [0]
 
     def answer(failed: tuple[int, ...]) -> Known:
         found = ask(without(problem, [groups[i] for i in failed]))
-        answers.append(found)
-        if found.exact and not found.samples:
-            return Known(found.reliability, found.unreliability, 0.0, found.unreliability)
-        return Known(1.0 - found.upper, found.lower, found.upper - found.lower, found.unreliability)
+        widths.append(found.width)
+        gap = found.upper - found.lower
+        works = found.reliability if found.exact else 1.0 - found.upper
+        return Known(works, found.lower, gap, found.unreliability)
 
-    known = mixed(groups, answer, evaluations, rtol / 4)
-    found = summed_up(always, known, answers[0].routing, max(answer.width for answer in answers))
-    sampled = [answer for answer in answers if answer.samples]
-    if not sampled:
-        return found
-    samples = sum(answer.samples for answer in sampled)
-    return replace(found, method=sampled[0].method, samples=samples)
+    known = mixed(groups, answer, _SOME, rtol / 4)
+    reason = f"the likeliest of the states of {len(groups)} groups of shared risk"
+    return explained(summed_up(always, known, max(widths)), reason)
 
 
 def without(problem: Problem, failed: Sequence[Group]) -> Problem:
@@ -113,26 +104,19 @@ def without(problem: Problem, failed: Sequence[Group]) -> Problem:
     return replace(problem, edges=problem.edges[kept], link=problem.link[kept])
 
 
-def summed_up(always: Chance, known: Known, routing: Any, width: int) -> Reliability:
+def summed_up(always: Chance, known: Known, width: int) -> Reliability:
     """The result, given that what must always work does."""
     works, fails = series(always, (known.up, known.down))
     if known.open <= 0.0:
-        return exactly(works, fails, "exact", routing, width=width)
+        return exactly(works, fails, "exact", width=width)
     lower, upper = fails * (1 - _SLACK), min((fails + always[0] * known.open) * (1 + _SLACK), 1.0)
     value = min(max(always[1] + always[0] * known.value, lower), upper)
-    return Reliability(
-        reliability=1.0 - value,
-        unreliability=value,
-        lower=lower,
-        upper=upper,
-        method="bounds",
-        routing=routing,
-        width=width,
-    )
+    return bracketed(lower, upper, value=value, width=width)
 
 
 Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
 
+_SOME: Final = 64  # states of the groups that are asked for bounds
 FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
 _STATES: Final = 2**20  # largest layer of the sweep in plain Python
 _EVALUATIONS: Final = 20_000  # of the compiled sweep before what is left is a remainder
@@ -152,7 +136,7 @@ def read_groups(
     risks = {r.name: (r.nodes, [rows[pairs[e]] for e in r.edges]) for r in topology.shared_risk}
     found: dict[tuple[frozenset[int], frozenset[int]], Chance] = {}
     for nodes, links, down in _members(groups, risks, label, rows):
-        q = read_number("groups", down)
+        q = require_number(groups=down, at_least=0, at_most=1)
         members = frozenset(nodes), frozenset(links) - {-1}
         if q > 0 and any(members):
             found[members] = series(found.get(members, CERTAIN), (1 - q, q))
@@ -163,8 +147,8 @@ def _members(
     groups: Any, risks: Mapping[str, Any], label: Mapping[Hashable, int], rows: Mapping[Any, int]
 ) -> Iterator[tuple[Iterable[int], Iterable[int], Any]]:
     """Nodes, links and down-probability of every group."""
-    if isinstance(groups, int | float | np.number | Fraction):
-        groups = dict.fromkeys(risks, read_number("groups", groups))
+    if isinstance(groups, int | float | np.number):
+        groups = dict.fromkeys(risks, require_number(groups=groups, at_least=0, at_most=1))
     if isinstance(groups, Mapping):
         if set(groups) - set(risks):
             raise ValueError(
@@ -207,30 +191,25 @@ def _parts_of(
     return nodes, links
 
 
-def solve_groups(
-    problem: Problem,
-    groups: Sequence[Group],
-    reductions: bool,
-    max_states: int,
-    max_seconds: float = inf,
-) -> Reliability:
+def solve_groups(problem: Problem, max_states: int, max_seconds: float = inf) -> Reliability:
     """Evaluate with groups: by conditioning if they are few, else by the sweep that knows them."""
-    always, problem, shared = absorbed(problem, groups)
-    structure = compiled(problem, reductions)
+    always, problem, shared = absorbed(problem, problem.groups)
+    structure = compiled(problem)
     budget = max_seconds / (max(len(structure.steps), 1) * _STATE_SECONDS)
     if len(shared) > FEW:
         try:
             plain = compiled(problem, reductions=False)
             most = min(max_states, _STATES, max(int(min(budget / 200, _STATES)), 1))
             up, down = swept(plain, problem, shared, most)
-            return summed_up(always, Known(up, down, 0.0, down), "any", structure.width)
+            return summed_up(always, Known(up, down, 0.0, down), structure.width)
         except NotExactError:
             pass
     fits = max(int(min(max_states, budget)), 1)
     states = structure.evaluate(problem.link, problem.node, fits).states
-    evaluations = max(int(min(_EVALUATIONS, max_seconds / (max(states, 1) * _STATE_SECONDS))), 1)
+    visits = max(states, 1) * _STATE_SECONDS
+    evaluations = max(int(min(_EVALUATIONS, max_seconds / visits)), 1)
     known = conditioned(structure, problem, shared, fits, evaluations)
-    return summed_up(always, known, "any", structure.width)
+    return summed_up(always, known, structure.width)
 
 
 def absorbed(problem: Problem, groups: Sequence[Group]) -> tuple[Chance, Problem, list[Group]]:
@@ -245,7 +224,7 @@ def absorbed(problem: Problem, groups: Sequence[Group]) -> tuple[Chance, Problem
             for values, members in ((node, group.nodes), (link, group.links)):
                 for i in members:
                     values[i] = series(tuple(values[i]), group.chance)
-    return always, replace(problem, link=link, node=node), shared
+    return always, replace(problem, link=link, node=node, groups=()), shared
 
 
 def conditioned(

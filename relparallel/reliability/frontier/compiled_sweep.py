@@ -119,11 +119,11 @@ def require_fit(
         return
     limits = {f"{MAX_LIVE} live vertices": (width, MAX_LIVE)}
     limits[f"max_states={max_states} states in a layer"] = (peak, max_states)
-    limits[f"{visits} states in all layers"] = (visited, visits)
+    limits[f"{visits} states in all layers, which max_seconds allows,"] = (visited, visits)
     limit, found = next((limit, found) for limit, (found, most) in limits.items() if found > most)
     raise NotExactError(
-        f"graph must need at most {limit} in the frontier DP, got {found}; "
-        "use method='bounds', or 'monte_carlo' with an rng"
+        f"graph must need at most {limit} in the frontier DP, got {found}; use method='bounds', or "
+        "`estimate`, which samples"
     )
 
 

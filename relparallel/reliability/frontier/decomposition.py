@@ -150,9 +150,9 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
     )
 
 
-def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
-    """Reliability of a network whose structure is used once; it may be too wide, or stop early."""
-    found = compiled(problem, reductions)
+def solved(problem: Problem, max_states: int, max_visits: int = ANY) -> Outcome:
+    """Reliability of a network that is asked for once; it may be too wide, or stop early."""
+    found = compiled(problem)
     if not found.connected or found.width > MAX_LIVE:
         return Outcome(0.0, 1.0, 0, 0, found.width, len(found.steps))
     return found.outcome(problem.link, problem.node, max_states, max_visits)

@@ -19,9 +19,9 @@ from relparallel._checks import (
 )
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
-from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.karp_luby import karp_luby
 from relparallel.reliability.sampling.moments import (
+    Estimator,
     Moments,
     UnreliabilityEstimate,
     mean_interval,
@@ -129,13 +129,8 @@ def estimate_problem(
     samples: int | None = None,
     max_work: float = 2e9,
     executor: Executor | None = None,
-    *,
-    cautious: bool = False,
 ) -> UnreliabilityEstimate:
-    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`.
-
-    ``cautious``: the interval of crude samples never errs more often than stated.
-    """
+    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`."""
     if method == "karp_luby":
         return karp_luby(problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples)
     if method == "auto":
@@ -165,7 +160,7 @@ def estimate_problem(
         samples, spent = _needed(sampler, pilot, rtol, confidence, max_work), spent + pilot.work
     drawn = draw(sampler, samples, rng, executor)
     if sampler.method == "crude":
-        mean, lower, upper, bias = share_interval(drawn, confidence, cautious)
+        mean, lower, upper, bias = share_interval(drawn, confidence)
     else:
         mean, lower, upper, bias = mean_interval(drawn, confidence)
     failed, alive = sampler.failed, sampler.alive

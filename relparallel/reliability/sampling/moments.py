@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numba
 import pandas as pd
@@ -12,8 +12,10 @@ import scipy
 
 from relparallel._checks import Result
 from relparallel.metrics.estimate import binomial_estimate
-from relparallel.reliability.result import Estimator
 
+Estimator = Literal[
+    "auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"
+]
 _FEW = 10  # failures below which Wilson's interval is too short for some unreliabilities
 
 
@@ -99,13 +101,11 @@ def _before_transformation(value: float, skewness: float, n: int) -> float:
     return 3 * (math.cbrt(1 + skewness * (value - skewness / (6 * n))) - 1) / skewness
 
 
-def share_interval(
-    moments: Moments, confidence: float, cautious: bool = False
-) -> tuple[float, float, float, float]:
-    """Failure share with Wilson's interval, or Clopper and Pearson's for few or to be cautious."""
+def share_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
+    """Share of failures with Wilson's interval; that of Clopper and Pearson for few."""
     n, mean = moments.samples, moments.mean
     failures = round(mean * n)
-    if cautious or min(failures, n - failures) < _FEW:
+    if min(failures, n - failures) < _FEW:
         exact = binomial_estimate(failures, n, confidence)
         return mean, min(exact.lower, mean), max(exact.upper, mean), 0.0
     z = float(scipy.special.ndtri((1 + confidence) / 2))

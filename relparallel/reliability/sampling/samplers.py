@@ -26,7 +26,6 @@ import numba
 import numpy as np
 
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.cut_estimators import (
     FlowGraph,
     flow_graph,
@@ -35,7 +34,7 @@ from relparallel.reliability.sampling.cut_estimators import (
     sample_zero_variance,
     workspace,
 )
-from relparallel.reliability.sampling.moments import with_sample
+from relparallel.reliability.sampling.moments import Estimator, with_sample
 from relparallel.reliability.sampling.monte_carlo import count_failures
 from relparallel.reliability.sampling.sampling_network import Network, sampling_network
 from relparallel.reliability.sampling.splitting import pilot_levels, sample_splitting

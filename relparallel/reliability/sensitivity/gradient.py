@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.extensions.srlg import absorbed
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import FIELDS, Problem
@@ -32,7 +33,6 @@ _MOST: Final = 12  # groups whose states are gone through
 def importance(
     problem: Problem,
     graph: Topology | nx.Graph[Any],
-    reductions: bool = True,
     max_states: int = 2**24,
     *,
     perfect: bool = False,
@@ -45,15 +45,15 @@ def importance(
 
     def gradient(about: Problem) -> tuple[float, FloatArray]:
         if problem.groups:
-            return _with_groups(about, reductions, max_states)
-        structure = compiled(about, reductions) if len(about.edges) <= _FEW else None
+            return _with_groups(about, max_states)
+        structure = compiled(about) if len(about.edges) <= _FEW else None
         reason = ""
         if structure is None or structure.width > _NARROW:
             try:
                 return class_importance(as_topology(graph), about, perfect)
             except NotExactError as why:
                 reason = f"; {why}"
-        structure = structure or compiled(about, reductions)
+        structure = structure or compiled(about)
         try:
             return swept(structure, about.link, about.node, wanted, max_states)
         except NotExactError as why:
@@ -71,18 +71,16 @@ def importance(
     )
 
 
-def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[float, FloatArray]:
+def _with_groups(problem: Problem, max_states: int) -> tuple[float, FloatArray]:
     """The same where parts also fail in groups of shared risk, over all states of the groups.
 
     A part does not matter where one of its groups is down; states in which the same parts are down
     are asked for once.
     """
-    from relparallel.reliability.extensions.srlg import absorbed
-
     always, rest, shared = absorbed(problem, problem.groups)
     if len(shared) > _MOST:
         raise NotExactError(f"groups must be at most {_MOST} for importance, got {len(shared)}")
-    structure = compiled(problem, reductions)  # of all states alike
+    structure = compiled(problem)  # of all states alike
     may = np.concatenate([rest.link[:, 0], rest.node[:, 0]]) > 0
 
     def gradient(about: Problem) -> tuple[float, FloatArray]:

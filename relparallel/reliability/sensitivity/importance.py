@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice
@@ -37,6 +36,7 @@ from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Problem
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
@@ -151,6 +151,8 @@ class Importance(Result):
             Column to sort by. Parts that differ in it by rounding alone stand in their own order:
             links first, then nodes.
         """
+        import pandas as pd
+
         require_choice(_MEASURES, by=by)
         table = {"part": self.names, "kind": self.kinds, "up": self.up, "down": self.down}
         measures = {name: getattr(self, name) for name in _MEASURES if name != "structural"}
