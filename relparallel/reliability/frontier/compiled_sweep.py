@@ -42,7 +42,6 @@ from relparallel.reliability.frontier.states import (
 
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 _BATCH = 256  # states that are decided before what they become is stored
-_NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
 # the two ends take the first places of a layer, its states the next
 SUCCESS, FAILURE, ENDS = 0, 1, 2
 _SAME = -1  # the other side of a record
@@ -224,7 +223,7 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
     for r in range(len(steps)):
         kinds, found, most = (
             _ways(steps[r], chances[r], free[r], ways),
-            _NONE,
+            0,
             min(max_states, max_visits - total),
         )
         target = targets[0]
@@ -252,7 +251,7 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
         elif len(buffer) < 16 * room:
             buffer = np.empty(32 * room, np.uint64)
         if not stays:
-            table, bits = indexed(table, there, _NONE, 4 * count)
+            table, bits = indexed(table, there, 0, 4 * count)
         for start in range(0, 0 if stays else count, _BATCH):
             stop: Any = min(start + _BATCH, count)
             batch, own = here[2 * start : 2 * stop], target[kinds * start : kinds * stop]

@@ -13,8 +13,6 @@ would take longer than the search and the search finds better orders. Work is co
 the order is the same on every machine.
 """
 
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +29,6 @@ _CANDIDATE = 5.0  # work of looking at one candidate, in states of the sweep
 _HOPELESS, _EFFORT = 1e10, 1e7
 _COPIED = 64.0  # vertices of an ending that are copied in the time of a candidate
 _GONE = 4  # terminals that have left, from which more make no difference
-_NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
 _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
 IntArray = NDArray[np.int64]
 
@@ -85,7 +82,7 @@ def _by_beams(edges, terminal, share):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _prepared(edges, terminal):  # type: ignore[no-untyped-def]
     """Neighbours, states by width, a vertex far from the terminals, and the number of guides."""
-    n, terminals, guides = len(terminal), _NONE, len(_PULLS)
+    n, terminals, guides = len(terminal), 0, len(_PULLS)
     far, (indptr, indices) = np.empty(n, np.int64), _adjacency(n, edges)
     for v in range(n):
         if terminal[v]:
@@ -118,30 +115,7 @@ def link_order(order, edges):  # type: ignore[no-untyped-def]
         a, b = place[edges[e, 0]], place[edges[e, 1]]
         early, late = min(a, b), max(a, b)
         rank[e] = (early * 2 + (first[late] == early)) * n + late
-    return _stable_order(rank)
-
-
-@numba.njit(cache=True)
-def _stable_order(keys):  # type: ignore[no-untyped-def]
-    """Indices of ascending keys by a merge sort, compiled in less time than numba's own."""
-    n, width = len(keys), 1
-    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(n):
-        order[i] = i
-    while width < n:
-        for start in range(0, n, 2 * width):
-            i, middle, end = start, min(start + width, n), min(start + 2 * width, n)
-            j = middle
-            for k in range(start, end):
-                if i < middle and (j >= end or keys[order[i]] <= keys[order[j]]):
-                    merged[k] = order[i]
-                    i += 1
-                else:
-                    merged[k] = order[j]
-                    j += 1
-        order, merged = merged, order
-        width *= 2
-    return order
+    return np.argsort(rank, kind="mergesort")
 
 
 @numba.njit(cache=True)
@@ -276,7 +250,7 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
     chosen, taken = np.empty(beam, np.int64), 0
     mask = 8 * beam - 1
     seen = np.zeros(mask + 1, np.uint64)  # sets that were chosen, hashed
-    for i in _stable_order(score):
+    for i in np.argsort(score, kind="mergesort"):
         place, alike = np.int64(member[i] & np.uint64(mask)), 0
         while seen[place] != 0 and seen[place] != member[i]:
             place = (place + 1) & mask
