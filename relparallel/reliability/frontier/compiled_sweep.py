@@ -274,7 +274,8 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             if found > most:
                 break
         here, there = there, here
-        count, total, peak = found, total + found, max(peak, found)
+        count, total = found, total + found
+        peak = max(peak, found)  # type: ignore[assignment, arg-type]
         if records > _MOST_RECORDS:
             peak = max_states + 1
         if found > most or peak > max_states:
