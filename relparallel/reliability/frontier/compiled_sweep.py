@@ -274,8 +274,8 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             if found > most:
                 break
         here, there = there, here
-        count, total = found, total + found
-        peak = max(peak, found)  # type: ignore[assignment, arg-type]
+        count, total = found, total + found  # type: ignore[assignment]
+        peak = max(peak, found)  # type: ignore[arg-type]
         if records > _MOST_RECORDS:
             peak = max_states + 1
         if found > most or peak > max_states:
