@@ -15,7 +15,7 @@ USES = {
     "import relparallel": {"numpy", "networkx", *TABLES, *SCIPY, *COMPILER},
     "import relparallel as rp; rp.topology.fat_tree(4)": {"networkx", "scipy", *TABLES, *COMPILER},
     "import relparallel as rp; rp.workload.transformer": {"networkx", "scipy", *TABLES, *COMPILER},
-    "import relparallel as rp; rp.parallel.step_time": {"networkx", *TABLES, *SCIPY},
+    "import relparallel as rp; rp.parallel.step_time": {"networkx", *TABLES, *SCIPY, *COMPILER},
     "import relparallel as rp; rp.training.goodput": {"networkx", *TABLES, *SCIPY, *COMPILER},
     "import relparallel as rp; rp.metrics.hop_statistics": {"networkx", *TABLES, *SCIPY},
     "from relparallel.reliability import fat_tree_pair": {"networkx", *TABLES, *SCIPY, *COMPILER},
@@ -68,19 +68,24 @@ for policy in ("spares", "hot_spares", "elastic", "recycle", "oobleck", "spare_s
 job = Job(nodes=2048, nodes_per_replica=16, node_rate=4e-8, checkpoint=60.0, restart=900.0, pause=30.0)
 relative_goodput(job, "spares", repair=86400.0)
 """
-COMPILED = f"""
+PLAN = """
+import relparallel as rp
+
+found = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512)
+found.stages(), found.why_not("TP8 PP4 DP2")
+"""
+COMPILED = """
 from numba.core.event import install_recorder
 with install_recorder("numba:compile") as recorded:
-    exec({GOODPUT!r})
+    exec({asked!r})
 print(*(event.data["dispatcher"].py_func.__name__ for _, event in recorded.buffer))
 """
 
 
-def test_goodput_compiles_nothing(tmp_path):
-    command, fresh = (
-        [sys.executable, "-c", COMPILED],
-        os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
-    )
+@pytest.mark.parametrize("asked", [GOODPUT, PLAN], ids=["goodput", "plan"])
+def test_goodput_and_plans_compile_nothing(asked, tmp_path):
+    command = [sys.executable, "-c", COMPILED.replace("{asked!r}", repr(asked))]
+    fresh = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=fresh)
     assert done.stdout.split() == []
 

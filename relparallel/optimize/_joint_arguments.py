@@ -15,10 +15,10 @@ from relparallel.optimize.joint_search import Site
 from relparallel.optimize.joint_strategies import (
     fastest_of_each_kind,
     measured_strategies,
-    rules_allow,
     with_fewer_replicas,
 )
 from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.grid import lawful_degrees
 from relparallel.topology import Topology
 from relparallel.training import (
     Checkpointing,
@@ -210,7 +210,7 @@ def _held(
         job = replace(cluster, nodes=cluster.nodes - held)
         if measured:
             return any(with_fewer_replicas(one, job) for one in measured)
-        return rules_allow(job.gpus, model, global_batch, job.gpus_per_node, limits)
+        return lawful_degrees(job.gpus, model, global_batch, job.gpus_per_node, limits)[0].size > 0
 
     if spares is None:
         most = cluster.nodes - 1 if measured else cluster.nodes // HELD

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.evaluate import Pricing, totals
+from relparallel.parallel.columns import Split
+from relparallel.parallel.evaluate import Pricing
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.topology.costs import fittings, unit_prices
@@ -47,15 +48,15 @@ class Wiring:
         """All rates times a factor; what has been found out about the network is kept."""
         return replace(self, rates={name: factor * rate for name, rate in self.rates.items()})
 
-    def classes(self, strategy: Strategy, choices: NDArray[Any]) -> tuple[ComponentClass, ...]:
-        """What fails in the network under a strategy, which is the one row of choices."""
+    def classes(self, strategy: Strategy) -> tuple[ComponentClass, ...]:
+        """What fails in the network under a strategy."""
         if not any(self.rates.values()):
             return ()
         degrees = (strategy.tensor, strategy.pipeline, strategy.data, strategy.context)
         if degrees not in self._left:
             self._left[degrees] = self._bandwidths(strategy)
         parts, vectors = self._left[degrees]
-        time = self._times(choices, vectors)
+        time = self._times(strategy, vectors)
         slowed = np.maximum(time / time[0], 1.0).tolist()
         priced = tuple(replace(part, slowdown=slowed[round(part.slowdown) - 1]) for part in parts)
         found = NetworkImpact(parts=priced, step=float(time[0]))
@@ -84,10 +85,11 @@ class Wiring:
         parts = job.kinds(named, _SAMPLES)
         return parts, [{name: _over(job.usual[name], has[name]) for name in has} for has in vectors]
 
-    def _times(self, choices: NDArray[Any], vectors: list[Vector]) -> NDArray[np.float64]:
+    def _times(self, strategy: Strategy, vectors: list[Vector]) -> NDArray[np.float64]:
         """Step of one strategy, for each vector of factors by which its groups are slower."""
-        rows = np.repeat(self.costs.rows(choices), len(vectors))
-        return np.asarray(totals(self.costs.slowed(rows, vectors)))
+        slow = {name: np.array([vector[name] for vector in vectors]) for name in vectors[0]}
+        time = self.costs.time(Split.of(strategy, self.costs.global_batch), slow)
+        return np.broadcast_to(time, len(vectors))
 
 
 def _over(one: float, other: float) -> float:

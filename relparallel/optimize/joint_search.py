@@ -246,7 +246,7 @@ class JointSearch:
     def step(self, choice: Choice) -> StepTime | None:
         """What `step_time` says of a choice; None of a measured one."""
         fast = self.sites[choice.site].fastest
-        return None if fast.costs is None else fast.costs.step(fast.grid.choices[[choice.row]])
+        return None if fast.costs is None else fast.costs.step(fast.grid[choice.row])
 
     def at(self, scale: float, repair: float | None = None) -> JointSearch:
         """The same question, all rates times a factor, new repair time; nothing evaluated yet."""
@@ -275,8 +275,7 @@ class JointSearch:
             site = self.sites[place]
             model = site.placed(row)
             if site.wiring is not None and model.placement is not None:
-                choices = site.fastest.grid.choices[row : row + 1]
-                parts = site.wiring.classes(model.placement.strategy, choices)
+                parts = site.wiring.classes(model.placement.strategy)
                 model = replace(model, classes=model.classes + parts)
             self._models[place, row] = model
         return self._models[place, row]

@@ -1,18 +1,17 @@
 """What every strategy of a grid costs: whether it is possible and fits, how long its step takes.
 
-The numbers are those of `memory` and `step_time`, from the same kernels: rules first, then memory,
+The numbers are those of `memory` and `step_time`, by the same formulas: rules first, then memory,
 then time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -26,9 +25,9 @@ from relparallel._checks import (
     require_number,
 )
 from relparallel.hardware import Cluster
-from relparallel.parallel._records import Machine, calibrated_machine, model_record, step_parts
 from relparallel.parallel.calibration import Calibration
-from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
+from relparallel.parallel.columns import Numbers, Split
+from relparallel.parallel.feasibility import FEASIBLE, REASONS, first_broken, rules_of_rows
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.group_links import degrees_of, slowdowns
 from relparallel.parallel.memory import (
@@ -36,11 +35,13 @@ from relparallel.parallel.memory import (
     Precision,
     kept_by,
     known_precision,
-    peak_memory,
-    storage_record,
+    storage_of,
 )
+from relparallel.parallel.records import Machine, Sizes, Storage
+from relparallel.parallel.stage_bytes import peaks
+from relparallel.parallel.step_parts import step_parts, total
 from relparallel.parallel.step_time import StepTime, step_of
-from relparallel.parallel.strategy import DEGREES
+from relparallel.parallel.strategy import DEGREES, Strategy
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -87,7 +88,7 @@ class Pricing:
     """What the cost of a strategy depends on besides the strategy; `pricing` makes it.
 
     With ``degrees``, rows [k, 4] of tensor, pipeline, data and context degree in lexicographic
-    order, there is a machine for each of them, and a strategy is priced on that of its degrees.
+    order, the groups of each degree are slower by a factor of their own, ``slow`` [k].
     """
 
     model: Transformer
@@ -95,71 +96,56 @@ class Pricing:
     node: int
     global_batch: int
     available: float
-    models: NDArray[Any]
-    machines: NDArray[Any]
-    storage: NDArray[Any]
+    sizes: Sizes
+    storage: Storage
     machine: Machine
     degrees: NDArray[np.int64] | None = None
+    slow: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def wired(
         self,
         cluster: Cluster,
         network: Cluster | Topology,
-        choices: NDArray[Any],
+        degrees: NDArray[np.int64],
         order: tuple[str, ...] = DEGREES,
     ) -> Pricing:
-        """The same on a network with another rank order, for strategies of the choices' degrees."""
-        degrees = degrees_of(choices)
-        machines = np.repeat(self.machines, len(degrees))
-        for machine, slow in zip(
-            machines, slowdowns(degrees, cluster, network, order), strict=True
-        ):
-            for degree, factor in slow.items():
-                machine[f"{degree}_slow"] = factor
-        return replace(self, machines=machines, degrees=degrees)
+        """The same on a network with another rank order, for strategies with some degrees, [k, 4]."""
+        known = np.unique(degrees, axis=0)
+        each = slowdowns(known, cluster, network, order)
+        slow = {name: np.array([one.get(name, 1.0) for one in each]) for name in DEGREES}
+        return replace(self, degrees=known, slow=slow)
 
-    def rows(self, choices: NDArray[Any]) -> NDArray[Any]:
-        """Choices with the micro-batches of a replica; none where the batch is too small."""
-        rows = choices.copy()
-        rows["micro_batches"] = self.global_batch // (
-            rows["data"].astype(np.int64) * rows["micro_batch"]
-        )
-        return rows
+    def split(self, rows: Mapping[str, NDArray[Any]] | NDArray[Any]) -> Split:
+        """Rows of a grid, or its columns by name, with the micro-batches of a replica."""
+        return Split.of_columns(rows, self.global_batch)
 
-    def peak(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+    def peak(self, s: Split) -> NDArray[np.float64]:
         """Memory of the fullest GPU [bytes]."""
-        return peak_memory(self.models, rows, np.zeros(rows.size, np.int64), self.storage)
+        with np.errstate(all="ignore"):
+            return np.asarray(peaks(self.sizes, s, self.storage))
 
-    def parts(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Parts of the step [s], [n, parts]."""
-        return step_parts(self.models, self.machines, rows, self._machine(rows))
+    def parts(self, s: Split, slow: Mapping[str, Numbers] | None = None) -> tuple[Numbers, ...]:
+        """Parts of the step [s]; groups of a degree may be slower by a further factor."""
+        rates = self.machine.rates
+        # strategies fill the GPUs, so that three degrees say the fourth
+        if self.degrees is not None:
+            wanted, known = (
+                (tensor * (self.gpus + 1) + pipeline) * (self.gpus + 1) + data
+                for tensor, pipeline, data in (s[:3], self.degrees.T[:3])
+            )
+            place = np.searchsorted(known, wanted)
+            rates = rates.slowed({name: factor[place] for name, factor in self.slow.items()})
+        with np.errstate(all="ignore"):
+            return step_parts(self.sizes, rates.slowed(slow or {}), s)
 
-    def step(self, choice: NDArray[Any]) -> StepTime:
-        """What `step_time` says of one strategy that fits, a row of choices."""
-        (parts,) = self.parts(self.rows(choice))
+    def time(self, s: Split, slow: Mapping[str, Numbers] | None = None) -> NDArray[np.float64]:
+        """Time of the step [s]."""
+        return np.asarray(total(self.parts(s, slow)))
+
+    def step(self, strategy: Strategy) -> StepTime:
+        """What `step_time` says of one strategy that fits."""
+        parts = self.parts(Split.of(strategy, self.global_batch))
         return step_of(parts, self.machine, self.model, self.global_batch, self.gpus)
-
-    def slowed(
-        self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]
-    ) -> NDArray[np.float64]:
-        """Parts of the step [s] where each degree's groups are slower by a factor of their own."""
-        place = self._machine(rows)
-        machines = self.machines[np.zeros(rows.size, np.int64) if place is None else place]
-        for machine, factors in zip(machines, slow, strict=True):
-            for degree, factor in factors.items():
-                machine[f"{degree}_slow"] *= factor
-        return step_parts(self.models, machines, rows)
-
-    def _machine(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
-        """Machine of every row; strategies fill the GPUs, so that three degrees say the fourth."""
-        if self.degrees is None:
-            return None
-        columns = [rows[name].astype(np.int64) for name in ("tensor", "pipeline", "data")]
-        wanted, known = (
-            (tensor * (self.gpus + 1) + pipeline) * (self.gpus + 1) + data
-            for tensor, pipeline, data in (columns, self.degrees.T[:3])
-        )
-        return np.searchsorted(known, wanted)
 
 
 def pricing(
@@ -176,7 +162,7 @@ def pricing(
 ) -> Pricing:
     """All about a model and a cluster that strategies are priced with; arguments of `evaluate`."""
     require_instance(Transformer, model=model)
-    machine = calibrated_machine(cluster, software, precision, calibrated)
+    machine = Machine.of(cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
     require_number(reserve=reserve, at_least=0, at_most=room)
@@ -188,9 +174,8 @@ def pricing(
         node=cluster.gpus_per_node,
         global_batch=global_batch,
         available=room - reserve,
-        models=model_record(model),
-        machines=machine.row,
-        storage=storage_record(kept, flash_attention=flash, dropout=masks),
+        sizes=Sizes.of(model),
+        storage=storage_of(kept, flash_attention=flash, dropout=masks),
         machine=machine,
     )
 
@@ -262,11 +247,11 @@ def evaluate(
     require_instance(StrategyGrid, grid=grid)
     require_flag(complete=complete)
     require_instance((Topology, type(None)), network=network)
-    if network is not None:
-        rules = broken_rules(model, grid.choices, global_batch, costs.gpus, costs.node)
-        costs = costs.wired(cluster, network, grid.choices[rules == 0])
-    work = partial(_evaluated, costs, complete)
     rows = grid.choices
+    if network is not None:
+        rules = rules_of_rows(model, rows, global_batch, costs.gpus, costs.node)
+        costs = costs.wired(cluster, network, degrees_of(rows[rules == 0]))
+    work = partial(_evaluated, costs, complete)
     parts = map_chunks(
         work, (rows[k : k + CHUNK] for k in range(0, max(rows.size, 1), CHUNK)), executor
     )
@@ -275,33 +260,16 @@ def evaluate(
 
 
 def _evaluated(
-    costs: Pricing, complete: bool, choices: NDArray[Any]
+    costs: Pricing, complete: bool, rows: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int8]]:
     """Time, memory and reason: memory of rows that keep the rules, time of those that fit too."""
-    reason = first_broken(
-        broken_rules(costs.model, choices, costs.global_batch, costs.gpus, costs.node)
-    )
-    time, memory = np.full((2, choices.size), np.nan)
+    rules = rules_of_rows(costs.model, rows, costs.global_batch, costs.gpus, costs.node)
+    reason = first_broken(rules)
+    time, memory = np.full((2, rows.size), np.nan)
     kept = np.flatnonzero(reason == FEASIBLE)
-    rows = costs.rows(choices[kept])
-    memory[kept] = costs.peak(rows)
+    memory[kept] = costs.peak(costs.split(rows[kept]))
     fits = memory[kept] <= costs.available
     reason[kept[~fits]] = _MEMORY
-    timed = np.ones_like(fits) if complete else fits
-    time[kept[timed]] = totals(costs.parts(rows[timed]))
+    timed = kept if complete else kept[fits]
+    time[timed] = costs.time(costs.split(rows[timed]))
     return time, memory, reason
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def totals(parts: Any) -> Any:
-    """Sum of every row, rounded once: what an addition loses is carried along."""
-    out = np.empty(parts.shape[0])
-    for i in range(parts.shape[0]):
-        total, lost = 0.0, 0.0
-        for k in range(parts.shape[1]):
-            part = parts[i, k]
-            more = total + part
-            lost += (total - more) + part if total >= part else (part - more) + total
-            total = more
-        out[i] = total + lost
-    return out

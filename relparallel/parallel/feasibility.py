@@ -1,20 +1,18 @@
 """Rules that a strategy has to keep with a model, a batch and a cluster, and which it breaks first.
 
-One compiled list of rules serves a single strategy, which gets an error, and a grid, whose rows get
-a code.
+One list of rules serves a single strategy, which gets an error, and a grid, whose rows get a code.
 """
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
-from relparallel.parallel._memory_kernel import counted_ends
-from relparallel.parallel._records import choice_record
+from relparallel.parallel.columns import CHIMERA, Numbers, Split, folded, where
+from relparallel.parallel.dealing import counted_ends
 from relparallel.parallel.notation import notation
-from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
+from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
@@ -51,81 +49,54 @@ DEALT: Final = 1 << next(k for k, rule in enumerate(RULES) if "at most the layer
 WIDTH: Final = 1 << next(k for k, rule in enumerate(RULES) if "feed-forward" in rule)
 """Bit of the rule about the feed-forward blocks, those of the experts too."""
 _INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
-_CHIMERA: Final = SCHEDULES.index("chimera")
-_FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def _broken(
-    heads: Any,
-    keys: Any,
-    width: Any,
-    expert_width: Any,
-    layers: Any,
-    mtp: Any,
-    sequence: Any,
-    experts: Any,
-    batch: Any,
-    gpus: Any,
-    node: Any,
-    choices: Any,
-    out: Any,
-) -> None:
-    """Bits of the rules that every strategy breaks, the first lowest; no rule about GPUs if 0."""
-    for i in range(choices.size):
-        s = choices[i]
-        t, p, v = np.int64(s.tensor), np.int64(s.pipeline), np.int64(s.virtual_stages)
-        d, c, split = np.int64(s["data"]), np.int64(s.context), s.sequence_parallel > 0
-        chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
-        whole = s.experts_over_tensor > 0
-        places = layers + sum(counted_ends(layers, mtp, p, v, folded, np.int64(s.ends_as_layers)))
-        broken = (
-            gpus > 0 and t * p * d * c > gpus,
-            heads % t != 0,
-            keys % t != 0 and t % keys != 0,
-            width % t != 0 or (expert_width % t != 0 and not whole),
-            chunks > places or (v > 1 and not folded and 0 < places % chunks < p * (v - 1)),
-            c > 1 and sequence % (2 * c) != 0,
-            split and sequence // c % t != 0,
-            split and t == 1,
-            experts % s.expert != 0,
-            d * c * (t if whole else 1) % s.expert != 0,
-            d % s.shard != 0,
-            batch % together != 0,
-            v > 1 and not folded and (s.schedule != _INTERLEAVED or p == 1),
-            v > 1 and not folded and batch // together % p != 0,
-            folded and v != 2,
-            s.schedule == _CHIMERA and p % 2 != 0,
-            node > 0 and node % t != 0 and t % node != 0,
-            whole and t > 1 and not split,
-        )
-        bits: Any = 0
-        for k in range(len(broken)):
-            bits |= np.int32(broken[k]) << k
-        out[i] = bits
 
 
 def broken_rules(
-    model: Transformer, choices: NDArray[Any], global_batch: int, gpus: int = 0, node: int = 0
-) -> NDArray[np.int32]:
-    """Rules that each strategy breaks; memory is not looked at."""
-    out = np.empty(choices.size, dtype=np.int32)
-    _broken(
-        model.heads,
-        model.key_value_heads,
-        model.ffn_hidden,
-        model.expert_hidden,
-        model.layers,
-        model.mtp_layers,
-        model.sequence,
-        model.experts,
-        global_batch,
-        gpus,
-        node,
-        choices,
-        out,
+    model: Transformer, s: Split, global_batch: int, gpus: int = 0, node: int = 0
+) -> Numbers:
+    """Bits of the rules that strategies break, the first rule lowest; memory is not looked at.
+
+    No rule about the GPUs, or about those of a node, where these are 0.
+    """
+    t, p, v, d, c = s.tensor, s.pipeline, s.virtual_stages, s.data, s.context
+    keys, chunks, together = model.key_value_heads, p * v, d * s.micro_batch
+    split, whole, v_shaped = s.sequence_parallel > 0, s.experts_over_tensor > 0, folded(s.schedule)
+    interleaved = (v > 1) & np.logical_not(v_shaped)
+    ends = counted_ends(model.layers, model.mtp_layers, p, v, v_shaped, s.ends_as_layers)
+    places = model.layers + ends[0] + ends[1]
+    rest = places % chunks
+    broken = (
+        (gpus > 0) & (t * p * d * c > gpus),
+        model.heads % t != 0,
+        (keys % t != 0) & (t % keys != 0),
+        (model.ffn_hidden % t != 0) | ((model.expert_hidden % t != 0) & np.logical_not(whole)),
+        (chunks > places) | (interleaved & (rest > 0) & (rest < p * (v - 1))),
+        (c > 1) & (model.sequence % (2 * c) != 0),
+        split & (model.sequence // c % t != 0),
+        split & (t == 1),
+        model.experts % s.expert != 0,
+        d * c * where(whole, t, 1) % s.expert != 0,
+        d % s.shard != 0,
+        global_batch % together != 0,
+        interleaved & ((s.schedule != _INTERLEAVED) | (p == 1)),
+        interleaved & (global_batch // together % p != 0),
+        v_shaped & (v != 2),
+        (s.schedule == CHIMERA) & (p % 2 != 0),
+        (node > 0) & (node % t != 0) & (t % max(node, 1) != 0),
+        whole & (t > 1) & np.logical_not(split),
     )
-    return out
+    bits: dict[tuple[int, ...], Numbers] = {}  # of rules that look at the same axes
+    for k, breaks in enumerate(broken):
+        bits[np.shape(breaks)] = bits.get(np.shape(breaks), 0) + breaks * np.int32(1 << k)
+    return sum(bits.values())
+
+
+def rules_of_rows(
+    model: Transformer, rows: NDArray[Any], global_batch: int, gpus: int = 0, node: int = 0
+) -> NDArray[np.int32]:
+    """Bits of the rules that every row of a grid breaks; as `broken_rules`."""
+    found = broken_rules(model, Split.of_columns(rows, global_batch), global_batch, gpus, node)
+    return np.broadcast_to(found, rows.size)
 
 
 def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
@@ -148,9 +119,9 @@ def require_feasible(
             f"(tensor * pipeline * data * context)"
         )
     node = 0 if cluster is None else cluster.gpus_per_node
-    rules = broken_rules(model, choice_record(strategy), global_batch, node=node)
-    (code,) = first_broken(rules & ~(DEALT if dealt else 0))
-    if code != FEASIBLE:
+    rules = int(broken_rules(model, Split.of(strategy), global_batch, node=node))
+    rules &= ~(DEALT if dealt else 0)
+    if rules:
         sizes = {
             "layers": model.layers,
             "heads": model.heads,
@@ -161,6 +132,5 @@ def require_feasible(
             "batch": global_batch,
         }
         said = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise ValueError(
-            f"strategy breaks a rule: {REASONS[code]}; got {notation(strategy)} with {said}"
-        )
+        rule = RULES[(rules & -rules).bit_length() - 1]
+        raise ValueError(f"strategy breaks a rule: {rule}; got {notation(strategy)} with {said}")

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
-from relparallel.parallel._kernel import PARTS
-from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
 from relparallel.parallel.calibration import (
     HOST_BOUND,
     KINDS,
@@ -29,7 +27,10 @@ from relparallel.parallel.calibration import (
     priors,
     software,
 )
+from relparallel.parallel.columns import Split
 from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.records import Rates, Sizes
+from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
 from relparallel.parallel.strategy import RECOMPUTE
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
@@ -183,8 +184,9 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     True
     """
     require_instance(Calibration, calibration=calibration)
-    models, machines, choices = _records(_require_runs(runs), calibration)
-    parts = step_parts(models, machines, choices)
+    parts = np.empty((len(_require_runs(runs)), len(PARTS)))
+    for some in _alike(runs, calibration):
+        parts[some.place] = some.parts(some.rates)
     predicted = parts.sum(axis=1)
     waiting = parts[:, PARTS.index("launch")] > HOST_BOUND * predicted
     measured = np.array([run.time for run in runs])
@@ -299,9 +301,49 @@ def parameter_evidence(runs: Sequence[Run]) -> pd.DataFrame:
     )
 
 
+class _Alike(NamedTuple):
+    """Runs of whose steps the formula has the same terms, as columns."""
+
+    place: NDArray[np.int64]
+    sizes: Sizes
+    rates: Rates
+    split: Split
+
+    def parts(self, rates: Rates) -> NDArray[np.float64]:
+        """Parts of the step of every run with some rates [s], [n, parts]."""
+        return as_rows(step_parts(self.sizes, rates, self.split))
+
+
+def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
+    """All runs: those of one software whose layers are of the same kinds together."""
+    rows = [
+        (
+            Sizes.of(run.model),
+            Rates.of(run.cluster, calibration, software(run.software), run.precision),
+            Split.of(run.strategy, run.global_batch),
+        )
+        for run in runs
+    ]
+    groups: dict[Any, list[int]] = {}
+    for place, ((sizes, *_), run) in enumerate(zip(rows, runs, strict=True)):
+        kinds = sizes.dense > 0, sizes.mixture > 0, sizes.shared > 0, sizes.mixer > 0
+        groups.setdefault((run.software, kinds), []).append(place)
+    found = []
+    for places in groups.values():
+        columns = [
+            zip(*records, strict=True) for records in zip(*(rows[k] for k in places), strict=True)
+        ]
+        of_all = (
+            kind(*map(np.array, one))
+            for kind, one in zip((Sizes, Rates, Split), columns, strict=True)
+        )
+        found.append(_Alike(np.array(places), *of_all))
+    return tuple(found)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    """Runs as rows of the kernel; ``prior`` holds value, log_sd and highest of every parameter."""
+    """Runs as columns; ``prior`` holds value, log_sd and highest of every parameter."""
 
     family: str
     names: tuple[str, ...]
@@ -310,7 +352,7 @@ class _Problem:
     generation: NDArray[np.int64]
     weight: NDArray[np.float64]
     log_time: NDArray[np.float64]
-    rows: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    alike: tuple[_Alike, ...]
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> _Problem:
@@ -327,7 +369,7 @@ class _Problem:
             family=device.family,
             names=tuple(known),
             softwares=softwares,
-            rows=_records(runs, blank),
+            alike=_alike(runs, blank),
             prior=np.array(
                 [(prior.value, prior.log_sd, prior.highest) for prior in known.values()]
             ).T,
@@ -361,12 +403,14 @@ class _Problem:
 
     def residuals(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
         """What least squares makes small: damped errors, and the way from the priors."""
-        models, machines, choices = self.rows
         values, factors = self.at(point)
-        for name, value in values.items():
-            machines[name] = value
-        machines["factor"] = np.array(list(factors.values()))[self.generation]
-        predicted = step_parts(models, machines, choices).sum(axis=1)
+        factor, predicted = (
+            np.array(list(factors.values()))[self.generation],
+            np.empty(self.generation.size),
+        )
+        for some in self.alike:
+            rates = some.rates._replace(**values, factor=factor[some.place])
+            predicted[some.place] = some.parts(rates).sum(axis=1)
         error = (np.log(predicted) - self.log_time) / _DAMPED
         damped = np.sign(error) * np.sqrt(2 * (np.hypot(1, error) - 1))
         away = point / np.concatenate([self.prior[1], np.full(len(self.softwares), _FACTOR_SD)])
@@ -381,19 +425,3 @@ def _require_runs(runs: Any) -> Sequence[Run]:
     for one in runs:
         require_instance(Run, runs=one)
     return runs  # type: ignore[no-any-return]
-
-
-def _records(
-    runs: Sequence[Run], calibration: Calibration
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Rows of the kernel, one of each kind for every run."""
-    return (
-        np.concatenate([model_record(one.model) for one in runs]),
-        np.concatenate(
-            [
-                machine_record(one.cluster, calibration, software(one.software), one.precision)
-                for one in runs
-            ]
-        ),
-        np.concatenate([choice_record(one.strategy, one.global_batch) for one in runs]),
-    )

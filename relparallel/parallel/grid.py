@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import MOST_DEVICES, require_choice, require_instance, require_int
-from relparallel.parallel._kernel import CHOICE
+from relparallel.parallel.columns import ROW, WORDS, Split, bounds
+from relparallel.parallel.feasibility import WIDTH, broken_rules
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
-from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
+from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 _DEFAULTS: Final = {field.name: field.default for field in fields(Strategy)}
@@ -24,21 +25,17 @@ AXES: Final = tuple(_DEFAULTS)
 _DEGREES: Final = ("tensor", "pipeline", "data", "context")
 _OUTER: Final = (*_DEGREES, "zero_stage", "shard")
 _INNER: Final = tuple(name for name in AXES if name not in _OUTER)
-_NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
-    "sequence_parallel": (False, True),
-    "experts_over_tensor": (False, True),
-    "recompute": RECOMPUTE,
-    "schedule": SCHEDULES,
-    "ends_as_layers": ENDS,
-}
+_SHAPED: Final = tuple(name for name in _INNER if name != "recompute")
 _CHUNK: Final = 2**14
+_PLAIN: Final[dict[str, Any]] = Split.of(Strategy())._asdict()
+"""Columns so plain that no rule about them is broken."""
 SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
 """Schedules in which a step uses its own weights: each is another way to the same result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StrategyGrid:
-    """Strategies as the rows of one array, 44 bytes each; some may break rules.
+    """Strategies as the rows of one array, 40 bytes each; some may break rules.
 
     A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of
     flags those rows. A row that is no valid `Strategy` raises the ValueError that says which rule
@@ -47,7 +44,7 @@ class StrategyGrid:
     Parameters
     ----------
     choices : structured array [n]
-        Of the type of the cost kernels; `all` and `of` make it.
+        One of `columns.ROW` each; `all` and `of` make it.
 
     Examples
     --------
@@ -63,13 +60,13 @@ class StrategyGrid:
 
     def __post_init__(self) -> None:
         rows = require_instance(np.ndarray, choices=self.choices)
-        if rows.dtype != CHOICE or rows.ndim != 1:
-            raise TypeError(f"choices must be one row of {CHOICE.names} each, got {rows!r:.80}")
+        if rows.dtype != ROW or rows.ndim != 1:
+            raise TypeError(f"choices must be one row of {ROW.names} each, got {rows!r:.80}")
         # all columns of some rows, while these are in the cache
         for start in range(0, rows.size, _CHUNK):
             some = rows[start : start + _CHUNK]
             for name in AXES:
-                least, most = _range(name)
+                least, most = bounds(name)
                 if some[name].min() < least or some[name].max() > most:
                     bad = some[name][(some[name] < least) | (some[name] > most)][0]
                     raise ValueError(
@@ -100,14 +97,10 @@ class StrategyGrid:
             | {k: v for k, v in given.items() if k in _INNER}
         )
         outer = np.concatenate(
-            [np.empty(0, CHOICE)]
-            + [
-                _outer(degrees, given)
-                for degrees in _factorisations(gpus)
-                if _within(degrees, given)
-            ]
+            [np.empty(0, ROW)]
+            + [_outer(degrees, given) for degrees in _factorisations(gpus, given).T.tolist()]
         )
-        rows = np.empty((outer.size, inner.size), CHOICE)
+        rows = np.empty((outer.size, inner.size), ROW)
         for some, one in zip(rows, outer, strict=True):  # these rows stay in the cache
             some[:] = inner
             for name in _OUTER:
@@ -126,7 +119,7 @@ class StrategyGrid:
             given["shard"] = given["data"]
         codes = {name: _codes(name, column) for name, column in given.items()}
         length = max(column.size for column in codes.values())
-        rows = np.zeros(length, CHOICE)
+        rows = np.zeros(length, ROW)
         for name, column in codes.items():
             if column.size not in (1, length):
                 raise ValueError(f"{name} must be one value or {length} of them, got {column.size}")
@@ -167,34 +160,22 @@ class StrategyGrid:
         return f"<StrategyGrid: {len(self):,} strategies>"
 
 
-def _within(row: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> bool:
-    """Whether every value is one of those that its limit names."""
-    return all(value in limits[name] for name, value in row.items() if name in limits)
-
-
-def _range(name: str) -> tuple[int, int]:
-    """Lowest and highest code of an axis."""
-    if name in _NAMES:
-        return 0, len(_NAMES[name]) - 1
-    return (0, 3) if name == "zero_stage" else (1, MOST_DEVICES)
-
-
 def _codes(name: str, values: Any) -> NDArray[np.int64]:
     """Numbers that stand for one or several values of an axis."""
     require_choice(AXES, axis=name)
     column = np.asarray(list(values) if isinstance(values, (set, frozenset, range)) else values)
-    kinds = "biuU" if name in _NAMES else "iu"
+    kinds = "biuU" if name in WORDS else "iu"
     if column.ndim > 1 or column.size == 0 or column.dtype.kind not in kinds:
         raise TypeError(f"{name} must be one value or a list of them, got {values!r:.80}")
     listed = np.atleast_1d(column)
-    if name in _NAMES:
-        known = {value: code for code, value in enumerate(_NAMES[name])}
+    if name in WORDS:
+        known = {value: code for code, value in enumerate(WORDS[name])}
         found = {
-            value: known[require_choice(_NAMES[name], **{name: value})]
+            value: known[require_choice(WORDS[name], **{name: value})]
             for value in set(listed.tolist())
         }
         return np.array([found[value] for value in listed.tolist()], dtype=np.int64)
-    least, most = _range(name)
+    least, most = bounds(name)
     for value in (listed.min(), listed.max()):
         require_int(**{name: value}, at_least=least, at_most=most)
     return listed.astype(np.int64)
@@ -203,7 +184,7 @@ def _codes(name: str, values: Any) -> NDArray[np.int64]:
 def _names(name: str, codes: NDArray[Any]) -> list[Any]:
     """Values that numbers stand for."""
     plain: list[int] = codes.tolist()
-    return [_NAMES[name][code] for code in plain] if name in _NAMES else plain
+    return [WORDS[name][code] for code in plain] if name in WORDS else plain
 
 
 def _strategy(row: Any) -> Strategy:
@@ -220,12 +201,18 @@ def _divisors(number: int) -> list[int]:
     return low + [number // k for k in reversed(low) if k * k != number]
 
 
-def _factorisations(number: int) -> Iterator[dict[str, int]]:
-    """Four degrees in every order, the data-parallel one last."""
-    for t in _divisors(number):
-        for p in _divisors(number // t):
-            for c in _divisors(number // (t * p)):
-                yield dict(zip(_DEGREES, (t, p, number // (t * p * c), c), strict=True))
+def _factorisations(gpus: int, limits: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Tensor, pipeline, data and context degrees in every order that is asked for, [4, n]."""
+    divisors = np.array(_divisors(gpus), dtype=np.int64)
+    tensor, pipeline, context = (
+        axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij")
+    )
+    split = tensor * pipeline * context
+    found = np.stack([tensor, pipeline, gpus // split, context])[:, gpus % split == 0]
+    for place, name in enumerate(_DEGREES):
+        if name in limits:
+            found = found[:, np.isin(found[place], limits[name])]
+    return found
 
 
 def _inner_axes(
@@ -252,32 +239,132 @@ def _inner_axes(
     return {name: _codes(name, values) for name, values in axes.items()}
 
 
-def zero_stages(pipeline: int, limits: Mapping[str, NDArray[np.int64]]) -> list[int]:
+def _zero_stages(pipeline: int, limits: Mapping[str, NDArray[np.int64]]) -> list[int]:
     """ZeRO stages to ask about: those given, or all, with a pipeline the two of Megatron-LM."""
     found: list[int] = limits.get("zero_stage", np.arange(4 if pipeline == 1 else 2)).tolist()
     return found
 
 
-def _outer(degrees: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> NDArray[Any]:
-    """Rows with the same degrees: pairs of ZeRO stage and ranks that share the state."""
-    data = degrees["data"]
+def _shardings(
+    data: int, pipeline: int, limits: Mapping[str, NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """ZeRO stages, and ranks that share the state, of all pairs; [2, n]."""
     pairs = [
         (z, k)
-        for z in zero_stages(degrees["pipeline"], limits)
+        for z in _zero_stages(pipeline, limits)
         for k in (_divisors(data) if z > 0 else [data])
+        if k in limits.get("shard", [k])
     ]
-    kept = [pair for pair in pairs if _within({"shard": pair[1]}, limits)]
-    rows = np.zeros(len(kept), CHOICE)
-    for name, degree in degrees.items():
-        rows[name] = degree
-    for place, name in enumerate(_OUTER[len(_DEGREES) :]):
-        rows[name] = [pair[place] for pair in kept]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+
+def _outer(degrees: list[int], limits: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
+    """Rows with the same degrees: pairs of ZeRO stage and ranks that share the state."""
+    _, pipeline, data, _ = degrees
+    stages, shards = _shardings(data, pipeline, limits)
+    rows = np.zeros(stages.size, ROW)
+    for name, values in zip(_OUTER, (*degrees, stages, shards), strict=True):
+        rows[name] = values
     return rows
 
 
 def _product(axes: dict[str, NDArray[np.int64]]) -> NDArray[Any]:
     """Rows of the full product, the last axis fastest."""
-    rows = np.zeros([axis.size for axis in axes.values()], CHOICE)
+    rows = np.zeros([axis.size for axis in axes.values()], ROW)
     for name, values in zip(axes, np.ix_(*axes.values()), strict=True):
         rows[name] = values
     return rows.ravel()
+
+
+class Mesh(NamedTuple):
+    """Strategies on as many replicas: each shape with each sharding and each recomputation.
+
+    ``shapes``, ``shardings`` and ``recompute`` are columns by name, of [k], [l] and [r]; a formula
+    computes what depends on one of them once for all values of the others. ``number`` [k] counts
+    the degrees.
+    """
+
+    number: NDArray[np.int64]
+    shapes: dict[str, NDArray[np.int64]]
+    shardings: dict[str, NDArray[np.int64]]
+    recompute: NDArray[np.int64]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """How many values there are along each axis."""
+        return self.number.size, self.shardings["shard"].size, self.recompute.size
+
+    @property
+    def size(self) -> int:
+        """How many strategies there are."""
+        return math.prod(self.shape)
+
+    def columns(self) -> dict[str, NDArray[np.int64]]:
+        """Every field along its own axis."""
+        return {
+            **{name: column[:, None, None] for name, column in self.shapes.items()},
+            **{name: column[None, :, None] for name, column in self.shardings.items()},
+            "recompute": self.recompute[None, None],
+        }
+
+    def rows(self, chosen: NDArray[np.bool_]) -> NDArray[Any]:
+        """Chosen strategies as rows of a grid."""
+        rows = np.empty(np.count_nonzero(chosen), ROW)
+        for name, column in self.columns().items():
+            rows[name] = np.broadcast_to(column, self.shape)[chosen]
+        return rows
+
+    def pieces(self, most: int) -> Iterator[Mesh]:
+        """The same in pieces of about so many strategies, which stay in the cache."""
+        some = max(most * self.number.size // self.size, 1)
+        for k in range(0, self.number.size, some):
+            shapes = {name: column[k : k + some] for name, column in self.shapes.items()}
+            yield self._replace(number=self.number[k : k + some], shapes=shapes)
+
+
+def lawful_degrees(
+    gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Degrees that multiply to a number of GPUs: those that keep the rules, and all; [4, n] each.
+
+    Degrees that break a rule with the plainest other columns break it with all.
+    """
+    given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
+    every = _factorisations(gpus, given)
+    columns = dict(zip(_DEGREES, every, strict=True))
+    plain = Split(**{**_PLAIN, **columns, "shard": columns["data"]})
+    late = WIDTH if "experts_over_tensor" in given else 0  # what is not plain: asked later
+    rules = broken_rules(model, plain, global_batch, gpus, node) & ~late
+    return every[:, rules == 0], every
+
+
+def lawful(
+    gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
+) -> tuple[list[Mesh], int]:
+    """Strategies of `StrategyGrid.all` that keep every rule, and how many there are in all.
+
+    Every rule looks at the degrees and at the shape; shardings are made to keep theirs, and
+    recomputation breaks none.
+    """
+    given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
+    axes = {**_inner_axes(gpus, model, global_batch, given), **given}
+    recompute, shaped = axes["recompute"], {name: axes[name] for name in _SHAPED}
+    own = dict(zip(shaped, np.ix_(*shaped.values()), strict=True))
+    kept, every = lawful_degrees(gpus, model, global_batch, node, limits)
+    pairs, times = np.unique(every[[2, 1]], axis=1, return_counts=True)
+    shardings = [_shardings(data, p, given)[0].size for data, p in pairs.T.tolist()]
+    asked = int(times @ np.array(shardings, dtype=np.int64)) * recompute.size
+    asked *= math.prod(values.size for values in shaped.values())
+    found, alike = [], np.stack([kept[2], kept[1] == 1])  # these have the same shardings
+    for data, alone in np.unique(alike, axis=1).T.tolist():
+        number = np.flatnonzero((alike[0] == data) & (alike[1] == alone))
+        degrees = dict(zip(_DEGREES, kept[:, number], strict=True))
+        column = {name: one.reshape(-1, *[1] * len(own)) for name, one in degrees.items()}
+        asking = Split(**{**_PLAIN, **column, **own, "data": data, "shard": data})
+        place, *places = np.nonzero(broken_rules(model, asking, global_batch, gpus, node) == 0)
+        shapes = {name: one[place] for name, one in degrees.items()}
+        shapes |= {name: shaped[name][at] for name, at in zip(shaped, places, strict=True)}
+        stages, shards = _shardings(data, 1 if alone else 2, given)
+        mesh = Mesh(number[place], shapes, {"zero_stage": stages, "shard": shards}, recompute)
+        found += [mesh] if mesh.size else []
+    return found, asked

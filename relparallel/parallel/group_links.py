@@ -15,8 +15,6 @@ from relparallel._checks import (
     require_real,
 )
 from relparallel.hardware import Cluster
-from relparallel.metrics._network import arcs_of, require_alive
-from relparallel.parallel.flows import Wiring, sparse_rows
 from relparallel.parallel.strategy import DEGREES, Placement, Strategy
 from relparallel.topology import Topology
 
@@ -124,6 +122,8 @@ def _on_cluster(
         raise ValueError(
             f"network must have an accelerator and a network_bandwidth, got {network!r}"
         )
+    from relparallel.parallel.flows import sparse_rows  # loads a compiler
+
     source, target, amount = pairs
     node = groups // network.gpus_per_node
     inside = node[:, source] == node[:, target]
@@ -150,6 +150,9 @@ def _on_topology(
     groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any
 ) -> dict[str, Any]:
     """Traffic over the living cables in both directions, from and to the living hosts."""
+    from relparallel.metrics._network import arcs_of, require_alive  # so do these
+    from relparallel.parallel.flows import Wiring, sparse_rows
+
     living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
     hosts = network.hosts[groups].astype(np.int64)

@@ -1,6 +1,6 @@
 """How much memory every stage of a strategy needs, and whether it fits.
 
-The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; `model_state_bytes`
+The numbers come from the formula of ``stage_bytes.py``, which grids use too; `model_state_bytes`
 and `activation_bytes_per_layer` are the published closed forms of single terms.
 """
 
@@ -23,15 +23,22 @@ from relparallel._checks import (
     require_real,
 )
 from relparallel.hardware import Cluster
-from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, layer, peaks, stages
-from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.calibration import (
     Software,
     newest_software,
     software as known_software,
     softwares,
 )
+from relparallel.parallel.columns import Split
 from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
+from relparallel.parallel.records import Sizes, Storage
+from relparallel.parallel.stage_bytes import (
+    FRAGMENTATION,
+    Dealt,
+    StageBytes,
+    mean_layer,
+    stages,
+)
 from relparallel.parallel.stage_times import (
     chunk_devices,
     dealt_layers,
@@ -58,11 +65,9 @@ RESERVE: Final = 3.5 * GB
 Chosen on the BLOOM runs: between 3.2 and 3.8 GB no verdict on them is wrong.
 """
 
-_PARTS: Final = BYTES[:5]
+_PARTS: Final = StageBytes._fields[:5]
 _OFFLOAD: Final = ("none", "optimizer", "parameters", "activations")
 _PLACES: Final = ("host", "nvme")
-Dealt = tuple[NDArray[np.float64], NDArray[np.float64]]
-NOTHING: Final[Dealt] = (np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +149,9 @@ class StageMemory(Result):
         """One row for each stage, one column for each part, and the total."""
         import pandas as pd
 
-        columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
+        columns = {
+            name: getattr(self, name) for name in (*StageBytes._fields, "host", "nvme", "transfer")
+        }
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 
     def _said(self) -> str:
@@ -232,11 +239,11 @@ def memory(
     """
     require_instance(Transformer, model=model)
     _require_split(model, require_instance(Strategy, strategy=strategy), stage_layers is not None)
-    row = choice_record(strategy, require_int(global_batch=global_batch, at_least=1))
-    dealt = NOTHING
+    s = Split.of(strategy, require_int(global_batch=global_batch, at_least=1))
+    dealt = None
     if stage_layers is not None:
         chunks = require_stage_layers(model, strategy, stage_layers)
-        dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
+        dealt = _dealt(strategy, s.micro_batches, chunks)
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
     name = newest_software(device) if software is None else software
@@ -248,22 +255,18 @@ def memory(
         raise ValueError(
             f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3"
         )
-    storage, less = (
-        storage_record(kept, flash_attention=flash, dropout=masks, offload=moved)
-        for moved in ("none", offload)
-    )
-    all_here, here = _stages(model, row, storage, dealt), _stages(model, row, less, dealt)
+    sizes, storage = Sizes.of(model), storage_of(kept, flash_attention=flash, dropout=masks)
+    less = storage_of(kept, flash_attention=flash, dropout=masks, offload=offload)
+    all_here, here = (_on_stages(sizes, s, k, dealt) for k in (storage, less))
     moved = all_here - here
-    # gradients leave, weights return
-    shards = moved[:, 2] / max(float(storage["optimizer"][0]), 1e-300)
-    passes = 2 * int(row["micro_batches"][0])  # and are read for every forward and backward pass
-    transfer = float(storage["gathered"][0]) * 2 * shards + passes * moved[:, 0]
+    shards = moved[2] / max(storage.optimizer, 1e-300)  # gradients leave, weights return
+    passes = 2 * s.micro_batches  # and are read for every forward and backward pass
+    transfer = storage.gathered * 2 * shards + passes * moved[0]
     if offload == "activations":  # out after every forward pass of a layer, and back
-        sizes = model_record(model)[0]
-        kept_bytes = float(layer(sizes, row[0], storage[0], sizes["mixture"])[2])
+        kept_bytes = mean_layer(sizes, s, storage, sizes.mixture).kept
         transfer += passes * kept_bytes * layers_on_stages(model, strategy, stage_layers)
-    away, nothing = moved[:, :4].sum(axis=1), np.zeros(strategy.pipeline)
-    parts = dict(zip(BYTES, here.T.copy(), strict=True))
+    away, nothing = moved[:4].sum(axis=0), np.zeros(strategy.pipeline)
+    parts = dict(zip(StageBytes._fields, here, strict=True))
     host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
     said = [
         f"as {name} keeps it" if str(precision) in PRODUCTS else "bytes as given",
@@ -296,76 +299,42 @@ def kept_by(
     return kept, require_flag(flash_attention=flash), require_flag(dropout=masks)
 
 
-def peak_memory(
-    models: NDArray[Any],
-    choices: NDArray[Any],
-    model_index: NDArray[np.int64],
-    storage: NDArray[Any],
-) -> NDArray[np.float64]:
-    """Largest `StageMemory.peak` of many strategies [bytes], by the kernel of `memory`.
-
-    ``models``, ``choices`` and ``storage`` are rows of `MODEL`, `CHOICE` and `STORAGE`;
-    ``model_index`` names the row of the models for each choice.
-    """
-    out = np.empty(choices.size)
-    peaks(models, choices, model_index, storage[0], out)
-    return out
-
-
-def storage_record(
+def storage_of(
     precision: Precision,
     *,
     flash_attention: bool = False,
     dropout: bool = True,
     offload: str = "none",
-) -> NDArray[Any]:
-    """How software keeps numbers, one row of `STORAGE`."""
-    row = np.zeros(1, STORAGE)
-    names = (
-        "parameter",
-        "gradient",
-        "optimizer",
-        "gathered",
-        "setup",
-        "logit",
-        "loss",
-        "product",
-        "scratch",
+) -> Storage:
+    """How software keeps numbers."""
+    numbers: dict[str, Any] = {
+        name: getattr(precision, name if name in ("bucket", "expert_copies") else f"{name}_bytes")
+        for name in Storage._fields[: Storage._fields.index("sharded_storage")]
+    }
+    return Storage(
+        **numbers,
+        sharded_storage=precision.sharded_storage,
+        flash=flash_attention,
+        dropout=dropout,
+        offload_optimizer=offload in ("optimizer", "parameters"),
+        offload_parameters=offload == "parameters",
+        offload_activations=offload == "activations",
     )
-    for name in names:
-        row[name] = getattr(precision, f"{name}_bytes")
-    for name in ("bucket", "sharded_storage", "expert_copies"):
-        row[name] = getattr(precision, name)
-    row["flash"], row["dropout"] = flash_attention, dropout
-    row["offload_optimizer"] = offload in ("optimizer", "parameters")
-    row["offload_parameters"], row["offload_activations"] = (
-        offload == "parameters",
-        offload == "activations",
-    )
-    return row
 
 
-def _stages(
-    model: Transformer, row: NDArray[Any], storage: NDArray[Any], dealt: Dealt = NOTHING
-) -> NDArray[np.float64]:
-    out = np.empty((int(row["pipeline"][0]), len(BYTES)))
-    stages(model_record(model)[0], row[0], storage[0], *dealt, out)
-    return out
+def _on_stages(sizes: Sizes, s: Split, k: Storage, dealt: Dealt | None) -> NDArray[np.float64]:
+    """Bytes of all stages, [parts, stages]."""
+    return np.array([np.broadcast_to(part, s.pipeline) for part in stages(sizes, s, k, dealt)])
 
 
 def stage_peaks(
-    model: Transformer, strategy: Strategy, global_batch: int, storage: NDArray[Any], layers: int
+    model: Transformer, strategy: Strategy, global_batch: int, storage: Storage, layers: int
 ) -> NDArray[np.float64]:
     """Bytes that must be there on every stage if it held so many layers, later chunks more; [p]."""
     p, v = strategy.pipeline, strategy.virtual_stages
-    row = choice_record(strategy, require_int(global_batch=global_batch, at_least=1))
-    dealt = _layers_on_stages(
-        strategy, int(row["micro_batches"][0]), np.repeat(even_chunks(layers, v), p)
-    )
-    held = _stages(model, row, storage, dealt)
-    return np.asarray(
-        np.maximum(held[:, : len(_PARTS)].sum(axis=1) * (1 + FRAGMENTATION), held[:, -1])
-    )
+    s = Split.of(strategy, require_int(global_batch=global_batch, at_least=1))
+    dealt = _dealt(strategy, s.micro_batches, np.repeat(even_chunks(layers, v), p))
+    return np.asarray(stages(Sizes.of(model), s, storage, dealt).peak)
 
 
 def layers_on_stages(
@@ -377,16 +346,17 @@ def layers_on_stages(
     return stage_sums(strategy, require_stage_layers(model, strategy, stage_layers))
 
 
-def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> Dealt:
-    """Layers of each stage, and layers times micro-batches in flight, below 0 for equal chunks."""
+def _dealt(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> Dealt:
+    """Layers of every stage, and times micro-batches in flight, below 0 where its chunks are equal."""
     held = stage_sums(strategy, chunks)
     differs = chunks * strategy.virtual_stages != held[chunk_devices(strategy)]
     if strategy.schedule == "chimera":
         differs = chunks != chunks[::-1]
     uneven = stage_sums(strategy, differs) > 0
     if not uneven.any():
-        return held, np.full(held.size, -1.0)
-    return held, np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
+        return Dealt(held, held[::-1], -1.0)
+    flown = np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
+    return Dealt(held, held[::-1], flown)
 
 
 def known_precision(**named: Any) -> Precision:
@@ -408,5 +378,5 @@ def _require_split(model: Transformer, strategy: Strategy, dealt: bool) -> None:
         raise ValueError(
             f"strategy must have an expert that divides {model.experts}, got {strategy}"
         )
-    if not dealt and broken_rules(model, choice_record(strategy), 1) & DEALT:
+    if not dealt and broken_rules(model, Split.of(strategy), 1) & DEALT:
         raise ValueError(f"strategy breaks a rule: {RULES[DEALT.bit_length() - 1]}; got {strategy}")

@@ -20,8 +20,9 @@ from relparallel._checks import (
     require_real,
     require_whole,
 )
-from relparallel.parallel._memory_kernel import FLIGHT_RULES, flight, layer_bytes, state_bytes
+from relparallel.parallel.flights import FLIGHT_RULES, flight
 from relparallel.parallel.schedules import SCHEDULES, TABLE
+from relparallel.parallel.stage_bytes import layer_bytes, state_bytes
 from relparallel.parallel.strategy import RECOMPUTE
 
 
@@ -64,11 +65,8 @@ def model_state_bytes(
     stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
     sizes: dict[str, Any] = {"parameter_bytes": parameter_bytes, "gradient_bytes": gradient_bytes}
     require_real(**sizes, optimizer_bytes=optimizer_bytes, at_least=0, at_most=MOST_BYTES)
-    held = [
-        sum(state_bytes.py_func(psi, psi / ranks, z, z == 3, 1.0, *sizes.values(), optimizer_bytes))
-        for z in range(4)
-    ]
-    return bare(np.choose(stage.astype(np.int64), np.broadcast_arrays(*held)))
+    kept = *sizes.values(), optimizer_bytes
+    return bare(sum(state_bytes(psi, psi / ranks, stage, stage == 3, 1.0, *kept)))
 
 
 def activation_bytes_per_layer(
@@ -110,7 +108,7 @@ def activation_bytes_per_layer(
     require_flag(sequence_parallel=sequence_parallel)
     require_choice(RECOMPUTE, recompute=recompute)
     n = s * b / c
-    kept, needed, _ = layer_bytes.py_func(
+    kept, needed, _ = layer_bytes(
         n,
         n / t if sequence_parallel else n,
         t,
@@ -120,8 +118,8 @@ def activation_bytes_per_layer(
         a,
         s,
         RECOMPUTE.index(recompute),
-        0,
-        1,
+        False,
+        True,
     )
     return bare(kept + 0 * needed)
 
@@ -144,4 +142,5 @@ def micro_batches_in_flight(
             f"virtual_stages must be 1 with schedule {schedule!r}, got {virtual_stages}"
         )
     rule, m = FLIGHT_RULES[schedule], float(micro_batches)
-    return np.array([flight(rule, stages, m, virtual_stages, i)[0] for i in range(stages)])
+    held = flight(rule, stages, m, virtual_stages, np.arange(stages)).held
+    return np.broadcast_to(held, stages).astype(np.float64)

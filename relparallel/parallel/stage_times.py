@@ -1,6 +1,6 @@
 """A pipeline whose stages differ: who holds which layers, and the time of its step.
 
-Every chunk is priced by the kernel, its passes are run by the simulator.
+Every chunk is priced by the formula, its passes are run by the simulator.
 """
 
 import re
@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_indices, require_int
-from relparallel.parallel._kernel import PARTS, pass_times
-from relparallel.parallel._memory_kernel import counted_ends
-from relparallel.parallel._records import step_parts
+from relparallel.parallel.columns import Split
+from relparallel.parallel.dealing import counted_ends
+from relparallel.parallel.passes import passes
+from relparallel.parallel.records import Rates, Sizes
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT, TABLE, V_SHAPED, repeated
+from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
 from relparallel.parallel.strategy import ENDS, Strategy
 from relparallel.parallel.timeline import Timeline, play
 from relparallel.workload import Transformer
@@ -136,11 +138,11 @@ def kept_layers(
 
 
 class Rows(NamedTuple):
-    """What the kernel takes, one row each of `MODEL`, `MACHINE` and `CHOICE`."""
+    """What the formula takes."""
 
-    model: NDArray[Any]
-    machine: NDArray[Any]
-    choice: NDArray[Any]
+    model: Sizes
+    machine: Rates
+    split: Split
 
 
 class PassSeconds(NamedTuple):
@@ -172,24 +174,26 @@ class PassSeconds(NamedTuple):
 
 
 def priced_passes(rows: Rows) -> PassSeconds:
-    """Price one layer, the output layer and a transfer, by the kernel that prices steps.
+    """Price one layer, the output layer and a transfer, by the formula that prices steps.
 
     Full recomputation does the forward pass once more, so that is what it adds.
     """
-    model, choice = rows.model.copy(), np.repeat(rows.choice, 3)
-    model["layers"] = 1
-    choice[["pipeline", "micro_batches", "virtual_stages"]] = 1
-    choice["schedule"], choice["recompute"][1:] = SCHEDULES.index("1f1b"), (0, 2)
-    one, none, full = step_parts(model, rows.machine, choice)
-    (step,) = step_parts(*rows)
-    s = rows.choice[0]
-    weight = pass_times(rows.model[0], rows.machine[0], s)[2]
+    model, machine, s = rows
+    plain = s._replace(
+        pipeline=1,
+        micro_batches=1,
+        virtual_stages=1,
+        schedule=SCHEDULES.index("1f1b"),
+        recompute=np.array([s.recompute, 0, 2]),
+    )
+    one, none, full = as_rows(step_parts(model._replace(layers=1.0), machine, plain))
+    transfer = step_parts(*rows)[_PIPELINE]
     return PassSeconds(
         parts=one[_LAYER_PARTS],
         forward=float((full - none)[_LAYER_PARTS].sum()),
-        weight=float(weight * rows.machine["factor"][0]),
+        weight=float(passes(*rows).weight * machine.factor),
         head=float(one[_HEAD]),
-        transfer=float(step[_PIPELINE] / (2.0 * s["micro_batches"] * s["virtual_stages"])),
+        transfer=float(transfer / (2.0 * s.micro_batches * s.virtual_stages)),
     )
 
 
@@ -197,7 +201,7 @@ def simulated_passes(
     rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], iterations: int = 1
 ) -> Timeline:
     """All passes of some steps."""
-    p, v, m = strategy.pipeline, strategy.virtual_stages, int(rows.choice["micro_batches"][0])
+    p, v, m = strategy.pipeline, strategy.virtual_stages, rows.split.micro_batches
     order = repeated(strategy.schedule, p, m, v, np.full(p, UNLIMITED), iterations)
     seconds = priced_passes(rows).of_chunks(chunks, strategy.schedule in SPLIT)
     return play(order, np.broadcast_to(seconds[:, None], order.turn.shape), 0.0)
@@ -207,12 +211,12 @@ def simulated_parts(
     rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Parts of a step [s], ordered as `PARTS`: the slowest stage's work, and how long it waits."""
-    one, m = priced_passes(rows), int(rows.choice["micro_batches"][0])
+    one, m = priced_passes(rows), rows.split.micro_batches
     layers, heads = device_layers(strategy, chunks), np.zeros(strategy.pipeline)
     heads[chunk_devices(strategy)[-1]] = 1  # output layers that a micro-batch meets on each stage
     if strategy.schedule == "chimera":
         heads = (heads + heads[::-1]) / 2
-    parts = step_parts(*rows)[0]
+    parts = np.array(step_parts(*rows))
     slowest = int(np.argmax(layers * one.parts.sum() + heads * one.head))
     parts[_LAYER_PARTS] = m * layers[slowest] * one.parts
     parts[_HEAD] = m * heads[slowest] * one.head
@@ -238,10 +242,7 @@ def _period(
         return busy
     if strategy.schedule not in SPLIT:
         return simulated_passes(rows, strategy, chunks).makespan
-    found, m = (
-        simulated_passes(rows, strategy, chunks, _ITERATIONS),
-        rows.choice["micro_batches"][0],
-    )
+    found, m = simulated_passes(rows, strategy, chunks, _ITERATIONS), rows.split.micro_batches
     own, starts = found.resource == slowest, np.full(_ITERATIONS, np.inf)
     np.minimum.at(starts, found.item[own] // m, found.start[own])
     half = _ITERATIONS // 2
@@ -254,12 +255,11 @@ def _replicas(
     """Gradients and optimizer of the stage that they take longest on.
 
     Every stage is priced as a model of its own; one without embedding and output layer has as many
-    weights fewer in its layers, as the kernel counts the table on every stage.
+    weights fewer in its layers, as the formula counts the table on every stage.
     """
-    table = rows.model["vocabulary"] * rows.model["hidden"]
-    model, choice = np.repeat(rows.model, layers.size), np.repeat(rows.choice, layers.size)
+    model = rows.model
     outside = (heads == 0) & (np.arange(layers.size) > 0)
-    model["layers"] = layers * layers.size
-    model["layer_weights"] -= outside * table / np.maximum(layers, 1)
-    parts = step_parts(model, rows.machine, choice)[:, [_DATA, _OPTIMIZER]]
+    fewer = outside * (model.vocabulary * model.hidden) / np.maximum(layers, 1)
+    model = model._replace(layers=layers * layers.size, layer_weights=model.layer_weights - fewer)
+    parts = as_rows(step_parts(model, rows.machine, rows.split))[:, [_DATA, _OPTIMIZER]]
     return np.asarray(parts[parts.sum(axis=1).argmax()])

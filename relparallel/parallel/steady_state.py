@@ -1,12 +1,12 @@
 """What a pipeline schedule costs once it runs: idle time per iteration and the weights it keeps."""
 
-from typing import Any, Final
+from typing import Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_number
+from relparallel.parallel.columns import Numbers, some, where
 from relparallel.parallel.schedules import (
     ASYNCHRONOUS,
     SCHEDULES,
@@ -89,9 +89,7 @@ def bubble_fraction(
         )
     ideal = micro_batches * (forward + backward)
     code = SCHEDULES.index(name)
-    return float(
-        bubble_time.py_func(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal
-    )
+    return float(bubble_time(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal)
 
 
 def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
@@ -140,8 +138,15 @@ _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
 )
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
-def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
+def bubble_time(
+    schedule: Numbers,
+    p: Numbers,
+    m: Numbers,
+    v: Numbers,
+    forward: Numbers,
+    back: Numbers,
+    weight: Numbers,
+) -> Numbers:
     """Time a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
     For few micro-batches too: each one more fills a gap of the first one's way down and up. With
@@ -149,33 +154,64 @@ def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, 
     ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with
     Chimera and ZB-V, to two with the other V.
     """
-    if schedule in _NO_FLUSH or p == 1:
-        return 0.0
-    alone, apart = (p - 1) * (forward + back), abs(back - forward)
-    if schedule == _ZB_H1:
-        return alone - min(forward, weight) * (min(m, p) - 1)
-    if schedule == _ZB_2P:
-        return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
-    if schedule == _ZB_V:
-        down = min(forward, (forward + back) / 2)
-        left = max(back - weight, forward - weight, (back - forward) / 2)
-        return (
-            alone
-            - down * (min(m, p) - 1)
-            - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
-        )
-    if schedule == _V_HALF:
-        saved = max(weight - apart, weight / 2) / 2 * (p - 1)
-        return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
-    if schedule == _V_MIN:
-        uneven = 3 * max(forward, back, weight) - forward - back - weight
-        return alone + (m - 1) * (
-            uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight)
-        )
-    if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
-        behind, pairs = back + weight, m + m % 2
-        units = -(-pairs // p)
-        uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
-        short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
-        return (p - 2) * uneven + short
-    return (p - 1) * (forward + back + weight) / v
+    found = (p - 1) * (forward + back + weight) / v
+    forms = {
+        _ZB_H1: _zero_bubble_h1,
+        _ZB_2P: _zero_bubble_2p,
+        _ZB_V: _zero_bubble_v,
+        _V_HALF: _v_half,
+        _V_MIN: _v_min,
+        _CHIMERA: _chimera,
+    }
+    for code, form in forms.items():
+        if some(schedule == code):
+            found = where(schedule == code, form(p, m, forward, back, weight), found)
+    for code in _NO_FLUSH:
+        found = where(schedule == code, 0.0, found)
+    return where(p == 1, 0.0, found)
+
+
+def _zero_bubble_h1(
+    p: Numbers, m: Numbers, forward: Numbers, back: Numbers, weight: Numbers
+) -> Numbers:
+    filled = np.minimum(forward, weight) * (np.minimum(m, p) - 1)
+    return (p - 1) * (forward + back) - filled
+
+
+def _zero_bubble_2p(
+    p: Numbers, m: Numbers, forward: Numbers, back: Numbers, weight: Numbers
+) -> Numbers:
+    filled = np.minimum(np.minimum(forward, weight), (forward + back) / 2)
+    return (p - 1) * (forward + back) - filled * (np.minimum(m, 2 * p - 1) - 1)
+
+
+def _zero_bubble_v(
+    p: Numbers, m: Numbers, forward: Numbers, back: Numbers, weight: Numbers
+) -> Numbers:
+    down = np.minimum(forward, (forward + back) / 2)
+    left = np.maximum(np.maximum(back - weight, forward - weight), (back - forward) / 2)
+    way = (p - 1) * (forward + back) - down * (np.minimum(m, p) - 1)
+    return way - (forward + back - down - left) * np.maximum(np.minimum(m, 2 * p - 1) - p, 0)
+
+
+def _v_half(p: Numbers, m: Numbers, forward: Numbers, back: Numbers, weight: Numbers) -> Numbers:
+    apart = abs(back - forward)
+    saved = np.maximum(weight - apart, weight / 2) / 2 * (p - 1)
+    way = (p - 1) * (forward + back) - np.minimum(saved, weight * (m - 1))
+    return way + (m - 1) * np.maximum(apart - weight / 2, 0.0)
+
+
+def _v_min(p: Numbers, m: Numbers, forward: Numbers, back: Numbers, weight: Numbers) -> Numbers:
+    longest = np.maximum(np.maximum(forward, back), weight)
+    uneven = 3 * longest - forward - back - weight
+    two = np.maximum(uneven / 2, (forward + back) / 2 - weight)
+    return (p - 1) * (forward + back) + (m - 1) * where(p > 2, uneven, two)
+
+
+def _chimera(p: Numbers, m: Numbers, forward: Numbers, back: Numbers, weight: Numbers) -> Numbers:
+    """A lone micro-batch of one end leaves the way of its partner empty."""
+    behind, pairs = back + weight, m + m % 2
+    units = -(-pairs // p)
+    uneven = np.maximum(forward, behind) + (units - 1) * abs(behind - forward)
+    short = (units * p - pairs) * np.minimum(forward, behind) + m % 2 * (forward + behind)
+    return (p - 2) * uneven + short

@@ -1,6 +1,6 @@
 """How long one training step takes, part by part.
 
-The numbers come from the kernel of ``_kernel.py``, with parameters calibrated on measured runs.
+The numbers come from the formula of ``step_parts.py``, with parameters calibrated on measured runs.
 """
 
 from __future__ import annotations
@@ -15,19 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator, Cluster
-from relparallel.parallel._kernel import PARTS, pass_times
-from relparallel.parallel._records import (
-    Machine,
-    calibrated_machine,
-    choice_record,
-    model_record,
-    step_parts,
-)
 from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
+from relparallel.parallel.columns import Numbers, Split
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import placement_slowdowns
 from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
 from relparallel.parallel.notation import notation
+from relparallel.parallel.passes import passes
+from relparallel.parallel.records import Machine, Sizes
 from relparallel.parallel.stage_times import (
     Rows,
     dealt_layers,
@@ -35,6 +30,7 @@ from relparallel.parallel.stage_times import (
     simulated_parts,
     simulated_passes,
 )
+from relparallel.parallel.step_parts import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.parallel.timeline import Timeline
 from relparallel.topology import Topology
@@ -237,10 +233,9 @@ def step_time(
         alive=alive,
         stage_layers=stage_layers,
     )
-    if layers is None or strategy.pipeline == 1:
-        (parts,) = step_parts(*rows)
-    else:
-        parts = simulated_parts(rows, strategy, layers)
+    parts: Sequence[Numbers] = step_parts(*rows)
+    if layers is not None and strategy.pipeline > 1:
+        parts = simulated_parts(rows, strategy, layers).tolist()
     held = memory(
         model,
         strategy,
@@ -257,7 +252,8 @@ def step_time(
                 f"offload must be 'none' on {device.name}, whose link to the host is not known"
             )
         stages = layers_on_stages(model, strategy, stage_layers)
-        parts[PARTS.index("overhead")] += _seen_of_offload(held, rows, stages, device.host_link)
+        seen = _seen_of_offload(held, rows, stages, device.host_link)
+        parts = *parts[:-1], parts[-1] + seen  # the last one is overhead
     time = step_of(parts, machine, model, global_batch, strategy.gpus, held.fits(cluster))
     if time.fits:
         return time
@@ -269,12 +265,12 @@ def _seen_of_offload(
     held: StageMemory, rows: Rows, layers: NDArray[np.float64], host_link: float
 ) -> float:
     """Seconds of a step that transfers to host and back add on the stage where they add most."""
-    machine, m = rows.machine[0], int(rows.choice["micro_batches"][0])
-    forward, backward, _, again = pass_times(rows.model[0], machine, rows.choice[0])
-    moved, seen = held.transfer / 2 / (host_link * machine["link_share"]), np.zeros(layers.size)
-    for work in (forward, backward + again):
-        seen += moved - (1 - machine["exposed"]) * np.minimum(
-            moved, m * layers * work * machine["factor"]
+    machine, one, m = rows.machine, passes(*rows), rows.split.micro_batches
+    again = one.again(rows.split.recompute)
+    moved, seen = held.transfer / 2 / (host_link * machine.link_share), np.zeros(layers.size)
+    for work in (one.forward, one.backward + again):
+        seen += moved - (1 - machine.exposed) * np.minimum(
+            moved, m * layers * work * machine.factor
         )
     return float(seen.max())
 
@@ -315,7 +311,7 @@ def _fitting_change(
 
 
 def step_of(
-    parts: NDArray[np.float64],
+    parts: Sequence[Numbers],
     machine: Machine,
     model: Transformer,
     global_batch: int,
@@ -323,7 +319,7 @@ def step_of(
     held: Verdict | None = None,
 ) -> StepTime:
     """Parts of a step [s] with what is known of them."""
-    named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
+    named: dict[str, Any] = dict(zip(PARTS, map(float, parts), strict=True))
     total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
     waiting = named["launch"] > HOST_BOUND * total
     log_errors, notes = machine.known.bounds(waiting, name), []
@@ -370,7 +366,7 @@ def step_rows(
     stage_layers: Sequence[int] | str | None = None,
     slow: Mapping[str, float] | None = None,
 ) -> tuple[Machine, Rows, NDArray[np.int64] | None]:
-    """Check the arguments of `step_time`; return what the kernel takes and the chunks' layers."""
+    """Check the arguments of `step_time`; return what the formula takes, and the layers of chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
     require_instance(Cluster, cluster=cluster)
@@ -379,12 +375,8 @@ def step_rows(
     require_feasible(model, strategy, cluster, global_batch, dealt=layers is not None)
     if slow is None:
         slow = placement_slowdowns(strategy, cluster, placement, network, alive)
-    machine = calibrated_machine(cluster, software, precision, calibrated, slow)
-    return (
-        machine,
-        Rows(model_record(model), machine.row, choice_record(strategy, global_batch)),
-        layers,
-    )
+    machine = Machine.of(cluster, software, precision, calibrated, slow)
+    return machine, Rows(Sizes.of(model), machine.rates, Split.of(strategy, global_batch)), layers
 
 
 def step_timeline(
@@ -419,4 +411,4 @@ def slowed_step(
 ) -> float:
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth of the cluster."""
     _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
-    return float(step_parts(*rows).sum())
+    return float(np.array(step_parts(*rows)).sum())

@@ -118,7 +118,7 @@ class Plan(Result):
         fewest, most = (search.tokens * share * DAY / 1e9 for share in (low / slow, high / quick))
         paid = price * site.cluster.paid * 24
         costs = self._costs(one, choice)
-        held = costs.peak(costs.rows(site.fastest.grid.choices[[choice.row]]))
+        held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))
         loses = 1 - choice.score / one.choice.score
         return {
             "cluster": row["cluster"],

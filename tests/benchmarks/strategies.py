@@ -31,7 +31,7 @@ import pandas as pd
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory
-from relparallel.parallel.feasibility import FEASIBLE, broken_rules
+from relparallel.parallel.feasibility import FEASIBLE, rules_of_rows
 from relparallel.parallel.step_time import step_time
 from relparallel.published import facts
 from relparallel.workload import Transformer
@@ -52,7 +52,7 @@ def lawful(gpus: int, batch: int) -> StrategyGrid:
     # all at once would not fit
     for micro_batch in (b for b in range(1, batch + 1) if batch % b == 0):
         choices = StrategyGrid.all(gpus, MODEL, batch, micro_batch=micro_batch).choices
-        parts.append(choices[broken_rules(MODEL, choices, batch, gpus, node=8) == FEASIBLE])
+        parts.append(choices[rules_of_rows(MODEL, choices, batch, gpus, node=8) == FEASIBLE])
     return StrategyGrid(choices=np.concatenate(parts))
 
 
@@ -154,7 +154,7 @@ def measure(calls: dict[tuple[str, str], tuple[int, Callable]]) -> list[dict[str
     """One row for each task and tool: median rate over interleaved rounds, or why there is none."""
     skipped = {key: reason_to_skip(key[1]) for key in calls}
     spent: dict[tuple[str, str], list[float]] = {key: [] for key in calls}
-    for place in range(ROUNDS + 1):  # the first one compiles and is not counted
+    for place in range(ROUNDS + 1):  # the first one loads things and is not counted
         for key, (_, call) in calls.items():
             if not skipped[key]:
                 start = time.process_time()

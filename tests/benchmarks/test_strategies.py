@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.parallel.feasibility import broken_rules
+from relparallel.parallel.feasibility import rules_of_rows
 from relparallel.published import data_folder, facts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ STORED = pd.read_csv(data_folder() / "benchmarks" / "strategies.csv", keep_defau
 def test_rows_that_are_evaluated_completely_are_distinct_and_lawful():
     grid = RUN["lawful"](16, 32)
     assert len(np.unique(grid.choices)) == len(grid)
-    assert (broken_rules(RUN["MODEL"], grid.choices, 32, 16) == 0).all()
+    assert (rules_of_rows(RUN["MODEL"], grid.choices, 32, 16) == 0).all()
     assert len(RUN["sample"](grid, 9)) == 9
 
 

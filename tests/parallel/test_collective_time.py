@@ -9,8 +9,6 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from relparallel.parallel import Links, collective, collective_time, ring_all_reduce, rounds_time
-from relparallel.parallel._kernel import MACHINE
-from relparallel.parallel._transfer_kernel import gather, in_node
 from relparallel.parallel.algorithms import (
     chain_broadcast,
     double_tree_all_reduce,
@@ -22,6 +20,8 @@ from relparallel.parallel.algorithms import (
 )
 from relparallel.parallel.collective_time import FORMS, crossover_size
 from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
+from relparallel.parallel.records import Rates
+from relparallel.parallel.transfers import gather, in_node
 
 EXACT = {
     ("all_reduce", "ring"): lambda n, elements, g: ring_all_reduce(n, elements),
@@ -198,9 +198,8 @@ def test_there_may_be_no_crossing():
 @pytest.mark.parametrize(
     ("stride", "ranks"), [(1, 2), (1, 8), (1, 16), (2, 4), (4, 8), (8, 16), (8, 4)]
 )
-def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
+def test_a_step_prices_rings_alike(stride, ranks, inside):
     """Its latencies are a launch and a part per rank: given those, times agree; and with none."""
-    machine = np.zeros(1, MACHINE)[0]
     values = {
         "node": 8,
         "node_link": 300e9,
@@ -208,25 +207,25 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
         "link_share": 0.75,
         "network_share": 0.9,
     }
-    for name, value in {**values, "round": 24e-6 * inside, "hop": 40e-6 * inside}.items():
-        machine[name] = value
+    values |= {"round": 24e-6 * inside, "hop": 40e-6 * inside}
+    machine = Rates(**dict.fromkeys(Rates._fields, 0.0) | values)
     together = in_node(machine, float(stride), float(ranks))
-    kernel = gather(1e8, float(ranks), together, False, machine)
+    found = gather(1e8, float(ranks), together, False, machine)
     one_node, nodes = ranks <= together, np.ceil(ranks / together)
     rounds = min(nodes - 1, np.ceil(np.log2(nodes)))
     links = Links(
-        latency=machine["round"] / 8 if one_node else 0.0,
+        latency=machine.round / 8 if one_node else 0.0,
         bandwidth=300e9 * 0.75,
         network_latency=0.0,
         network_bandwidth=200e9 * 0.9 * together / 8,
-        launch=machine["round"] * (5 / 8 if one_node else 1 / 2)
-        + (0 if one_node else rounds * machine["hop"]),
+        launch=machine.round * (5 / 8 if one_node else 1 / 2)
+        + (0 if one_node else rounds * machine.hop),
     )
     ways = ("ring",) if one_node else ("ring", "hierarchical")
     ours = [
         collective_time("reduce_scatter", way, 1e8, ranks, int(together), links) for way in ways
     ]
-    assert min(ours) == pytest.approx(kernel, rel=1e-12)
+    assert min(ours) == pytest.approx(found, rel=1e-12)
     assert collective_time("all_gather", "ring", 1e8, ranks, int(together), links) == ours[0]
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from relparallel.hardware import Cluster, accelerator, cluster
 from relparallel.parallel import StrategyGrid, evaluate, memory
-from relparallel.parallel._kernel import PARTS
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import REASONS
 from relparallel.parallel.memory import PRECISIONS
 from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.step_parts import PARTS, as_rows
 from relparallel.parallel.step_time import step_time
 from relparallel.workload import Transformer
 
@@ -123,7 +123,7 @@ def test_no_copies_of_parameters_are_kept_equal_for_nothing(model):
     grid = StrategyGrid.all(gpus=8, model=model, global_batch=64)
     lawful = grid[np.isfinite(evaluate(model, grid, EIGHT, 64, complete=True).time)]
     costs = pricing(model, EIGHT, 64)
-    data = costs.parts(costs.rows(lawful.choices))[:, PARTS.index("data")]
+    data = as_rows(costs.parts(costs.split(lawful.choices)))[:, PARTS.index("data")]
     # with a copy each
     ends = np.where(lawful.choices["schedule"] == SCHEDULES.index("chimera"), 2, 1)
     copies = ends * lawful.choices["data"] * lawful.choices["context"] > 1

@@ -1,4 +1,4 @@
-"""Every rule is broken by an example, and the compiled rules say what plain arithmetic says."""
+"""Every rule is broken by an example, and the rules say of rows what plain arithmetic says."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ from relparallel.parallel.feasibility import (
     FEASIBLE,
     REASONS,
     RULES,
-    broken_rules,
     first_broken,
     require_feasible,
+    rules_of_rows,
 )
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.strategy import ENDS
@@ -56,7 +56,7 @@ MODELS = {  # where the common ones do not break the rule alone
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_broken_by_an_example_and_named(rule):
     model, row = MODELS.get(rule, EXAMPLES[rule][0]), EXAMPLES[rule][1]
-    broken = broken_rules(model, StrategyGrid.of(**row).choices, 16, gpus=8, node=8)
+    broken = rules_of_rows(model, StrategyGrid.of(**row).choices, 16, gpus=8, node=8)
     assert REASONS[first_broken(broken)[0]] == rule
     assert broken[0] >> RULES.index(rule) & 1
     assert REASONS.index(rule) != FEASIBLE
@@ -95,7 +95,7 @@ def unfit(layers, p, v, folded, said):
 def plain(m, s, batch, gpus, node):
     """Rules of one row, told once more in plain numbers."""
     t, p, d, c, e, k, b, v, split, _, _, order, said, whole = (
-        s[name].item() for name in s.dtype.names if name != "micro_batches"
+        s[name].item() for name in s.dtype.names
     )
     folded = SCHEDULES[order] in V_SHAPED
     return [
@@ -139,7 +139,7 @@ DEGREE = st.sampled_from([1, 2, 3, 4, 6, 8])
     ends=st.sampled_from(ENDS),
     whole=st.booleans(),
 )
-def test_the_compiled_rules_are_the_plain_ones(
+def test_the_rules_are_the_plain_ones(
     model, degrees, virtual_stages, sequence_parallel, zero_stage, schedule, batch, ends, whole
 ):
     grid = StrategyGrid.of(
@@ -152,10 +152,10 @@ def test_the_compiled_rules_are_the_plain_ones(
         experts_over_tensor=whole,
     )
     expected = plain(model, grid.choices[0], batch, 8, 4)
-    broken = broken_rules(model, grid.choices, batch, gpus=8, node=4)
+    broken = rules_of_rows(model, grid.choices, batch, gpus=8, node=4)
     assert [bool(broken[0] >> k & 1) for k in range(len(RULES))] == expected
     assert first_broken(broken)[0] == (expected.index(True) + 1 if any(expected) else FEASIBLE)
-    assert broken_rules(model, grid.choices, batch)[0] == broken[0] & ~(1 | 1 << 16)
+    assert rules_of_rows(model, grid.choices, batch)[0] == broken[0] & ~(1 | 1 << 16)
 
 
 def test_the_first_of_several_broken_rules_is_told():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, memory, simulate_schedule
-from relparallel.parallel._memory_kernel import FLIGHT_RULES, _waiting, flight
+from relparallel.parallel.flights import FLIGHT_RULES, flight, waiting
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
 from relparallel.workload import Transformer
@@ -60,7 +60,7 @@ def test_weights_wait_for_as_many_passes_as_when_simulated(name, p):
     for m in (1, 2, p, 4 * p):
         timeline = simulate_schedule(name, p, m, v)
         simulated = [waits_for_weights(timeline, stage) / v for stage in range(p)]
-        rule = [_waiting(FLIGHT_RULES[name], float(m), stage) for stage in range(p)]
+        rule = [waiting(FLIGHT_RULES[name], float(m), stage) for stage in range(p)]
         assert np.all(np.array(rule) >= simulated)
     if name in ("zb_h1", "zb_2p", "zb_v"):
         assert rule == simulated

@@ -1,4 +1,4 @@
-"""Waiting time of a step in the kernel against the simulator, for any number of micro-batches."""
+"""The waiting time of a step by the formula against the simulator, for any number of micro-batches."""
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -6,9 +6,10 @@ from hypothesis import given, settings, strategies as st
 from relparallel.book.s34.weight_versions import iteration_period
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, bubble_fraction, simulate_schedule
-from relparallel.parallel._kernel import pass_times
-from relparallel.parallel._records import choice_record, machine_record, model_record
 from relparallel.parallel.calibration import calibration, software
+from relparallel.parallel.columns import Split
+from relparallel.parallel.passes import passes
+from relparallel.parallel.records import Rates, Sizes
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, V_SHAPED
 from relparallel.parallel.steady_state import bubble_time
 from relparallel.workload import transformer, transformers
@@ -56,11 +57,9 @@ def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, b, part, 
 def test_passes_of_models_lie_where_the_forms_hold(name, recompute, tensor):
     """Input gradients cost about a forward pass, and gradients of weights no more than that."""
     device = cluster("h100-80gb-dgx", 8)
-    machine = machine_record(device, calibration("h100-80gb"), software("megatron-bridge-2025"))
-    choice = choice_record(Strategy(tensor=tensor, recompute=recompute), global_batch=1)
-    forward, backward, weight, _ = pass_times(
-        model_record(transformer(name))[0], machine[0], choice[0]
-    )
+    machine = Rates.of(device, calibration("h100-80gb"), software("megatron-bridge-2025"))
+    split = Split.of(Strategy(tensor=tensor, recompute=recompute), global_batch=1)
+    forward, backward, weight, _ = passes(Sizes.of(transformer(name)), machine, split)
     assert forward <= backward + weight
     assert weight <= backward - weight
 
@@ -73,7 +72,7 @@ def test_passes_of_models_lie_where_the_forms_hold(name, recompute, tensor):
     more=st.floats(1.01, 3),
     part=st.floats(0.2, 0.99),
 )
-def test_where_the_published_form_holds_the_kernel_says_the_same(name, p, rounds, f, more, part):
+def test_where_the_published_form_holds_ours_says_the_same(name, p, rounds, f, more, part):
     v, p = (2 if name == "zb_v" else 1), (2 * p if name == "chimera" else p)
     m, w, b = rounds * p, f * part, f * more
     whole = 0.0 if name in ASYNCHRONOUS else (p - 1) * (f + b + w) / v

@@ -1,4 +1,4 @@
-"""The kernel's price of a collective beside the forms of every algorithm."""
+"""The price of a collective in a step beside the forms of every algorithm."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ from hypothesis import given, strategies as st
 
 from relparallel.hardware import accelerator
 from relparallel.parallel import Links, collective_time
-from relparallel.parallel._kernel import MACHINE
-from relparallel.parallel._transfer_kernel import gather
 from relparallel.parallel.calibration import calibration
 from relparallel.parallel.collective_time import FORMS
+from relparallel.parallel.records import Rates
+from relparallel.parallel.transfers import gather
 from relparallel.published import facts
 
 SIZES = st.floats(1e3, 1e11)
@@ -18,12 +18,15 @@ POWERS = st.integers(0, 6).map(lambda k: 2**k)
 
 def machine(link, network, inside, **latencies):
     """A machine on which a group has so many ranks in a node, alone on its network."""
-    row = np.zeros(1, MACHINE)
-    for name, value in latencies.items():
-        row[name] = value
-    row["node_link"], row["link_share"] = link, 1
-    row["network"], row["network_share"], row["node"] = network, 1, inside
-    return row[0]
+    values = dict.fromkeys(Rates._fields, 0.0) | latencies
+    values |= {
+        "node_link": link,
+        "link_share": 1,
+        "network": network,
+        "network_share": 1,
+        "node": inside,
+    }
+    return Rates(**values)
 
 
 @given(SIZES, POWERS, POWERS, st.floats(1e9, 1e12), st.floats(1e9, 1e12))
@@ -66,7 +69,7 @@ def test_an_all_reduce_inside_a_node_takes_as_long_as_nccl_measures():
     """Forty rows, two to eight A100. The latency prior was read from them: it is no prediction."""
     values = calibration("a100-80gb").values
     row = machine(accelerator("a100-80gb").node_link, 1, 8, round=values["round"])
-    row["link_share"] = values["link_share"]
+    row = row._replace(link_share=values["link_share"])
     ratio = [
         2
         * gather(float(fact.inputs["bytes"]), float(fact.inputs["gpus"]), 8.0, False, row)

@@ -9,7 +9,7 @@ import pytest
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, memory, step_time
-from relparallel.parallel._records import model_record
+from relparallel.parallel.records import Sizes
 from relparallel.workload import transformer
 from relparallel.workload.mixers import Mixer
 
@@ -24,10 +24,10 @@ def seconds(model):
 
 
 def test_neutral_fields_change_no_bit():
-    row = model_record(BASE)
-    assert row["span"] == BASE.sequence
-    assert row["attention"] == row["blocks"] == row["dense"] == 1
-    assert row["mixer"] == row["core"] == row["kept"] == row["mtp"] == 0
+    row = Sizes.of(BASE)
+    assert row.span == BASE.sequence
+    assert row.attention == row.blocks == row.dense == 1
+    assert row.mixer == row.core == row.kept == row.mtp == 0
     wide = replace(BASE, window=BASE.sequence)
     assert seconds(wide).total == seconds(BASE).total
 
@@ -35,9 +35,7 @@ def test_neutral_fields_change_no_bit():
 def test_a_window_saves_time_and_no_flash_attention_saves_no_memory():
     seen = replace(BASE, window=1024, windowed_layers=24)
     assert seconds(seen).total < 0.85 * seconds(BASE).total
-    assert model_record(seen)["span"] == pytest.approx(
-        (8 * 32768 + 24 * (2048 - 1024**2 / 32768)) / 32
-    )
+    assert Sizes.of(seen).span == pytest.approx((8 * 32768 + 24 * (2048 - 1024**2 / 32768)) / 32)
     np.testing.assert_array_equal(
         memory(seen, STRATEGY, 64).total, memory(BASE, STRATEGY, 64).total
     )

@@ -10,10 +10,10 @@ import pytest
 import relparallel as rp
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.parallel import Strategy, memory
-from relparallel.parallel._memory_kernel import FRAGMENTATION
 from relparallel.parallel.calibration import software, softwares
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.parallel.memory import PRECISIONS
+from relparallel.parallel.stage_bytes import FRAGMENTATION
 from relparallel.units import GB, GIB
 from relparallel.workload import Transformer, transformer
 

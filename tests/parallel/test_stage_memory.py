@@ -17,12 +17,13 @@ from relparallel.parallel import (
     memory,
     model_state_bytes,
 )
-from relparallel.parallel._kernel import CHOICE
-from relparallel.parallel._memory_kernel import FLIGHT_RULES
-from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.memory import PRECISIONS, peak_memory, storage_record
+from relparallel.parallel.columns import ROW, Split, rows_of
+from relparallel.parallel.flights import FLIGHT_RULES
+from relparallel.parallel.memory import PRECISIONS, storage_of
 from relparallel.parallel.memory_forms import micro_batches_in_flight
+from relparallel.parallel.records import Sizes
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
+from relparallel.parallel.stage_bytes import peaks
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
 from relparallel.workload.precision import PRODUCTS
@@ -205,10 +206,10 @@ def test_every_stage_equals_the_count_tensor_by_tensor(case, flash, dropout, nam
 @settings(deadline=None, max_examples=200)
 def test_four_stages_are_enough_to_find_the_largest(case, name):
     model, strategy, batch = case
-    rows = model_record(model), choice_record(strategy, batch), np.zeros(1, dtype=np.int64)
+    rows = Split.of_columns(rows_of([strategy]), batch)
     largest = memory(model, strategy, batch, precision=name, dropout=model.biases).peak.max()
-    kept = storage_record(PRECISIONS[name], flash_attention=True, dropout=model.biases)
-    assert peak_memory(*rows, kept) == pytest.approx(largest, rel=1e-15)
+    kept = storage_of(PRECISIONS[name], flash_attention=True, dropout=model.biases)
+    assert peaks(Sizes.of(model), rows, kept) == pytest.approx(largest, rel=1e-15)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -236,10 +237,11 @@ def test_four_stages_are_enough_for_every_schedule(name):
             virtual_stages=v,
         )
         need = memory(model, strategy, 2 * micro, software="megatron-2022", precision="mixed")
-        rows = model_record(model), choice_record(strategy, 2 * micro), np.zeros(1, dtype=np.int64)
-        assert peak_memory(*rows, storage_record(PRECISIONS["mixed"])) == pytest.approx(
-            need.peak.max(), rel=1e-15
+        rows, kept = (
+            Split.of_columns(rows_of([strategy]), 2 * micro),
+            storage_of(PRECISIONS["mixed"]),
         )
+        assert peaks(Sizes.of(model), rows, kept) == pytest.approx(need.peak.max(), rel=1e-15)
 
 
 @given(case=cases())
@@ -397,5 +399,5 @@ def test_what_does_not_divide_is_refused(changed, text):
 
 
 def test_empty_grids_are_taken():
-    rows = model_record(GPT3), np.zeros(0, CHOICE), np.zeros(0, dtype=np.int64)
-    assert peak_memory(*rows, storage_record(PRECISIONS["mixed"])).size == 0
+    rows = Split.of_columns(np.zeros(0, ROW), 1)
+    assert peaks(Sizes.of(GPT3), rows, storage_of(PRECISIONS["mixed"])).size == 0

@@ -19,10 +19,11 @@ from relparallel.parallel import (
     simulate_schedule,
     step_time,
 )
-from relparallel.parallel._kernel import _layer
-from relparallel.parallel._records import choice_record, machine_record, model_record
 from relparallel.parallel.calibration import software as known_software
+from relparallel.parallel.columns import Split
 from relparallel.parallel.measured_runs import measured_runs
+from relparallel.parallel.passes import passes
+from relparallel.parallel.records import Rates, Sizes
 from relparallel.topology import dgx_superpod, leaf_spine
 from relparallel.units import TFLOP
 from relparallel.workload import Transformer
@@ -93,8 +94,8 @@ def test_the_bubble_is_that_of_the_closed_form(name, p, v):
     machine = replace(machine, accelerator=replace(machine.accelerator, node_link=1e18))
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name)
     found = step_time(model, split, machine, 4 * p, calibrated=free, software="megatron-2022")
-    machines = machine_record(machine, free, known_software("megatron-2022"), "bf16")
-    f, b, _, w = _layer(model_record(model)[0], machines[0], choice_record(split, 4 * p)[0])
+    rates = Rates.of(machine, free, known_software("megatron-2022"))
+    f, b, w, _ = passes(Sizes.of(model), rates, Split.of(split, 4 * p))
     share = bubble_fraction(name, p, 4 * p, v, forward=f, backward=b, backward_weight=w)
     busy = found.compute + found.launch
     assert found.pipeline_bubble / busy == pytest.approx(share, rel=1e-4, abs=1e-6)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory, read_strategy, step_time
-from relparallel.parallel.feasibility import DEALT, broken_rules
+from relparallel.parallel.feasibility import DEALT, rules_of_rows
 from relparallel.parallel.stage_times import dealt_layers, in_chunks
 from relparallel.workload import Transformer, transformer
 
@@ -21,7 +21,7 @@ def kept(model, split):
     grid = StrategyGrid.of(
         pipeline=split.pipeline, virtual_stages=split.virtual_stages, schedule=split.schedule
     )
-    return not broken_rules(model, grid.choices, 1)[0] & DEALT
+    return not rules_of_rows(model, grid.choices, 1)[0] & DEALT
 
 
 @pytest.mark.parametrize("layers", COUNTS)

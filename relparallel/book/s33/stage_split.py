@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
-from relparallel.parallel._records import choice_record
+from relparallel.parallel.columns import Split
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.memory import stage_peaks
+from relparallel.parallel.records import Storage
 from relparallel.parallel.stage_times import Rows, chunk_devices, even_chunks, priced_passes
 from relparallel.workload import Transformer
 
@@ -52,7 +53,7 @@ def best_stage_layers(
             f"got {strategy}"
         )
     require_feasible(model, strategy, cluster, global_batch)
-    one = priced_passes(Rows(costs.models, costs.machines, choice_record(strategy, global_batch)))
+    one = priced_passes(Rows(costs.sizes, costs.machine.rates, Split.of(strategy, global_batch)))
     device, v = chunk_devices(strategy), strategy.virtual_stages
     begin = np.where(np.arange(strategy.pipeline) == device[-1], one.head, 0.0)
     room = _room(model, strategy, global_batch, costs.storage, costs.available)
@@ -67,11 +68,7 @@ def best_stage_layers(
 
 
 def _room(
-    model: Transformer,
-    strategy: Strategy,
-    global_batch: int,
-    storage: NDArray[Any],
-    available: float,
+    model: Transformer, strategy: Strategy, global_batch: int, storage: Storage, available: float
 ) -> NDArray[np.int64]:
     """Most layers that fit on each stage, [p]; 0 where too few for its chunks do."""
     fewest = strategy.virtual_stages
