@@ -278,9 +278,10 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--measured",
         type=Path,
         metavar="FILE",
-        help="choose among these strategies only: a CSV file with "
-        "the columns strategy and tokens/s",
+        help="own runs that correct predictions: a CSV file with the columns strategy and tokens/s "
+        "or another speed, and where they differ from the plan model, cluster, batch, software",
     )
+    add("--only-measured", action="store_true", help="choose among the measured strategies only")
     add(
         "--failures",
         metavar="FILE",
@@ -387,6 +388,7 @@ def _plan(options: argparse.Namespace) -> None:
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if Path(options.model).suffix == ".json" or options.failures is None:
         given["ignore"] = options.ignore
+    given |= {"only_measured": True} if options.only_measured else {}
     for name in ("gpus", "price"):
         value = getattr(options, name)
         given[name] = value[0] if value and len(value) == 1 else value

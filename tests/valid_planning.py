@@ -54,6 +54,11 @@ def machine() -> str:
     return written("cluster.json", {"accelerator": "a100-80gb", "gpus": 16, "network_gbit": 800})
 
 
+def measured() -> str:
+    head = "model,cluster,gpus,strategy,batch,software,step [s]"
+    return log("runs.csv", head, "gpt3-6.7b,a100-80gb-selene,64,TP8 DP8,64,mine,3.2")
+
+
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.notation": lambda: {"strategy": rp.parallel.Strategy(), "short": True},
     "planning.plan": lambda: {
@@ -66,10 +71,12 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "price": 1.0,
         "network": None,
         "measured": None,
+        "only_measured": False,
         "strategies": 1,
         "limits": {"tensor": 8},
         "ignore": (),
     },
+    "planning.learn": lambda: {"runs": measured(), "accept": False},
     "planning.read_cluster": lambda: {"path": machine()},
     "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
     "training.read_run_log": lambda: {"path": events(), "dialect": "events"},

@@ -30,6 +30,7 @@ from relparallel.parallel.columns import Numbers, Split
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, first_broken, rules_of_rows
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.group_links import degrees_of, slowdowns
+from relparallel.parallel.learning import Learned, Lessons, require_device
 from relparallel.parallel.memory import (
     RESERVE,
     Precision,
@@ -99,6 +100,7 @@ class Pricing:
     sizes: Sizes
     storage: Storage
     machine: Machine
+    lessons: Lessons | None = None
     degrees: NDArray[np.int64] | None = None
     slow: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
@@ -125,7 +127,10 @@ class Pricing:
             return np.asarray(peaks(self.sizes, s, self.storage))
 
     def parts(self, s: Split, slow: Mapping[str, Numbers] | None = None) -> tuple[Numbers, ...]:
-        """Parts of the step [s]; groups of a degree may be slower by a further factor."""
+        """Parts of the step [s]; groups of a degree may be slower by a further factor.
+
+        Own runs count: what they say multiplies every part.
+        """
         rates = self.machine.rates
         # strategies fill the GPUs, so that three degrees say the fourth
         if self.degrees is not None:
@@ -136,16 +141,24 @@ class Pricing:
             place = np.searchsorted(known, wanted)
             rates = rates.slowed({name: factor[place] for name, factor in self.slow.items()})
         with np.errstate(all="ignore"):
-            return step_parts(self.sizes, rates.slowed(slow or {}), s)
+            parts = step_parts(self.sizes, rates.slowed(slow or {}), s)
+        if self.lessons is None:
+            return parts
+        factor = self.lessons.factors(self.model, self.machine.precision, s)
+        return tuple(factor * part for part in parts)
 
     def time(self, s: Split, slow: Mapping[str, Numbers] | None = None) -> NDArray[np.float64]:
         """Time of the step [s]."""
         return np.asarray(total(self.parts(s, slow)))
 
     def step(self, strategy: Strategy) -> StepTime:
-        """What `step_time` says of one strategy that fits."""
-        parts = self.parts(Split.of(strategy, self.global_batch))
-        return step_of(parts, self.machine, self.model, self.global_batch, self.gpus)
+        """What `step_time` says of one strategy that fits, and own runs."""
+        s, machine = Split.of(strategy, self.global_batch), self.machine
+        parts = replace(self, lessons=None).parts(s)
+        step = step_of(parts, machine, self.model, self.global_batch, self.gpus)
+        if self.lessons is None:
+            return step
+        return self.lessons.taught(step, machine.known, self.model, machine.precision, s)
 
 
 def pricing(
@@ -159,9 +172,16 @@ def pricing(
     storage: str | Precision | None = None,
     dropout: bool | None = None,
     reserve: float = RESERVE,
+    learned: Learned | None = None,
 ) -> Pricing:
-    """All about a model and a cluster that strategies are priced with; arguments of `evaluate`."""
+    """All about a model and a cluster that strategies are priced with; arguments of `evaluate`.
+
+    ``learned`` corrects every step by what own runs say.
+    """
     require_instance(Transformer, model=model)
+    require_instance((Learned, type(None)), learned=learned)
+    lessons = learned.about(require_device(cluster), software) if learned else None
+    software = lessons.rules if lessons else software
     machine = Machine.of(cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
@@ -177,6 +197,7 @@ def pricing(
         sizes=Sizes.of(model),
         storage=storage_of(kept, flash_attention=flash, dropout=masks),
         machine=machine,
+        lessons=lessons,
     )
 
 

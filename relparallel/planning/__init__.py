@@ -4,6 +4,7 @@ Where to begin, by question:
 
 - The best strategies?  `plan`; why not another: ``plan(...).why_not``. A cluster of a file?
   `read_cluster`.
+- Own runs that correct the predictions?  `learn`, or ``plan(..., measured="runs.csv")``.
 """
 
 import lazy_loader

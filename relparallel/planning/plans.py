@@ -10,13 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
 from io import BytesIO
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import Result, meant, require_column, require_instance, require_int
+from relparallel._checks import (
+    Result,
+    meant,
+    require_column,
+    require_flag,
+    require_instance,
+    require_int,
+)
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
@@ -26,7 +34,9 @@ from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.memory import StageMemory
 from relparallel.parallel.stage_times import dealt_layers, in_chunks
 from relparallel.parallel.step_time import StepTime, step_timeline
+from relparallel.planning.doubt import asked_for, doubt_of
 from relparallel.planning.inputs import clusters_of, model_of, network_of, require_room, usual_batch
+from relparallel.planning.own_runs import asked_with
 from relparallel.planning.table import (
     ENDINGS,
     among_measured,
@@ -34,7 +44,6 @@ from relparallel.planning.table import (
     as_text,
     compared,
     many_stages,
-    read_measured,
 )
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import require_target, write
@@ -94,14 +103,19 @@ class Plan(Result):
 
         Of strategies with the same degrees, copies of the state and nodes, which fail alike, the
         best stands for all; each with its best recovery (`JointSearch.ranked`). A measured speed
-        has no interval.
+        has no interval. Steps of a model on a cluster err alike: the probability to be the best of
+        its cluster, and the share of the tokens that a row is expected to lose to that, count it.
         """
         prices = self.price or (np.nan,) * len(self.found)
-        rows = [
-            self._row(one, choice, price)
-            for one, price in zip(self.found, prices, strict=True)
-            for choice in one.search.ranked(self.strategies)
-        ]
+        rows = []
+        for one, price in zip(self.found, prices, strict=True):
+            doubt = doubt_of(one.search, self.strategies)
+            chances = zip(doubt.choices, doubt.probability, doubt.loss, strict=True)
+            for choice, probability, loss in islice(chances, self.strategies):
+                row = self._row(one, choice, price)
+                reason = row.pop("reason")
+                row |= {"best with probability": float(probability), "expected loss": float(loss)}
+                rows.append(row | {"reason": reason})
         table = pd.DataFrame(rows)
         costs = ["cost of 1e9 tokens", "cost from", "cost to"]
         return table if self.price is not None else table.drop(columns=costs)
@@ -151,6 +165,11 @@ class Plan(Result):
         site = one.search.sites[choice.site]
         return site.fastest.costs or pricing(self.model, site.job, self.global_batch)
 
+    @property
+    def to_measure(self) -> tuple[Strategy, ...]:
+        """The two strategies on the best cluster whose runs say most of the choice (`learn`)."""
+        return doubt_of(self.best.search, self.strategies).to_measure
+
     def why_not(self, strategy: Strategy | str, cluster: int | None = None) -> str:
         """Say why a strategy is not the answer: a rule it breaks, bytes it lacks, or what it loses.
 
@@ -165,8 +184,9 @@ class Plan(Result):
             return among_measured(one, asked)
         same, name = name == best, name + f" on {one.cluster.name}" * (len(self.found) > 1)
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
+        predict = getattr(self.question.get("learned"), "predict", step_time)
         try:
-            step = step_time(
+            step = predict(
                 self.model, asked, one.cluster, self.global_batch, network=one.network, **options
             )
         except ValueError as error:
@@ -202,7 +222,10 @@ class Plan(Result):
 
     def explain(self) -> str:
         """The best answer, what was assumed, and what every other value of an axis would lose."""
-        said = [f"{note[0].upper()}{note[1:]}." for note in self.notes]
+        said = [
+            f"{note[0].upper()}{note[1:]}."
+            for note in (*self.notes, *asked_for(self.found, self.strategies))
+        ]
         return "\n".join([*said, self.best.explain()])
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -236,7 +259,8 @@ class Plan(Result):
 
     def save_trace(self, path: str | PathLike[str]) -> None:
         """Write the passes of a step of the best strategy as JSON that Chrome and Perfetto open."""
-        options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
+        machine = self._costs(self.best, self.best.choice).machine
+        options = {"software": machine.software.name, "precision": machine.precision}
         line = step_timeline(
             self.model, self.strategy, self.best.cluster, self.global_batch, **options
         )
@@ -299,12 +323,20 @@ class Plan(Result):
             f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch "
             f"{self.global_batch:,}"
         )
-        return as_text((head, *self.notes), self.to_frame(), width)
+        return as_text(
+            (head, *self.notes, *asked_for(self.found, self.strategies)), self.to_frame(), width
+        )
 
     __str__ = to_text
 
     def _repr_html_(self) -> str:
-        said = "<br>".join([f"{self.name}, batch {self.global_batch:,}", *self.notes])
+        said = "<br>".join(
+            [
+                f"{self.name}, batch {self.global_batch:,}",
+                *self.notes,
+                *asked_for(self.found, self.strategies),
+            ]
+        )
         return f"<p>{said}</p>{compared(self.to_frame()).to_html()}"
 
     def __repr__(self) -> str:
@@ -326,7 +358,8 @@ def plan(
     rates: Any = "llama3",
     price: float | Sequence[float] | None = None,
     network: Any = None,
-    measured: str | PathLike[str] | Mapping[Strategy, float] | None = None,
+    measured: Any = None,
+    only_measured: bool = False,
     strategies: int = 5,
     limits: Mapping[str, Any] | None = None,
     ignore: Sequence[str] = (),
@@ -356,9 +389,12 @@ def plan(
         Of a GPU-hour, one for all or one for each cluster. Without it no cost is shown.
     network : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, path or Topology, optional
         A network whose parts fail too; without it, the two levels of links of the cluster.
-    measured : Mapping or path, optional
-        Strategies to choose from in place of all, with their speed on the cluster [tokens/s]: a
-        mapping, or a CSV file with the columns "strategy" and "tokens/s".
+    measured : path, DataFrame, sequence of Run, Mapping or Learned, optional
+        Own runs, which correct what is predicted of all strategies: as of `learn`, model, cluster
+        and batch being those of the plan where a table has no such column; tokens/s by strategy; or
+        what `learn` gave. The software is that of most runs on the accelerator unless it is named.
+    only_measured : bool
+        Whether to choose among the strategies of these runs alone, by their measured speeds.
     strategies : int
         Rows of the table for each cluster: so many, or all that there are.
     limits : Mapping, optional
@@ -394,7 +430,7 @@ def plan(
     require_int(strategies=strategies, at_least=1)
     require_instance((Mapping, type(None)), limits=limits)
     require_instance((str, PathLike, Topology, type(None)), network=network)
-    require_instance((str, PathLike, Mapping, type(None)), measured=measured)
+    require_flag(only_measured=only_measured)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
     prices = (
@@ -414,20 +450,15 @@ def plan(
     for one in machines:
         require_room(name, sizes, one)
         if one.spare_trays:
-            kept = (
-                f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray} of "
-                "the job"
-            )
+            kept = f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray}"
             notes.append(
-                f"each node of {one.name or 'the cluster'} has {kept}; a failed tray takes one "
-                "first"
+                f"each node of {one.name or 'the cluster'} has {kept} of the job; a failed tray "
+                "takes one first"
             )
+    given = {"model": sizes, "batch": global_batch, **options}
     question = {"rates": rates, **options}
-    if measured is None:
-        question["limits"] = {**FRAMEWORKS, **(limits or {})}
-    else:
-        speeds = measured if isinstance(measured, Mapping) else read_measured(measured)
-        question |= {"limits": limits, "measured": speeds}
+    question |= asked_with(measured, only_measured, given, machines)
+    question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     found = tuple(
         joint(sizes, one, global_batch=global_batch, network=network_of(network, one), **question)
         for one in machines

@@ -1,17 +1,15 @@
-"""Tables: of plans, of what can be asked about by name, and of measured speeds, which is read."""
+"""Tables: of plans, and of what can be asked about by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 
-from relparallel._checks import require_real
 from relparallel._latex import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
-from relparallel.parallel import Strategy, calibration, notation, read_strategy
+from relparallel.parallel import Strategy, calibration, notation
 from relparallel.published import shipped_rows
-from relparallel.training.log_files import read_table
 from relparallel.units import GB, TFLOP
 from relparallel.workload import transformer, transformers
 
@@ -71,27 +69,6 @@ def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) 
         for one in blocks
     )
     return "\n\n".join(["\n".join(folded(line, room) for line in said), *shown])
-
-
-def read_measured(path: Any) -> dict[Strategy, float]:
-    """Measured speeds of a CSV file with columns strategy, as for `read_strategy`, and tokens/s."""
-    found: dict[Strategy, float] = {}
-    try:
-        table = read_table(path, ("strategy", "tokens/s"))
-    except ValueError as error:
-        raise ValueError(f"measured must be a table of speeds, got {path}: {error}") from None
-    for number, (text, speed) in enumerate(table.itertuples(index=False), 2):
-        try:
-            strategy = read_strategy(text)
-            found.setdefault(strategy, 0.0)
-            if found[strategy]:
-                raise ValueError(f"{notation(strategy)} stands there twice")
-            found[strategy] = require_real(speed=float(speed), above=0, at_most=1e30)
-        except ValueError as error:
-            raise ValueError(
-                f"measured must be a table of speeds, got {path}, row {number}: {error}"
-            ) from None
-    return found
 
 
 def many_stages(one: JointPlan, layers: int) -> str | None:

@@ -187,7 +187,8 @@ def test_fields_of_a_config_that_change_nothing_are_named_or_refused(files, caps
 
 def test_measured_speeds_are_the_only_rows(files, capsys):
     Path("speeds.csv").write_text('strategy,tokens/s\n"TP1, DP32",800000\nTP2 DP16 ZeRO-1,700000\n')
-    rows = asked("plan tiny.json mine.csv --batch 256 --measured speeds.csv", capsys)[1]
+    line = "plan tiny.json mine.csv --batch 256 --measured speeds.csv --only-measured"
+    rows = asked(line, capsys)[1]
     names = ["TP1 PP1 DP32", "TP2 PP1 DP16 ZeRO-1", "TP1 PP1 DP24"]  # the last with a spare node
     assert [row["strategy"] for row in rows[:3]] == names
     times = [256 * 2048 / speed for speed in (8e5, 7e5, 8e5 * 24 / 32)]

@@ -269,7 +269,8 @@ def test_more_stages_than_half_the_layers_are_explained():
 
 def test_measured_strategies_are_asked_about_by_label():
     speeds = {read_strategy("TP8 PP4 DP2"): 6.41e4, read_strategy("TP8 DP8"): 6.4e4}
-    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, measured=speeds)
+    given = {"measured": speeds, "only_measured": True}
+    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, **given)
     assert "it is the best" in plan.why_not(plan.strategy)
     assert "is not among the measured strategies" in plan.why_not("TP4 DP16")
 

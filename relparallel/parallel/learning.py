@@ -1,0 +1,323 @@
+"""What own runs say of other predictions, of near ones more than of far ones, and how sure that is.
+
+The logarithm of measured over predicted time is taken for a Student process. Half of its variance
+is a factor that all runs with one software on one kind of accelerator share, the other half depends
+on sizes and degrees; a run repeats to 4 %. Its scale is learnt as well, with two degrees of freedom
+before the first run, when the interval is that of `step_time`. These numbers are those of the
+largest marginal likelihood over 27 published sets of runs, rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import Result, require_choice
+from relparallel.hardware import Accelerator, Cluster
+from relparallel.parallel.calibration import (
+    HOST_BOUND,
+    Calibration,
+    calibration,
+    newest_software,
+    softwares,
+    untried,
+)
+from relparallel.parallel.columns import Split
+from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.notation import notation
+from relparallel.parallel.step_time import StepTime, step_time
+from relparallel.parallel.strategy import Strategy
+from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHARED: Final = 0.5  # of the variance before any run: the factor that all runs share
+_REACH: Final = 2.0  # distance between logarithms of sizes over which errors stay alike
+_REPEAT: Final = 0.04  # standard deviation of the logarithm of a run that is repeated
+_FREEDOM: Final = 2.0  # of Student's t before any run
+_DRAWS: Final = 4096
+_OFF: Final = 10.0  # a run so many times its prediction is questioned
+_SIZES: Final = (
+    "tensor",
+    "pipeline",
+    "data",
+    "context",
+    "expert",
+    "virtual_stages",
+    "micro_batch",
+    "micro_batches",
+)
+_KINDS: Final = ("recompute", "zero_stage", "sequence_parallel")
+_FORMATS: Final = ("bf16", "fp8", "fp4")
+
+Vector = NDArray[np.float64]
+
+
+def features(model: Transformer, precision: str, s: Split) -> Vector:
+    """What tells strategies of a model apart, a row for each: logarithms of sizes, then kinds."""
+    columns = [getattr(s, name) for name in _SIZES]
+    columns += [float(np.sqrt(model.parameters)), model.sequence]
+    # no micro-batches where a batch is too small: such strategies are refused elsewhere
+    sizes = [np.log(np.maximum(column, 1)) for column in columns]
+    kinds = [*(getattr(s, name) for name in _KINDS), _FORMATS.index(precision)]
+    return np.column_stack([np.ravel(one) for one in np.broadcast_arrays(*sizes, *kinds)])
+
+
+def _alike(one: Vector, other: Vector) -> Vector:
+    """Covariance of errors before any run, of variance 1."""
+    from scipy.spatial.distance import cdist
+
+    near = np.exp(-cdist(one, other, "sqeuclidean") / (2 * _REACH**2))
+    return np.asarray(_SHARED + (1 - _SHARED) * near)
+
+
+def _quantile(level: float, freedom: float) -> float:
+    """Bound of Student's t at a level."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + level) / 2, freedom))
+
+
+def _repeat(bound: Vector) -> Vector:
+    """Variance of a run that is repeated, beside that of an error with a 90 % bound before any run."""
+    return np.asarray((_REPEAT * _quantile(0.9, _FREEDOM) / bound) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Lessons:
+    """What n runs with one software on one kind of accelerator say; n may be 0.
+
+    ``rules``: the known software that it is priced as; ``log_ratio``: logarithm of measured over
+    predicted time; ``bound``: of its size, at 90 %, before any run.
+    """
+
+    software: str
+    rules: str
+    runs: tuple[Run, ...] = ()
+    features: Vector = field(default_factory=lambda: np.empty((0, len(_SIZES + _KINDS) + 3)))
+    log_ratio: Vector = field(default_factory=lambda: np.empty(0))
+    bound: Vector = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], accept: bool = False) -> Lessons:
+        """What runs say; one ten times off its prediction is refused unless all are accepted."""
+        device, name = require_device(runs[0].cluster), runs[0].software
+        nothing = cls(software=name, rules=_rules(name, device))
+        rows, log_ratio, bounds = [], [], []
+        for run in runs:
+            given = run.model, run.strategy, run.cluster, run.global_batch
+            before = nothing.predict(*given, precision=run.precision)
+            off = run.time / before.total
+            if not accept and not 1 / _OFF < off < _OFF:
+                raise ValueError(
+                    f"runs must be near what is predicted, got {run.time:.4g} s of {run.id} for "
+                    f"{before.total:.4g} s: check unit, batch and GPUs; accept=True learns it"
+                )
+            s = Split.of(run.strategy, run.global_batch)
+            rows.append(features(run.model, run.precision, s))
+            log_ratio.append(np.log(off))
+            bounds.append(np.log(before.interval()[1] / before.total))
+        return replace(
+            nothing,
+            runs=tuple(runs),
+            features=np.concatenate(rows),
+            log_ratio=np.array(log_ratio),
+            bound=np.array(bounds),
+        )
+
+    def without(self, run: int) -> Lessons:
+        """The same of all runs but one."""
+        parts = ("features", "log_ratio", "bound")
+        kept: dict[str, Any] = {name: np.delete(getattr(self, name), run, 0) for name in parts}
+        return replace(self, **kept)
+
+    @property
+    def before(self) -> Lessons:
+        """What was known before any run."""
+        return Lessons(software=self.software, rules=self.rules)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the errors that are left."""
+        return _FREEDOM + self.log_ratio.size
+
+    def shift(self, there: Vector) -> Vector:
+        """Expected logarithm of measured over predicted time at rows of `features`."""
+        return np.asarray(_alike(there, self.features) @ self._solved(self.log_ratio))
+
+    def factors(self, model: Transformer, precision: str, s: Split) -> Vector:
+        """Expected measured over predicted time of the strategies of a grid, on its own axes."""
+        found = np.exp(self.shift(features(model, precision, s)))
+        return np.reshape(found, np.broadcast_shapes(*map(np.shape, s)))
+
+    def covariance(self, there: Vector, bound: Vector) -> Vector:
+        """What is left of the covariance of errors, whose 90 % bound was given; 1 was their variance."""
+        known = _alike(there, self.features)
+        left = _alike(there, there) - known @ self._solved(known.T)
+        repeat = _repeat(bound)
+        root = np.sqrt(1 + repeat)
+        return np.asarray((left + np.diag(repeat)) / root[:, None] / root)
+
+    def stretch(self, level: float = 0.9) -> float:
+        """How much the runs stretch intervals at a level where they say nothing else."""
+        known = self.log_ratio * _quantile(0.9, _FREEDOM) / self.bound
+        scale = (_FREEDOM + known @ self._solved(known)) / self.freedom
+        return float(np.sqrt(scale)) * _quantile(level, self.freedom) / _quantile(level, _FREEDOM)
+
+    def factor(self) -> tuple[float, float, float]:
+        """What all runs share: measured over predicted time, and its 90 % interval."""
+        known = np.full(self.log_ratio.size, _SHARED)
+        shift, less = known @ self._solved(np.column_stack([self.log_ratio, known]))
+        wide = self.bound.mean() * self.stretch() * np.sqrt(_SHARED - less)
+        return float(np.exp(shift)), float(np.exp(shift - wide)), float(np.exp(shift + wide))
+
+    def predict(
+        self,
+        model: Transformer,
+        strategy: Strategy,
+        cluster: Cluster,
+        global_batch: int,
+        precision: str = "bf16",
+        **options: Any,
+    ) -> StepTime:
+        """`step_time` after the runs, with its arguments."""
+        options |= {"software": self.rules, "precision": precision}
+        step = step_time(model, strategy, cluster, global_batch, **options)
+        known = calibration(require_device(cluster))
+        return self.taught(step, known, model, precision, Split.of(strategy, global_batch))
+
+    def taught(
+        self, step: StepTime, known: Calibration, model: Transformer, precision: str, s: Split
+    ) -> StepTime:
+        """A step of `step_time` with what the runs say of it; ``s`` is its strategy."""
+        if self.software == self.rules and not self.log_ratio.size:
+            return step
+        there, levels = features(model, precision, s), step.log_errors
+        if self.software not in softwares():
+            waiting = step.launch > HOST_BOUND * step.total
+            rare = untried(model.experts, precision)
+            levels = (known.untried_bounds if rare else known.bounds)(waiting, self.software)
+        bound = np.interp([0.9], *np.transpose([(0.0, 0.0), *levels]))
+        left = float(np.sqrt(self.covariance(there, bound)[0, 0]))
+        factor = float(np.exp(self.shift(there)[0]))
+        seconds = step.to_frame()["seconds"]
+        changed: dict[str, Any] = {
+            **dict(zip(map(str, seconds.index), factor * seconds, strict=True)),
+            "mfu": step.mfu / factor,
+            "software": self.software,
+            "log_errors": tuple((one, left * self.stretch(one) * size) for one, size in levels),
+        }
+        said = f"{self.log_ratio.size} own runs with {self.software} make it {factor:.3f} times"
+        priced = f", priced as {self.rules}" if self.rules != self.software else ""
+        return replace(step, **changed, notes=(*step.notes, f"{said} as long{priced}"))
+
+    def shares(self, score: Vector, there: Vector, bound: Vector) -> Vector:
+        """Share of the best that each strategy gives in many draws of the errors, [draws, strategies].
+
+        One at a row of `features` gives its score over exp(error); ``bound`` is that of the error at
+        90 %, before any run.
+        """
+        rng, size = np.random.default_rng(0), len(score)
+        root = np.linalg.cholesky(self.covariance(there, bound) + 1e-9 * np.eye(size))
+        errors = rng.standard_normal((_DRAWS, size)) @ root.T
+        errors *= np.sqrt(self.freedom / rng.chisquare(self.freedom, (_DRAWS, 1)))
+        errors *= bound * self.stretch() / _quantile(0.9, self.freedom)
+        worth = np.log(np.maximum(score, 1e-300)) - errors
+        return np.asarray(np.exp(worth - worth.max(axis=1, keepdims=True)))
+
+    def _solved(self, right: Vector) -> Vector:
+        """The covariance of the runs, inverted, times columns."""
+        own = _alike(self.features, self.features) + np.diag(_repeat(self.bound))
+        return np.asarray(np.linalg.solve(own, right))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Learned(Result):
+    """Own runs, and what they say of other strategies: `predict`, or `plan` with ``measured``."""
+
+    lessons: tuple[Lessons, ...]  # of each software on each kind of accelerator
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], accept: bool = False) -> Learned:
+        """What runs say, those with one software on one kind of accelerator together."""
+        groups: dict[tuple[str, str], list[Run]] = {}
+        for run in runs:
+            groups.setdefault((run.family, run.software), []).append(run)
+        return cls(lessons=tuple(Lessons.of(own, accept) for own in groups.values()))
+
+    def about(self, device: Accelerator, software: str | None = None) -> Lessons:
+        """Lessons on an accelerator, with the software of most runs on it where none is named."""
+        on = [own for own in self.lessons if own.runs[0].family == device.family]
+        if software is None:
+            most = max(on, key=lambda own: own.log_ratio.size, default=None)
+            software = most.software if most else newest_software(device)
+        known = {*softwares(), *(own.software for own in self.lessons)}
+        require_choice(known, software=software)
+        nothing = Lessons(software=software, rules=_rules(software, device))
+        return next((own for own in on if own.software == software), nothing)
+
+    def predict(
+        self,
+        model: Transformer,
+        strategy: Strategy,
+        cluster: Cluster,
+        global_batch: int,
+        *,
+        software: str | None = None,
+        precision: str = "bf16",
+        **options: Any,
+    ) -> StepTime:
+        """`step_time` after the runs, with its arguments; software is that of the runs where omitted."""
+        own = self.about(require_device(cluster), software)
+        return own.predict(model, strategy, cluster, global_batch, precision, **options)
+
+    def factors(self) -> pd.DataFrame:
+        """By accelerators and software: runs, and the factor that they share, with its 90 % interval."""
+        import pandas as pd
+
+        rows = [
+            (own.runs[0].family, own.software, len(own.runs), *own.factor()) for own in self.lessons
+        ]
+        names = ["accelerator", "software", "runs", "factor", "from", "to"]
+        return pd.DataFrame(rows, columns=names).set_index(names[:2])
+
+    def to_frame(self) -> pd.DataFrame:
+        """By run: seconds measured, predicted before and after, and by the other runs, with 90 % bounds."""
+        import pandas as pd
+
+        rows = []
+        for own in self.lessons:
+            after = np.exp(own.shift(own.features) - own.log_ratio)
+            for place, run in enumerate(own.runs):
+                others, there = own.without(place), own.features[[place]]
+                bound = own.bound[[place]]
+                wide = others.stretch() * bound * np.sqrt(others.covariance(there, bound)[0])
+                shift = others.shift(there) - own.log_ratio[place]
+                ratios = np.exp([-own.log_ratio[place], *shift, *(shift - wide), *(shift + wide)])
+                seconds = run.time * np.array([1.0, ratios[0], after[place], *ratios[1:]])
+                rows.append((run.id, own.software, notation(run.strategy), *seconds.tolist()))
+        names = "run", "software", "strategy", "measured", "predicted", "learnt"
+        return pd.DataFrame(rows, columns=[*names, "left out", "from", "to"]).set_index("run")
+
+    def _said(self) -> str:
+        return "; ".join(
+            f"{software} on {family}: times {factor:.3f} ({low:.3f} to {high:.3f}) by {count} runs"
+            for (family, software), count, factor, low, high in self.factors().itertuples()
+        )
+
+
+def require_device(cluster: Cluster) -> Accelerator:
+    """Accelerator of a cluster that has one."""
+    if cluster.accelerator is None:
+        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
+    return cluster.accelerator
+
+
+def _rules(software: str, device: Accelerator) -> str:
+    """Known software as which another is priced: the newest on the accelerator."""
+    return software if software in softwares() else newest_software(device)

@@ -1,0 +1,193 @@
+"""Own runs from a table: what was trained, where, how it was split, and how fast that was."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Final
+
+import pandas as pd
+
+from relparallel._checks import meant, require_flag, require_instance, require_real
+from relparallel.hardware import Cluster, clusters
+from relparallel.parallel import Strategy, notation, read_strategy
+from relparallel.parallel.feasibility import require_feasible
+from relparallel.parallel.learning import Learned
+from relparallel.parallel.measured_runs import Run
+from relparallel.planning.inputs import _number, _whole, clusters_of, model_of
+from relparallel.training.log_files import read_rows
+from relparallel.units import MILLISECOND, TFLOP
+from relparallel.workload import Transformer
+
+SPEEDS: Final = ("step [s]", "step [ms]", "tokens/s", "tokens/s/GPU", "TFLOP/s/GPU")
+"""Columns that say how fast a run was; a table has one of them."""
+_NEEDED: Final = ("strategy", "model", "cluster", "batch")
+_OPTIONAL: Final = ("gpus", "sequence", "software", "precision")
+
+
+def learn(runs: Any, *, accept: bool = False, **common: Any) -> Learned:
+    """Learn from own runs what the predictions of other strategies lack.
+
+    Parameters
+    ----------
+    runs : path, DataFrame or sequence of Run
+        A CSV file or table with a row for each run: strategy, as `read_strategy` takes it; model
+        and cluster, as `plan` takes them; batch, sequences of a step; one of "step [s]", "step
+        [ms]", "tokens/s", "tokens/s/GPU" and "TFLOP/s/GPU" (of the model, nothing recomputed); and
+        where they differ from what stands here gpus (those of the strategy), sequence (that of the
+        model), precision (bf16) and software ("own software"): any name. One that the package does
+        not know is priced as the newest that it knows on the accelerator.
+    accept : bool
+        Whether to learn also from runs that are ten times off their prediction.
+    **common
+        Columns that all rows share: model="llama3-8b".
+
+    Returns
+    -------
+    Learned
+        Takes the place of `step_time` with its ``predict``, and of runs in `plan`. ``factors()``:
+        what the runs of a software share; ``to_frame()``: every run as it was predicted before,
+        after, and from the other runs.
+
+    Notes
+    -----
+    Logarithm of measured over predicted time: a factor for each software and kind of accelerator,
+    shrunk, and a Gaussian process over sizes and degrees, both with a scale that the runs tell
+    (Student process). O(n^3) for n runs. On published sets of runs, publisher left out, one run
+    takes the error of the others from 13 to 11 %, three to 9 %.
+
+    References
+    ----------
+    Rasmussen and Williams 2006, chapter 2; Shah, Wilson and Ghahramani, AISTATS 2014.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"strategy": ["TP8 PP4 DP2", "TP8 DP8"], "tokens/s": [1.9e5, 1.8e5]})
+    >>> mine = learn(table, model="gpt3-6.7b", cluster="a100-80gb-selene", batch=512)
+    >>> bool(mine.factors()["factor"].between(0.5, 1.5).all())
+    True
+    """
+    require_flag(accept=accept)
+    return Learned.of(own_runs(runs, "runs", common), accept)
+
+
+def own_runs(given: Any, name: str, common: Mapping[str, Any]) -> tuple[Run, ...]:
+    """Runs of a file or a table; ``common`` are the columns that it lacks, ``name`` that of the argument."""
+    kinds = (str, PathLike, pd.DataFrame, Sequence)
+    if isinstance(require_instance(kinds, **{name: given}), Sequence) and not isinstance(
+        given, str
+    ):
+        if not given:
+            raise ValueError(f"{name} must hold at least one run, got {given!r}")
+        return tuple(require_instance(Run, **{name: run}) for run in given)
+    shown = "a DataFrame" if isinstance(given, pd.DataFrame) else str(given)
+    place = ""
+    try:
+        table = given if isinstance(given, pd.DataFrame) else read_rows(given, head=True)
+        _require_columns([*table.columns], [*common])
+        runs = []
+        for number, row in enumerate(table.to_dict("records"), 2):
+            place = f", row {number}"
+            cells = {str(key): cell for key, cell in row.items() if not _blank(cell)}
+            runs.append(_run_of({**common, **cells}, f"row {number}"))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be a table of runs, got {shown}{place}: {error}") from None
+    if not runs:
+        raise ValueError(f"{name} must hold at least one run, got none in {shown}")
+    return tuple(runs)
+
+
+def _blank(cell: Any) -> bool:
+    """Whether a cell of a table holds nothing."""
+    return cell is None or cell == "" or cell != cell
+
+
+def _require_columns(columns: list[Any], common: list[str]) -> None:
+    """Refuse unknown columns, and a table that does not say in which unit a speed is."""
+    if len(said := [column for column in columns if column in SPEEDS]) != 1:
+        raise ValueError(
+            f"one column must say the speed with its unit, {', '.join(SPEEDS)}, got {said}"
+        )
+    known = {*_NEEDED, *_OPTIONAL, *SPEEDS}
+    for column in (column for column in [*columns, *common] if column not in known):
+        raise ValueError(f"no column {column!r} is known{meant(known, column)}")
+
+
+def _run_of(row: Mapping[str, Any], name: str) -> Run:
+    """The run of a row."""
+    for column in (column for column in _NEEDED if column not in row):
+        raise ValueError(f"{column} is missing")
+    unit = next(iter(row.keys() & {*SPEEDS}), "")
+    if not unit:
+        raise ValueError("the speed is missing")
+    sequence = _whole(row["sequence"]) if "sequence" in row else None
+    model = model_of(row["model"], sequence)[1]
+    gpus = _whole(row["gpus"]) if "gpus" in row else None
+    strategy = row["strategy"]
+    if not isinstance(strategy, Strategy):
+        strategy = read_strategy(strategy, gpus)
+    place = row["cluster"]
+    if not isinstance(place, Cluster):
+        size = (gpus or strategy.gpus) if place in clusters() else None
+        place = clusters_of(place, size)[0]
+    batch = _whole(row["batch"])
+    require_feasible(model, strategy, place, batch)
+    speed = float(require_real(above=0, at_most=1e30, speed=_number(row[unit])))
+    tokens, flops = batch * model.sequence, model.flops_per_iteration(batch)
+    seconds = {
+        "step [s]": speed,
+        "step [ms]": speed * MILLISECOND,
+        "tokens/s": tokens / speed,
+        "tokens/s/GPU": tokens / (speed * strategy.gpus),
+        "TFLOP/s/GPU": flops / (speed * TFLOP * strategy.gpus),
+    }
+    return Run(
+        id=name,
+        source="own",
+        model=model,
+        strategy=strategy,
+        cluster=place,
+        global_batch=batch,
+        software=row.get("software", "own software"),
+        time=seconds[unit],
+        precision=row.get("precision", "bf16"),
+        fitted=False,
+    )
+
+
+def asked_with(
+    measured: Any, only: bool, given: Mapping[str, Any], machines: Sequence[Cluster]
+) -> dict[str, Any]:
+    """Options of `joint` that own runs give: what they teach, or the speeds of these strategies only."""
+    if measured is None:
+        if only:
+            raise ValueError("measured must hold the runs to choose among, got None")
+        return {}
+    if isinstance(measured, Learned):
+        learned = measured
+    else:
+        common = {k: given[k] for k in ("model", "batch", "software", "precision") if k in given}
+        common |= {"cluster": machines[0]} if len(machines) == 1 else {}
+        if isinstance(measured, Mapping):
+            speeds = {"strategy": list(measured), "tokens/s": list(measured.values())}
+            measured = pd.DataFrame(speeds, dtype=object)
+        learned = Learned.of(own_runs(measured, "measured", common), accept=only)
+    return (
+        {"measured": _speeds(learned, given["model"], machines[0])}
+        if only
+        else {"learned": learned}
+    )
+
+
+def _speeds(learned: Learned, model: Transformer, cluster: Cluster) -> dict[Strategy, float]:
+    """Tokens/s of the strategies of own runs of a model on all of a cluster, each measured once."""
+    found: dict[Strategy, float] = {}
+    for run in (run for own in learned.lessons for run in own.runs):
+        name = notation(run.strategy)
+        if run.model != model or run.strategy.gpus != cluster.gpus:
+            raise ValueError(
+                f"only_measured must be left out with runs of another model or on other GPUs, got "
+                f"{run.id}: {name}"
+            )
+        if run.strategy in found:
+            raise ValueError(f"measured must hold {name} once, got it twice")
+        found[run.strategy] = run.throughput
+    return found
