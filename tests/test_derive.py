@@ -1,11 +1,13 @@
 import os
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from relparallel.__main__ import main
 from relparallel.derive import derive
 from relparallel.derive.calibrations import calibration_tables
+from relparallel.derive.learning import learning_tables
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 
@@ -47,6 +49,30 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
     # none of these runs had thousands of GPUs
     assert set(checks["check"]) == {"strategies in order"}
     assert checks.query("way == 'left_out'")["mean"].tolist() == [1.0]
+
+
+def test_what_own_runs_teach_is_counted_on_sets_whose_publisher_no_fit_has_seen():
+    runs = tuple(run for run in measured_runs() if run.source in SOURCES)
+    tables = learning_tables(runs)
+    learnt = tables["learning"].groupby("learnt")[["rows", "as_is", "error", "inside"]].mean()
+    assert list(learnt.index) == [0, 1, 3, 5]
+    assert learnt.loc[0, "error"] == learnt.loc[0, "as_is"]
+    assert learnt.loc[5, "error"] < 0.6 * learnt.loc[5, "as_is"]
+    choices = tables["choices"].set_index("publisher")
+    assert choices.loc["all", "groups"] == 4
+    assert choices.loc["all", "lost_after_two"] <= choices.loc["all", "lost"]
+
+
+def test_the_shipped_tables_hold_what_is_said_of_learning():
+    """Three own runs: error below 9.5 %; intervals hold 85 to 95 %; two runs asked for: loss 0.5 %."""
+    derived = data_folder() / "derived"
+    learnt = pd.read_csv(derived / "learning.csv").groupby("learnt").mean(numeric_only=True)
+    assert learnt.loc[3, "error"] < 0.095 < 0.125 < learnt.loc[3, "as_is"]
+    assert learnt.loc[[1, 3, 5], "inside"].between(0.85, 0.95).all()
+    assert (np.diff(learnt["half_width"]) < 0).all()
+    chosen = pd.read_csv(derived / "choices.csv").set_index("publisher").loc["all"]
+    assert chosen["lost_after_two"] < 0.005 < chosen["lost"]
+    assert chosen["best"] == pytest.approx(chosen["best_said"], abs=0.05)
 
 
 @pytest.mark.slow

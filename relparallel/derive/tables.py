@@ -24,6 +24,7 @@ from relparallel.book.s35.partition import latency_partition, partition_loads
 from relparallel.book.s35.partition_problems import read_partition_problem
 from relparallel.book.s47.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.derive.calibrations import calibration_tables
+from relparallel.derive.learning import learning_tables
 from relparallel.derive.plans import PLAN_TABLES, digest
 from relparallel.derive.sharing import sharing_tables
 from relparallel.parallel.measured_runs import measured_runs
@@ -94,13 +95,17 @@ def derive(folder: Path | None = None) -> list[Path]:
 
 
 def derive_calibration(target: Path) -> list[Path]:
-    """Write tables that need shipped data alone: calibrations, their errors, evidence, checks."""
+    """Write tables that need shipped data alone: calibrations, errors, what own runs add."""
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
     of_inputs = digest(*(data / name for name in inputs))
+    tables = {
+        **calibration_tables(measured_runs()),
+        **learning_tables(measured_runs(unfitted=True)),
+    }
     return [
         _write(table.assign(input_sha256=of_inputs), target / f"{name}.csv")
-        for name, table in calibration_tables(measured_runs()).items()
+        for name, table in tables.items()
     ]
 
 

@@ -1,0 +1,147 @@
+"""What own runs are worth on published sets, and whether the stated chances of strategies hold, as tables.
+
+Each set plays the user: its publisher is in no calibration, some of its runs are learnt, and the
+others are predicted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel.parallel._records import choice_record
+from relparallel.parallel.calibration import Calibration, borrow, untried
+from relparallel.parallel.fitting import calibrate, errors
+from relparallel.parallel.learning import Lessons, features
+from relparallel.parallel.measured_runs import Run
+
+_LEARNT: Final = (0, 1, 3, 5)
+_REPEATS: Final = 40
+_SCORED: Final = 60  # of the others in a repeat
+_TWO: Final = 2  # runs that a plan asks for
+
+
+def learning_tables(runs: Sequence[Run]) -> Mapping[str, pd.DataFrame]:
+    """Errors after k own runs by set, and what choosing among measured strategies loses by publisher."""
+    table = pd.concat(
+        [_left_out(runs, name) for name in sorted({_publisher(run) for run in runs})],
+        ignore_index=True,
+    )
+    sets = table.groupby(["publisher", "source", "accelerator", "precision", "experts"])
+    rng = np.random.default_rng(0)
+    learnt = [
+        {**dict(zip(sets.keys, key, strict=True)), "rows": len(own), "learnt": count, **found}
+        for key, own in sets
+        for count in _LEARNT
+        if len(own) >= count + _TWO
+        for found in [_others(own, count, rng)]
+    ]
+    same = ["source", "software", "precision", "model", "batch", "accelerator", "gpus", "network"]
+    groups = table.drop_duplicates([*same, "strategy"]).groupby(same)
+    chosen = pd.DataFrame([_choice(own) for _, own in groups if len(own) >= _TWO])
+    every = pd.concat([chosen, chosen.assign(publisher="all")])
+    choices = every.groupby("publisher").mean().drop(columns="groups")
+    choices.insert(0, "groups", every.groupby("publisher")["groups"].sum())
+    return {"learning": pd.DataFrame(learnt), "choices": choices.reset_index()}
+
+
+def _publisher(run: Run) -> str:
+    """Who measured a run."""
+    return run.source.partition(",")[0].removesuffix(" MoE").removesuffix(" fp4")
+
+
+def _left_out(runs: Sequence[Run], publisher: str) -> pd.DataFrame:
+    """Runs of a publisher as predicted without any of them."""
+    own = [run for run in runs if _publisher(run) == publisher]
+    others = [run for run in runs if run.fitted and _publisher(run) != publisher]
+    fits = {
+        family: calibrate([run for run in others if run.family == family])
+        for family in sorted({run.family for run in others})
+    }
+    return pd.concat(
+        [
+            _rows([run for run in own if run.family == family], publisher, fits)
+            for family in sorted({run.family for run in own})
+        ]
+    )
+
+
+def _rows(runs: Sequence[Run], publisher: str, fits: Mapping[str, Calibration]) -> pd.DataFrame:
+    """One row for each run: what tells its set and its group, its error, and the bound of that."""
+    device = runs[0].cluster.accelerator
+    assert device is not None
+    known = fits.get(runs[0].family) or borrow(device, fits.values())
+    rows = []
+    for run, (_, found) in zip(runs, errors(runs, known).iterrows(), strict=True):
+        mixed, chip = run.model.experts, run.cluster.accelerator
+        bounds = known.untried_bounds if untried(mixed, run.precision) else known.bounds
+        choice = choice_record(run.strategy, run.global_batch)
+        rows.append(
+            {
+                "publisher": publisher,
+                "source": run.source,
+                "accelerator": chip.name if chip else "",
+                "precision": run.precision,
+                "experts": mixed > 1,
+                "software": run.software,
+                "model": repr(run.model),
+                "batch": run.global_batch,
+                "gpus": run.strategy.gpus,
+                "network": run.cluster.network_bandwidth,
+                "strategy": run.strategy,
+                "features": features(run.model, run.precision, choice)[0],
+                "log_ratio": -np.log1p(found["error"]),
+                "bound": dict(bounds(found["regime"] == "host", run.software))[0.9],
+                "time": run.time,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _lessons(rows: pd.DataFrame) -> Lessons:
+    """What rows teach."""
+    parts: dict[str, Any] = {name: rows[name].to_numpy() for name in ("log_ratio", "bound")}
+    return replace(Lessons(software="", rules="", features=_places(rows)), **parts)
+
+
+def _places(rows: pd.DataFrame) -> NDArray[np.float64]:
+    return np.reshape(rows["features"].to_list(), (len(rows), -1))
+
+
+def _others(own: pd.DataFrame, count: int, rng: np.random.Generator) -> dict[str, float]:
+    """Mean absolute errors of the others as is, after one factor, and learnt; inside 90 %, half width."""
+    found = []
+    for _ in range(_REPEATS):
+        order = rng.permutation(len(own))
+        seen, rest = own.iloc[order[:count]], own.iloc[order[count : count + _SCORED]]
+        lessons = _lessons(seen) if count else Lessons(software="", rules="")
+        there, bound, ratio = _places(rest), rest["bound"].to_numpy(), rest["log_ratio"].to_numpy()
+        left = lessons.shift(there) - ratio
+        wide = bound * lessons.stretch() * np.sqrt(np.diag(lessons.covariance(there, bound)))
+        off = [-ratio, (seen["log_ratio"].mean() if count else 0.0) - ratio, left]
+        sizes = [np.abs(np.expm1(one)).mean() for one in off]
+        found.append((*sizes, (np.abs(left) <= wide).mean(), wide.mean()))
+    names = "as_is", "one_factor", "error", "inside", "half_width"
+    return dict(zip(names, np.mean(found, axis=0).tolist(), strict=True))
+
+
+def _choice(own: pd.DataFrame) -> dict[str, Any]:
+    """Of strategies for one model and cluster: what the pick and the first two lose, and what was said."""
+    time, ratio = own["time"].to_numpy(), own["log_ratio"].to_numpy()
+    score = np.exp(ratio) / time
+    best, two = int(time.argmin()), np.argsort(-score)[:_TWO]
+    first = int(two[0])
+    shares = Lessons(software="", rules="").shares(score, _places(own), own["bound"].to_numpy())
+    return {
+        "publisher": own["publisher"].iloc[0],
+        "groups": 1,
+        "lost": 1 - time[best] / time[first],
+        "lost_said": 1 - shares[:, first].mean(),
+        "lost_after_two": 1 - time[best] / time[two].min(),
+        "after_two_said": 1 - shares[:, two].max(axis=1).mean(),
+        "best": float(best == first),
+        "best_said": (shares[:, first] == 1).mean(),
+    }
