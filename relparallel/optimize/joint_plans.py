@@ -247,7 +247,7 @@ def joint(
         Rank orders to choose from, as of `Placement`: which ranks share a node, and what one
         failure stops.
     **options
-        Of `evaluate`: software, precision, storage, reserve and so on.
+        Of `evaluate`: software, precision, storage, reserve and so on; learned, what `learn` gave.
 
     Returns
     -------

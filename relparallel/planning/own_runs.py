@@ -84,7 +84,8 @@ def own_runs(given: Any, name: str, common: Mapping[str, Any]) -> tuple[Run, ...
         table = given if isinstance(given, pd.DataFrame) else read_rows(given, head=True)
         _require_columns([*table.columns], [*common])
         runs = []
-        for number, row in enumerate(table.to_dict("records"), 2):
+        lines = range(2, len(table) + 2) if table is given else table.index
+        for number, row in zip(lines, table.to_dict("records"), strict=True):
             place = f", row {number}"
             cells = {str(key): cell for key, cell in row.items() if not _blank(cell)}
             runs.append(_run_of({**common, **cells}, f"row {number}"))
