@@ -213,9 +213,9 @@ class Lessons:
             "software": self.software,
             "log_errors": tuple((one, left * self.stretch(one) * size) for one, size in levels),
         }
-        said = f"{self.log_ratio.size} own runs with {self.software} make it {factor:.3f} times"
         priced = f", priced as {self.rules}" if self.rules != self.software else ""
-        return replace(step, **changed, notes=(*step.notes, f"{said} as long{priced}"))
+        said = f"own runs with {self.software} ({self.log_ratio.size}): times {factor:.3f}{priced}"
+        return replace(step, **changed, notes=(said, *step.notes))
 
     def shares(self, score: Vector, there: Vector, bound: Vector) -> Vector:
         """Share of the best that each strategy gives in many draws of the errors, [draws, strategies].

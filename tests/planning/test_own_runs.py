@@ -96,8 +96,8 @@ def test_runs_teach_and_all_strategies_stay(before):
     old = before.to_frame().set_index("strategy")
     assert (table["step [s]"] > old["step [s]"].min() * 1.02).all()
     assert first not in after.to_measure
-    assert "own runs with own software make it" in str(after)
-    assert "of own software" not in after.why_not(first)
+    assert "own runs with own software (1): times 1." in str(after)
+    assert "does not fit: stage 0 needs" in after.why_not("TP1 PP1 DP64")
     assert (table["step to"] > 1.05 * table["step [s]"]).all()
     again = rp.plan(
         "gpt3-6.7b",
