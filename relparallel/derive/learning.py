@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel.parallel._records import choice_record
 from relparallel.parallel.calibration import Calibration, borrow, untried
+from relparallel.parallel.columns import Split
 from relparallel.parallel.fitting import calibrate, errors
 from relparallel.parallel.learning import Lessons, features
 from relparallel.parallel.measured_runs import Run
@@ -78,7 +78,7 @@ def _rows(runs: Sequence[Run], publisher: str, fits: Mapping[str, Calibration]) 
     for run, (_, found) in zip(runs, errors(runs, known).iterrows(), strict=True):
         mixed, chip = run.model.experts, run.cluster.accelerator
         bounds = known.untried_bounds if untried(mixed, run.precision) else known.bounds
-        choice = choice_record(run.strategy, run.global_batch)
+        split = Split.of(run.strategy, run.global_batch)
         rows.append(
             {
                 "publisher": publisher,
@@ -92,7 +92,7 @@ def _rows(runs: Sequence[Run], publisher: str, fits: Mapping[str, Calibration]) 
                 "gpus": run.strategy.gpus,
                 "network": run.cluster.network_bandwidth,
                 "strategy": run.strategy,
-                "features": features(run.model, run.precision, choice)[0],
+                "features": features(run.model, run.precision, split)[0],
                 "log_ratio": -np.log1p(found["error"]),
                 "bound": dict(bounds(found["regime"] == "host", run.software))[0.9],
                 "time": run.time,

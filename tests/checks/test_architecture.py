@@ -41,7 +41,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000.
 # Whoever needs more edits this table in the same commit and says why; whoever needs fewer lowers
 # it.
-MOST_TOKENS = {"library": 327_000, "book": 98_500, "evidence": 28_500, "reproduce": 18_500}
+MOST_TOKENS = {"library": 330_000, "book": 98_500, "evidence": 29_800, "reproduce": 18_500}
+# of library and evidence, without the designs, a catalogue that is offered whole
+MOST_PUBLIC_NAMES = 180
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LIBRARY = {name for row in FLOORS[:-2] for name in row if not name.startswith("_")}
 # names of the library that one notebook alone uses: to be moved into its chapter

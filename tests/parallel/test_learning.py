@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import multivariate_t, t
 
 from relparallel.parallel import measured_runs, step_time
-from relparallel.parallel._records import choice_record
 from relparallel.parallel.calibration import calibration
+from relparallel.parallel.columns import Split
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.learning import Learned, Lessons
 
@@ -130,11 +130,11 @@ def test_strategies_are_priced_in_bulk_as_one_by_one():
     costs = pricing(
         run.model, run.cluster, run.global_batch, precision=run.precision, learned=learned
     )
-    row = choice_record(run.strategy)
     step = learned.predict(*asked(run), precision=run.precision)
-    assert costs.step(row).total == pytest.approx(step.total, rel=1e-12)
-    assert costs.step(row).interval() == pytest.approx(step.interval(), rel=1e-12)
-    assert costs.parts(costs.rows(row)).sum() == pytest.approx(step.total, rel=1e-12)
+    assert costs.step(run.strategy).total == pytest.approx(step.total, rel=1e-12)
+    assert costs.step(run.strategy).interval() == pytest.approx(step.interval(), rel=1e-12)
+    s = Split.of(run.strategy, run.global_batch)
+    assert costs.time(s) == pytest.approx(step.total, rel=1e-12)
 
 
 def test_a_run_far_from_its_prediction_is_questioned():
