@@ -242,7 +242,7 @@ def evaluate(
     -------
     Evaluation
         Time, memory and reason of every row: what `memory` and `step_time` say of its strategy, to
-        the last bit. O(rows), half a microsecond for a row that fits and much less for one that
+        the last bit. O(rows), about a microsecond for a row that fits and much less for one that
         breaks a rule.
 
     Examples
