@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import networkx as nx
+import pandas as pd
 import pytest
 
 from relparallel.__main__ import main
@@ -92,6 +93,18 @@ def test_errors_of_predictions_are_those_of_the_scoreboard(name):
         cells = [cell.strip() for cell in shown.split("|")]
         assert int(runs) == out["rows"]
         assert cells == [f"{out['mean']:.1f}", f"{out['inside']:.0f}", blind, *baselines]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_newest_round_was_predicted_blind_as_is_said(name):
+    rows = pd.read_csv(ROOT / "data" / "derived" / "blind_errors.csv")
+    rows = rows[rows["source"] == "MLPerf Training 6.0"]
+    inside = rows["measured"].between(rows["low"], rows["high"])
+    assert (len(rows), inside.sum()) == (7, 6)
+    mean = f"{100 * rows['error'].abs().mean():.1f} %"
+    said = re.search(r"MLPerf Training 6\.0\D(.*\n?.*)", (ROOT / name).read_text("utf-8"))
+    assert said is not None
+    assert mean in said[1]
 
 
 @pytest.mark.parametrize("name", READMES)

@@ -71,6 +71,8 @@ def scoreboard() -> pd.DataFrame:
 def _blind() -> pd.DataFrame:
     """Errors recorded before any row of a source was fitted; B200, GB200 by H100's parameters."""
     rows = derived("blind_errors")
+    known = rows.groupby(["family", "source"])["calibration_sha256"].transform("first")
+    rows = rows[rows["calibration_sha256"] == known].copy()  # later rows: the source was in the fit
     rows["size"] = rows["error"].abs()
     rows["within"] = rows["measured"].between(rows["low"], rows["high"])
     return _summary(rows).assign(used="blind")[_COLUMNS]

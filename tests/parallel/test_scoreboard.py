@@ -10,7 +10,7 @@ from relparallel.published import data_folder
 
 def test_every_source_is_there_in_every_way():
     table = scoreboard()
-    table = table[~table["source"].str.contains("MoE|B300|fp4")]
+    table = table[~table["source"].str.contains("MoE|B300|fp4|6.0")]
     ways = table.groupby(["family", "source"])["used"].agg(set)
     assert all(
         {"calibrated", "source left out", "software left out", "constant MFU"} <= used
@@ -31,7 +31,8 @@ def test_blind_errors_are_those_recorded():
     assert rows["error"].to_numpy() == pytest.approx(
         rows["predicted"] / rows["measured"] - 1, abs=2e-5
     )
-    mean = 100 * rows["error"].abs().groupby([rows["family"], rows["source"]]).mean()
+    seen = rows["run"] == "MLPERF-5.0-052"  # other runs of MLPerf on H100 were in the fit by then
+    mean = 100 * rows[~seen].groupby(["family", "source"])["error"].agg(lambda e: e.abs().mean())
     shown = scoreboard().set_index(["family", "source", "used"])["mean"].xs("blind", level="used")
     shown = shown[~shown.index.get_level_values("source").str.contains("MoE|B300|fp4")]
     assert shown.to_dict() == pytest.approx(mean.to_dict(), rel=1e-9)
