@@ -1,15 +1,17 @@
 """Published numbers: each row with its unit, tolerance, source and origin, ready to be recomputed.
 
-A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping
-(``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into a tuple of
-numbers; its ``tolerance`` stands beside the same in numbers, ``rtol``, ``atol`` or ``digits``,
-which the ledger applies. A folder named by the environment variable ``RELPARALLEL_DATA`` may hold
-more rows in ``facts/*.csv``; rows that the project ships come first.
+A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text
+(``h=6144; MTTR=600 s; rate=3.79e-3/d``) stands beside the same as JSON in SI units, ``inputs_si``;
+its ``value`` is read into a tuple of numbers; its ``tolerance`` stands beside the same in numbers,
+``rtol``, ``atol`` or ``digits``, which the ledger applies. A folder named by the environment
+variable ``RELPARALLEL_DATA`` may hold more rows in ``facts/*.csv``; rows that the project ships
+come first.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -75,6 +77,8 @@ class Fact:
         unit.
     digits : int or None
         Or how many significant digits have to agree, 0 for every digit printed.
+    inputs_si : str
+        The inputs as a JSON object in SI units; empty where no input is a value.
     """
 
     id: str
@@ -92,10 +96,13 @@ class Fact:
     rtol: float | None = None
     atol: float | None = None
     digits: int | None = None
+    inputs_si: str = ""
 
     @cached_property
     def inputs(self) -> Mapping[str, Number | str | bool]:
         """The inputs by name; numbers with a unit are in SI."""
+        if self.inputs_si:
+            return json.loads(self.inputs_si)  # type: ignore[no-any-return]
         return read_inputs(self.inputs_text)
 
     @cached_property
@@ -287,6 +294,7 @@ def _fact(topic: str, row: Mapping[str, str]) -> Fact:
     return Fact(
         topic=topic,
         inputs_text=row["inputs"],
+        inputs_si=row.get("inputs_si") or "",
         value_text=row["value"],
         role=role,
         origin=origin,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import pytest
 from tolerance_text import tolerance_columns
@@ -218,3 +219,11 @@ def test_an_id_that_stands_twice_in_a_table_is_refused_whoever_reads_it(tmp_path
     for read in (facts, lambda: facts("extra")):
         with pytest.raises(ValueError, match="id 'EXTRA-1' stands twice in"):
             read()
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_inputs_as_json_say_what_the_text_says(topic):
+    """``inputs_si`` of a new row is what the message of this test shows."""
+    for fact in facts(topic).values():
+        said = read_inputs(fact.inputs_text)
+        assert fact.inputs_si == (json.dumps(said, ensure_ascii=False) if said else ""), fact.id
