@@ -21,7 +21,7 @@ Thirteen verbs answer most questions. What they are asked about is built in the 
 `published`, `hardware`, `sweep`, `chain`, `plotting`; `topology`, `workload`; `metrics`,
 `parallel`; `reliability`, `communication`; `training`; `optimize`; `drawing`, `gantt`, `atlas`,
 `planning`. On this library stand the `book`, systems of the literature with a package ``sNN`` for
-notebook NN, and what checks and runs both: `claims`, `ledger`, `derive`, `reproduce`. Each loads
+notebook NN, and what checks and runs both: `claims`, `ledger`, `derive`, `rehearsal`, `reproduce`. Each loads
 when it is first used.
 
 Quantities are SI (s, bytes, bytes/s, FLOP/s). Bad input is refused with a ValueError or a TypeError

@@ -15,6 +15,7 @@ from . import (
     planning as planning,
     plotting as plotting,
     published as published,
+    rehearsal as rehearsal,
     reliability as reliability,
     reproduce as reproduce,
     sweep as sweep,

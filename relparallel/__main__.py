@@ -68,6 +68,12 @@ _COMMANDS = {
         "results on data that are too large to ship",
         "Compute the tables of data/derived/ anew from the folder that RELPARALLEL_DATA names.",
     ),
+    "rehearse": (
+        "measure the predictions on real processes that are killed",
+        "Run pipeline schedules, predict what small jobs keep under failures, then run those and kill "
+        "their nodes: 22 minutes, 86 processes, 2 GiB, on the loopback. Needs Linux and the extra "
+        "rehearsal.",
+    ),
     "warm": (
         "compile what the main functions need",
         "Compile the kernels of the main functions and keep them; may be stopped and called again "
@@ -127,7 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options, "compiled code finds no folder to stay in; let NUMBA_CACHE_DIR name one", 2
         )
     except ModuleNotFoundError as error:  # of a plain installation
-        return _said(options, f"{error.name} is missing: pip install 'relparallel[notebooks]'", 2)
+        extra = "rehearsal" if error.name == "torch" else "notebooks"
+        return _said(options, f"{error.name} is missing: pip install 'relparallel[{extra}]'", 2)
     except KeyboardInterrupt:
         print(
             "\ninterrupted; what was finished is kept and the next run goes on from there",
@@ -169,22 +176,19 @@ def _parser() -> argparse.ArgumentParser:
     for name, (short, long) in _COMMANDS.items():
         command = commands.add_parser(name, help=short, description=long)
         command.set_defaults(run=globals().get(f"_{name}", _listed), parser=command)
+        add = command.add_argument
         if name in ("ledger", "scoreboard"):
-            command.add_argument(
-                "--csv", metavar="FILE", type=Path, help="also write the rows to FILE"
-            )
-        if name == "site":
-            command.add_argument("--output-dir", type=Path, default=Path("site"), metavar="DIR")
-            command.add_argument(
-                "--root", type=Path, metavar="DIR", help="the checkout, as for figures"
-            )
+            add("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
+        if name == "rehearse":
+            add("--seeds", type=int, default=4, metavar="N", help="how often all run; default 4")
+            add("--seconds", type=float, default=240.0, metavar="S", help="of a run; default 240")
+        if name in ("rehearse", "site"):
+            folder = Path("site" if name == "site" else "data/rehearsals")
+            add("--output-dir", type=Path, default=folder, metavar="DIR")
         if name == "notebook":
-            command.add_argument(
-                "name", metavar="NAME", help="number and words, such as 44_my_question"
-            )
-            command.add_argument(
-                "--root", type=Path, metavar="DIR", help="the checkout, as for figures"
-            )
+            add("name", metavar="NAME", help="number and words, such as 44_my_question")
+        if name in ("site", "notebook"):
+            add("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
     return parser
 
 
@@ -233,12 +237,7 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write DIR/NAME.ipynb and DIR/figures/, not the repository",
     )
-    add(
-        "--root",
-        type=Path,
-        metavar="DIR",
-        help="the checkout; default the one that holds this package",
-    )
+    add("--root", type=Path, metavar="DIR", help="the checkout; default that of this package")
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
@@ -263,11 +262,7 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each cluster"
     )
     add("--strategies", type=int, metavar="N", default=5, help="rows for each cluster; default 5")
-    add(
-        "--network",
-        metavar="NAME",
-        help="whose parts fail too: a file, or a name such as rail-optimised",
-    )
+    add("--network", metavar="NAME", help="whose parts fail too: a file or a name, rail-optimised")
     add(
         "--software", metavar="NAME", help="default the newest that was measured on the accelerator"
     )
@@ -306,11 +301,7 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
         metavar="STRATEGY",
         help="why this strategy is not the best, such as 'TP8 PP16 DP128'",
     )
-    add(
-        "--wide",
-        action="store_true",
-        help="all strategies beside each other, however wide the terminal",
-    )
+    add("--wide", action="store_true", help="all strategies beside each other, whatever the width")
     add(
         "--save",
         type=Path,
@@ -481,6 +472,13 @@ def _site(options: argparse.Namespace) -> None:
     if sys.stderr.isatty():
         print("writing pages, about a minute", file=sys.stderr)
     print("\n".join(map(str, build_site(options.output_dir, options.root))))
+
+
+def _rehearse(options: argparse.Namespace) -> None:
+    from relparallel.rehearsal.recording import rehearse
+
+    for text in rehearse(options.output_dir, options.seeds, options.seconds):
+        print(text, flush=True)
 
 
 def _warm(options: argparse.Namespace) -> None:

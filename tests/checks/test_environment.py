@@ -27,7 +27,8 @@ EXTRAS = PROJECT["project"]["optional-dependencies"] | {
     name: GROUPS[name] for name in ("test", "bench")
 }
 # Sliders are not locked: their output differs from run to run, and stored notebooks hold none.
-del EXTRAS["sliders"]
+# Nor is PyTorch: a rehearsal is recorded once, and nothing that is stored is computed with it.
+del EXTRAS["sliders"], EXTRAS["rehearsal"]
 
 
 def bounds(lines: list[str]) -> dict[str, str]:

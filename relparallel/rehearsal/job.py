@@ -1,0 +1,242 @@
+"""A rehearsed job: its nodes as processes, what kills them, and who puts the rest together again.
+
+`Chaos` kills and tells nobody. The controller learns of a death from a pipe that closes. Waiting
+policies then end all processes and start as many again once enough nodes are there; the elastic one
+goes on with the whole replicas.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relparallel.rehearsal import processes
+from relparallel.rehearsal.node import Order, Run, be_node
+
+_LIVES = 1000  # of a node that are drawn ahead
+
+
+@dataclass(kw_only=True, slots=True)
+class Log:
+    """What happened, in seconds since the first step began."""
+
+    began: list[tuple[float, int, int]] = field(default_factory=list)  # at, order, steps done
+    steps: list[tuple[float, int, int, float]] = field(
+        default_factory=list
+    )  # at, done, replicas, loss
+    saves: list[tuple[float, float]] = field(default_factory=list)  # at the end, seconds
+    kills: list[tuple[int, float, float, bool]] = field(
+        default_factory=list
+    )  # node, at, back, working
+    waits: list[tuple[float, float]] = field(default_factory=list)  # from, to: too few nodes
+    joins: list[float] = field(default_factory=list)  # s from the end of a repair to the first step
+    timeouts: int = 0  # groups that broke though nobody had died
+
+
+class Chaos:
+    """Lives and repairs of every node, one after the other: the same under every policy."""
+
+    def __init__(self, lives: Any, repairs: Any) -> None:
+        self.lives, self.repairs = [iter(row) for row in lives], [iter(row) for row in repairs]
+        self.left = dict(enumerate(map(next, self.lives)))  # of its life, for a node at rest
+        self.due: dict[int, float] = {}  # when a node that ages dies
+
+    @classmethod
+    def of(cls, run: Run) -> "Chaos":
+        """Draw exponential lives and repairs."""
+        rngs = [np.random.default_rng([run.seed, slot]) for slot in range(run.nodes)]
+        draws = np.array([rng.exponential(size=(2, _LIVES)) for rng in rngs])
+        return cls(run.mtbf * draws[:, 0], run.repair * draws[:, 1])
+
+    def age(self, slot: int, now: float) -> None:
+        """Let a node age from now on."""
+        self.due[slot] = now + self.left[slot]
+
+    def rest(self, slot: int, now: float) -> None:
+        """Let it age no more."""
+        self.left[slot] = max(self.due.pop(slot, now) - now, 0.0)
+
+    def strike(self, slot: int) -> float:
+        """End a life; seconds of the repair."""
+        del self.due[slot]
+        self.left[slot] = next(self.lives[slot])
+        return float(next(self.repairs[slot]))
+
+
+class _Controller:
+    """Keeps a job going."""
+
+    def __init__(self, run: Run, chaos: Chaos, folder: Path) -> None:
+        self.run, self.chaos, self.folder, self.log = run, chaos, folder, Log()
+        self.wanted = run.nodes - run.spares
+        self.begin = self.waiting = 0.0  # when the first step began, and a wait that goes on; or 0
+        self.free = list(
+            range(run.nodes)
+        )  # nodes that are up: who works, then spares by their turn
+        self.back: dict[int, float] = {}  # when repaired, of those that are down
+        self.children: dict[int, tuple[int, Connection]] = {}
+        self.ready: set[int] = set()
+        self.joining: dict[int, float] = {}
+        self.order = Order(0, (), frozenset())
+
+    def go(self) -> Log:
+        """Run the job to its end."""
+        self._launch()
+        while not self.begin or time.monotonic() < self.begin + self.run.seconds:
+            now = time.monotonic()
+            for slot in [slot for slot, at in self.chaos.due.items() if at <= now]:
+                self._strike(slot, now)
+            for slot in [slot for slot, at in self.back.items() if at <= now]:
+                self._return(slot)
+            pipes: dict[Any, int] = {pipe: slot for slot, (_, pipe) in self.children.items()}
+            ends = [now + 1, *self.chaos.due.values(), *self.back.values()]
+            ends += [self.begin + self.run.seconds] if self.begin else []
+            for pipe in wait(list(pipes), max(min(ends) - now, 0.0)):
+                if pipes[pipe] in self.children:  # not ended meanwhile with the others
+                    self._hear(pipes[pipe])
+        self._wait(False)
+        self._end_all()
+        return self.log
+
+    def _strike(self, slot: int, now: float) -> None:
+        """Kill a node; nobody is told."""
+        self.back[slot] = now + self.chaos.strike(slot)
+        self.free.remove(slot)
+        working = slot in self.order.members or not self.run.elastic
+        self.log.kills.append((slot, self._at(now), self._at(self.back[slot]), working))
+        os.kill(self.children[slot][0], signal.SIGKILL)
+
+    def _return(self, slot: int) -> None:
+        """Take a node that is repaired."""
+        at = self.back.pop(slot)
+        self.free.append(slot)
+        if self.run.elastic:
+            self.joining[slot] = at
+            self._start(slot)
+        elif not self.children:
+            self._launch()
+
+    def _launch(self) -> None:
+        """Start as many nodes as the job needs, or wait for them."""
+        self._wait(len(self.free) < self.wanted)
+        if not self.waiting:
+            for slot in self.free[: self.wanted]:
+                self._start(slot)
+
+    def _start(self, slot: int) -> None:
+        ours, theirs = Pipe()
+        child = processes.fork(be_node, slot, self.run, self.folder, theirs)
+        theirs.close()
+        self.children[slot] = child, ours
+        if self.begin and not self.run.elastic:
+            self.chaos.age(slot, time.monotonic())
+
+    def _end(self, slot: int) -> None:
+        child, pipe = self.children.pop(slot)
+        processes.kill(child)
+        pipe.close()
+        self.ready.discard(slot)
+        if slot not in self.back:
+            self.chaos.rest(slot, time.monotonic())
+
+    def _end_all(self) -> None:
+        for slot in list(self.children):
+            self._end(slot)
+
+    def _hear(self, slot: int) -> None:
+        """Take one message of a node, or learn that it has died."""
+        try:
+            kind, *said = self.children[slot][1].recv()
+        except (EOFError, ConnectionResetError):
+            self._end(slot)
+            self._lost(slot)
+        else:
+            getattr(self, f"_on_{kind}")(*said)
+
+    def _lost(self, slot: int) -> None:
+        if self.run.elastic:
+            self.joining.pop(slot, None)
+            if slot in self.order.members:
+                self._regroup()
+        else:
+            self._end_all()
+            self.order = Order(self.order.number, (), frozenset())
+            self._launch()
+
+    def _on_ready(self, slot: int) -> None:
+        self.ready.add(slot)
+        if self.begin and self.run.elastic:
+            self.chaos.age(slot, time.monotonic())
+        complete = len(self.ready) == self.wanted
+        if (complete or (self.begin and self.run.elastic)) and self._whole() != self.order.members:
+            self._regroup()
+        if slot not in self.order.members:
+            self.joining.pop(slot, None)  # others of its replica are still away
+
+    def _on_broken(self, number: int) -> None:
+        """Order the same again, unless a death explains it."""
+        if number == self.order.number and not set(self.order.members) & self.back.keys():
+            self.log.timeouts += 1
+            self._regroup()
+
+    def _on_begin(self, now: float, number: int, done: int) -> None:
+        if not self.begin:
+            self.begin = now
+            for slot in self.children:
+                self.chaos.age(slot, now)
+        self.log.began.append((self._at(now), number, done))
+        if number == self.order.number:
+            self.order = self.order._replace(holders=frozenset(self.order.members))
+            joined = self.joining.keys() & self.order.holders
+            self.log.joins += [now - self.joining.pop(slot) for slot in joined]
+
+    def _on_step(self, now: float, done: int, replicas: int, loss: float) -> None:
+        self.log.steps.append((self._at(now), done, replicas, loss))
+
+    def _on_saved(self, now: float, seconds: float) -> None:
+        self.log.saves.append((self._at(now), seconds))
+
+    def _whole(self) -> tuple[int, ...]:
+        """Nodes that are ready and whose replicas are whole."""
+        size = 1 if not self.run.elastic else self.run.nodes_per_replica
+        replicas = [range(first, first + size) for first in range(0, self.run.nodes, size)]
+        return tuple(slot for own in replicas if self.ready.issuperset(own) for slot in own)
+
+    def _regroup(self) -> None:
+        """Order who can train to do so."""
+        members = self._whole()
+        self.order = Order(self.order.number + 1, members, self.order.holders & set(members))
+        self._wait(not members)
+        for slot in self.ready:
+            self.children[slot][1].send(self.order)
+
+    def _wait(self, waits: bool) -> None:
+        """Note when the job has too few nodes and when no longer."""
+        now = time.monotonic()
+        if self.waiting and not waits:
+            self.log.waits.append((self._at(self.waiting), self._at(now)))
+        self.waiting = (self.waiting or now) if waits else 0.0
+
+    def _at(self, now: float) -> float:
+        return now - (self.begin or now)
+
+
+def run_job(run: Run, chaos: Chaos, folder: Path) -> Log:
+    """Rehearse one job in a folder of its own."""
+    folder.mkdir()
+    return _Controller(run, chaos, folder).go()
+
+
+def together(runs: Sequence[Run], chaos: Sequence[Chaos] | None = None) -> list[Log]:
+    """Rehearse jobs side by side, each under a controller process of its own."""
+    drawn = [Chaos.of(run) for run in runs] if chaos is None else chaos
+    with processes.stage() as folder:
+        folders = [folder / str(place) for place in range(len(runs))]
+        return processes.answers(run_job, list(zip(runs, drawn, folders, strict=True)))

@@ -1,0 +1,91 @@
+"""Processes that end with their parent, however it ends, and a folder that goes with the last of them."""
+
+import ctypes
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+_DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG of Linux
+
+
+def fork(function: Callable[..., object], *arguments: Any) -> int:
+    """Call a function in a child that is killed when this process ends; the child's number."""
+    parent, child = os.getpid(), os.fork()
+    if child:
+        return child
+    try:
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # the parent gets it too, and ends its children
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() == parent:  # else it ended before it was watched
+            function(*arguments)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def kill(child: int) -> None:
+    """End a child and wait for its end."""
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def answers(function: Callable[..., object], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Call a function with every set of arguments, side by side in processes of their own."""
+    children, pipes = [], []
+    try:
+        for arguments in calls:
+            ours, theirs = Pipe(duplex=False)
+            children.append(fork(_answer, theirs, function, *arguments))
+            theirs.close()
+            pipes.append(ours)
+        return [pipe.recv() for pipe in pipes]
+    except EOFError:
+        raise ChildProcessError("a process died; it said why above, if it could") from None
+    finally:
+        for child in children:
+            kill(child)
+
+
+def _answer(pipe: Connection, function: Callable[..., object], *arguments: Any) -> None:
+    pipe.send(function(*arguments))
+
+
+@contextmanager
+def stage() -> Iterator[Path]:
+    """Load PyTorch once for all, and give a folder that lasts as long as this process and its children.
+
+    A janitor removes it: a process that reads a pipe which all of them hold and nobody writes to.
+    """
+    if sys.platform != "linux":
+        raise ValueError("a rehearsal needs Linux, where processes can end with their parent")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # that nodes die is no news
+    import_module("torch").set_num_threads(1)
+    path = tempfile.mkdtemp(prefix="rehearsal-")
+    watched, held = os.pipe()
+    janitor = os.fork()
+    if not janitor:
+        os.setsid()  # out of reach of Ctrl-C
+        os.close(held)
+        os.read(watched, 1)
+        shutil.rmtree(path, ignore_errors=True)
+        os._exit(0)
+    os.close(watched)
+    try:
+        yield Path(path)
+    finally:
+        os.close(held)
+        os.waitpid(janitor, 0)

@@ -1,0 +1,112 @@
+"""Real processes: killed nodes come back, weights are the same to the bit, and nothing stays behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import pytest
+
+from relparallel.__main__ import main
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+ROOT = Path(__file__).resolve().parents[2]
+# A node of each job but the first dies after two seconds and is repaired in one and a half.
+JOBS = """
+import dataclasses, json
+from relparallel.rehearsal.job import Chaos, together
+from relparallel.rehearsal.node import Run
+
+def chaos(nodes, life):
+    return Chaos([[life if slot == 1 else 1e9, 1e9] for slot in range(nodes)], [[1.5, 1.5]] * nodes)
+
+given = {"nodes_per_replica": 2, "repair": 1.5, "seed": 0, "seconds": SECONDS, "step": 0.15, "nodes": 4}
+restart = Run(policy="restart", **given)
+spares = Run(policy="spares", spares=2, **given | {"nodes": 6})
+runs = [restart, restart, spares, Run(policy="elastic", **given)]
+logs = together(runs, [chaos(run.nodes, life) for run, life in zip(runs, (1e9, 2.0, 2.0, 2.0))])
+print(json.dumps([dataclasses.asdict(log) for log in logs]))
+"""
+
+
+@contextmanager
+def started(seconds: float, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    run = subprocess.Popen(
+        [sys.executable, "-c", JOBS.replace("SECONDS", str(seconds))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield run
+    finally:
+        run.kill()
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_kill_under_every_policy(tmp_path):
+    """Restart and spares repeat the losses of a run without failures to the bit; the elastic job goes on."""
+    with started(8.0, tmp_path) as run:
+        said, errors = run.communicate(timeout=90)
+    calm, restart, spares, elastic = json.loads(said)
+    assert errors == ""
+    losses = {done: loss for _, done, _, loss in calm["steps"]}
+    assert losses[max(losses)] < losses[1]
+    for log in (restart, spares):
+        found = [(done, loss) for _, done, _, loss in log["steps"] if done in losses]
+        assert len(found) > 20
+        assert found == [(done, losses[done]) for done, _ in found]
+    for log in (restart, spares, elastic):
+        ((node, at, back, working),) = log["kills"]
+        assert (node, working) == (1, True)
+        assert back == pytest.approx(at + 1.5)
+    back = restart["kills"][0][2]
+    assert restart["began"][1][0] > back, "restart waits for the repair"
+    assert spares["waits"] == [], "a spare steps in"
+    assert [replicas for _, _, replicas, _ in elastic["steps"]].count(1) >= 3
+    assert elastic["steps"][-1][2] == 2, "the replica is back"
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["interrupt", "kill -9", "a controller dies"])
+def test_nothing_stays_behind(tmp_path, end):
+    """Neither a process nor a folder, however it ends."""
+    with started(60.0, tmp_path) as run:
+        known = psutil.Process(run.pid)
+        deadline = time.monotonic() + 60
+        while len(known.children(recursive=True)) < 20:  # a janitor, 4 controllers, their nodes
+            assert run.poll() is None, run.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        family = known.children(recursive=True)
+        if end == "interrupt":
+            os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+        elif end == "kill -9":
+            run.kill()
+        else:
+            next(child for child in known.children() if child.children()).kill()
+        _, errors = run.communicate(timeout=30)
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert list(tmp_path.iterdir()) == []
+    assert run.returncode != 0
+    if end == "a controller dies":
+        assert "ChildProcessError: a process died" in errors
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is installed")
+def test_without_torch_the_command_says_what_to_install(tmp_path, capsys):
+    assert main(["rehearse", "--output-dir", str(tmp_path)]) == 2
+    assert "torch is missing: pip install 'relparallel[rehearsal]'" in capsys.readouterr().err
