@@ -65,11 +65,14 @@ def _restarts(log: Log) -> list[float]:
 
 
 def _paused(run: Run, log: Log, step: float, cost: float) -> tuple[float, int]:
-    """Seconds in which an elastic job stood still though it had nodes, and the failures behind it."""
+    """Seconds in which an elastic job stood still to regroup, and the failures behind it.
+
+    Gaps in which no replica was up count too, as in the predictions that are recorded.
+    """
     lost, hits = 0.0, 0
     for (at, done, *_), (then, *_) in zip(log.steps, log.steps[1:], strict=False):
         regrouped = any(at < began < then for began, _, _ in log.began)
-        if regrouped and not any(since < then and at < to for since, to in log.waits):
+        if regrouped:
             lost += then - at - step - cost * (done % run.every == 0)
             hits += sum(working and at < struck < then for _, struck, _, working in log.kills)
     return lost, hits
