@@ -66,6 +66,7 @@ def model_state_bytes(
     sizes: dict[str, Any] = {"parameter_bytes": parameter_bytes, "gradient_bytes": gradient_bytes}
     require_real(**sizes, optimizer_bytes=optimizer_bytes, at_least=0, at_most=MOST_BYTES)
     kept = *sizes.values(), optimizer_bytes
+    psi, ranks, stage = np.broadcast_arrays(psi, ranks, stage)
     return bare(sum(state_bytes(psi, psi / ranks, stage, stage == 3, 1.0, *kept)))
 
 

@@ -46,6 +46,8 @@ def test_states_broadcast_over_arrays():
     assert table.shape == (2, 3)
     assert np.array_equal(table[1], 2 * table[0])
     assert model_state_bytes(1.0, 4, np.array([0, 3])).tolist() == [16.0, 4.0]
+    for stage in range(4):  # also where the ranks change nothing
+        assert model_state_bytes(1.0, [1, 4, 16], stage).shape == (3,)
 
 
 @pytest.mark.parametrize(
