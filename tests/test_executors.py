@@ -13,7 +13,7 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Strategy, StrategyGrid, evaluate
-from relparallel.reliability import evaluate as network_reliability
+from relparallel.reliability import estimate
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training import Checkpointing, CheckpointLevel, Recovery, failure_model, simulate
 from relparallel.workload import Transformer
@@ -25,8 +25,8 @@ GPUS = cluster("a100-80gb-selene", gpus=64)
 
 def sampled(executor):
     rng = np.random.default_rng(2)
-    options = {"method": "monte_carlo", "samples": 200_000, "rng": rng, "executor": executor}
-    return network_reliability(nx.cycle_graph(5), link_down=0.1, **options)
+    options = {"method": "crude", "samples": 200_000, "rng": rng, "executor": executor}
+    return estimate(nx.cycle_graph(5), link_down=0.1, **options)
 
 
 def strategies(executor):
