@@ -10,7 +10,7 @@ from relparallel.rehearsal.job import Chaos, Log
 from relparallel.rehearsal.node import Run
 from relparallel.rehearsal.pipelines import PASS, SCHEDULES, SIZES, STAGES, compared
 from relparallel.rehearsal.predictions import inputs, measured, predicted, replayed, spread
-from relparallel.rehearsal.recording import beside
+from relparallel.rehearsal.recording import beside, runs_of
 
 GIVEN = {"nodes_per_replica": 4, "repair": 3.0, "seed": 1, "seconds": 12.0, "step": 0.9}
 RESTART, ELASTIC = Run(policy="restart", **GIVEN), Run(policy="elastic", **GIVEN)
@@ -108,3 +108,22 @@ def test_every_recorded_run_has_a_date_a_load_and_its_failures():
     assert runs[["date", "load", "steady"]].notna().all(axis=None)
     assert (pd.read_csv(folder / "predictions.csv")["date"].max() <= runs["date"]).all()
     assert len(pd.read_csv(folder / "kills.csv")) == runs["kills"].sum()
+
+
+def test_recorded_predictions_are_what_the_closed_form_gives():
+    stored = pd.read_csv(data_folder() / "rehearsals" / "predictions.csv")
+    for row, run in zip(stored.to_dict("records"), runs_of(1, 240.0), strict=True):
+        cell = run.policy, run.nodes_per_replica, run.repair
+        assert cell == (row["policy"], row["nodes_per_replica"], row["repair"])
+        known = {name: row[name] for name in COSTS}
+        assert predicted(run, known)["predicted"] == pytest.approx(row["predicted"], rel=1e-4)
+
+
+def test_the_lag_is_lost_beside_the_repair():
+    """A node of twelve is away for the repair and the lag, which is all that an elastic job loses."""
+    run = Run(policy="elastic", **GIVEN | {"nodes_per_replica": 1, "seconds": 240.0})
+    kills = pd.DataFrame({"node": [3], "start": [60.0], "end": [84.0]})
+    for lag in (0.0, 12.0):
+        known = COSTS | {"checkpoint": 0.0, "lag": lag}
+        lost = 1 - replayed(run, known, kills)
+        assert lost == pytest.approx((24 + lag) / (12 * 240), rel=1e-3)
