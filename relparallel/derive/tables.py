@@ -27,6 +27,7 @@ from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.learning import learning_tables
 from relparallel.derive.plans import PLAN_TABLES, digest
 from relparallel.derive.sharing import sharing_tables
+from relparallel.derive.vintages import vintage_table
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
@@ -102,6 +103,7 @@ def derive_calibration(target: Path) -> list[Path]:
     tables = {
         **calibration_tables(measured_runs()),
         **learning_tables(measured_runs(unfitted=True)),
+        **vintage_table(measured_runs(unfitted=True)),
     }
     return [
         _write(table.assign(input_sha256=of_inputs), target / f"{name}.csv")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import (
     choice,
@@ -48,8 +48,11 @@ class Software:
 
     ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop
     out activations of models that have biases; ``expert_launch``: host time for the kernels of one
-    expert of a layer forward [s]; ``node_dispatch``: a token goes once to each node that has some
-    of its experts, else once to each of these.
+    expert of a layer, forward or backward [s]; ``node_dispatch``: a token goes once to each node
+    that has some of its experts, under the work of the layer, else once to each of these;
+    ``graphs``: kernels are replayed from CUDA graphs, so that none waits for the host;
+    ``rowwise``: fp8 with a scale for each row, whose products are no faster than in bf16;
+    ``adapters``: weights are frozen but for small adapters, so that only inputs have gradients.
     """
 
     name: str = instance(str)
@@ -66,6 +69,14 @@ class Software:
     dropout: bool = flag(default=False)
     expert_launch: float = real(default=0.0, at_least=0)
     node_dispatch: bool = flag(default=False)
+    graphs: bool = flag(default=False)
+    rowwise: bool = flag(default=False)
+    adapters: bool = flag(default=False)
+
+    @property
+    def passes(self) -> int:
+        """Products of each weight in a step that its model FLOPs count."""
+        return 2 if self.adapters else 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +124,7 @@ class Calibration:
         At least as wide as those of the shipped calibration of the family, from left-out runs, or
         where there is none, of parameters lent by another family.
         """
-        kind = REGIMES[waiting] + ("" if name in self.factors else UNSEEN)
+        kind = REGIMES[waiting] + ("" if generation(name) in self.factors else UNSEEN)
         usual = _scatter(self.family if self.family in _families() else _BORROWED)[kind]
         own = self.scatter.get(kind, {})
         return tuple(
@@ -123,14 +134,16 @@ class Calibration:
     def untried_bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
         """The same for steps of an `untried` kind: at least as wide as such runs were off."""
         usual = dict(self.bounds(waiting, name))
-        wide = _scatter(_UNTRIED)[REGIMES[waiting] + ("" if name in self.factors else UNSEEN)]
+        wide = _scatter(_UNTRIED)[
+            REGIMES[waiting] + ("" if generation(name) in self.factors else UNSEEN)
+        ]
         return tuple(
             sorted((level, max(bound, usual.get(level, 0.0))) for level, bound in wide.items())
         )
 
     def factor(self, name: str) -> float:
         """Time of a software beside that of the parameters alone, 1 where it was not measured."""
-        return float(self.factors.get(name, 1.0))
+        return float(self.factors.get(generation(name), 1.0))
 
 
 @cache
@@ -171,6 +184,7 @@ def _softwares() -> dict[str, Software]:
             pipeline_overlap="pipeline" in row["overlaps"],
             expert_launch=float(row["expert_launch"] or 0),
             node_dispatch="dispatch" in row["overlaps"],
+            graphs="graphs" in row["overlaps"],
         )
         for row in shipped_rows("software.csv")
     }
@@ -181,9 +195,30 @@ def softwares() -> tuple[str, ...]:
     return tuple(_softwares())
 
 
+OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
+    "cuda_graphs": {"graphs": True},
+    "async_tp": {"tensor_overlap": True},
+    "no_tp_overlap": {"tensor_overlap": False},
+    "rowwise": {"rowwise": True},
+    "adapters": {"adapters": True},
+}
+"""What a run may switch on or off in its software, as in ``torchtitan-2024+async_tp``."""
+
+
 def software(name: str) -> Software:
-    """Generation of training software of that name, one of `softwares`."""
-    return _softwares()[require_choice(softwares(), name=name)]
+    """Generation of training software of that name, one of `softwares`, with some of `OPTIONS`."""
+    named, *options = name.split("+") if isinstance(name, str) else [name]
+    made = _softwares()[require_choice(softwares(), software=named)]
+    for option in options:
+        switched: Mapping[str, Any] = OPTIONS[require_choice(tuple(OPTIONS), option=option)]
+        made = replace(made, **switched)
+    return replace(made, name=name)
+
+
+def generation(name: str) -> str:
+    """Software without its options, but for adapters, whose kernels are others."""
+    first, *options = name.split("+")
+    return f"{first}+adapters" if "adapters" in options else first
 
 
 def newest_software(device: str | Accelerator | None = None) -> str:
@@ -197,7 +232,7 @@ def newest_software(device: str | Accelerator | None = None) -> str:
         measured = (_calibration(known.borrowed) if known.borrowed else known).factors
     made = _softwares()
     return max(
-        measured,
+        made.keys() & set(measured),
         key=lambda one: (made[one].year, made[one].flash_attention, -softwares().index(one)),
     )
 

@@ -6,7 +6,7 @@ embedding and the loss may take the places of layers.
 
 import numpy as np
 
-from relparallel.parallel.columns import Numbers, where
+from relparallel.parallel.columns import Numbers, some, where
 
 
 def stage_layers(
@@ -42,14 +42,26 @@ def counted_ends(
     """Layers that embedding and loss count as: given, or those that fill chunks and grow no stage.
 
     Each of the ``mtp`` layers behind the last one counts as a layer and a loss. The loss comes
-    first: its stage is the slowest; the embedding only takes memory.
+    first: its stage is the slowest; the embedding only takes memory. Where those layers would grow
+    a stage, the loss counts as it does without them.
     """
+    embedding, loss = _filling(layers, 0, p, v, folded)
+    if some(mtp > 0):
+        more = _filling(layers, mtp, p, v, folded)
+        fits = more[1] > 0
+        embedding, loss = where(fits, more[0], embedding), where(fits, more[1], loss)
+    embedding, loss = (
+        where(said > 0, asked, found) for asked, found in ((said & 1, embedding), (said >> 1, loss))
+    )
+    return where(p == 1, 0, embedding), where(p == 1, 0, loss)
+
+
+def _filling(
+    layers: Numbers, mtp: Numbers, p: Numbers, v: Numbers, folded: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Layers that embedding and loss count as where they fill chunks and grow no stage, else none."""
     loss = np.minimum(np.minimum(-layers % (p * v), 1 + 2 * mtp), np.maximum(layers // (p * v), 1))
     embedding = np.minimum(-layers % (p * v) - loss, 1)
     grown = most_layers(layers, p, v, folded, (embedding, loss))
     grown = grown > most_layers(layers, p, v, folded, (0, 0))
-    embedding, loss = (
-        where(said > 0, asked, where(grown, 0, found))
-        for asked, found in ((said & 1, embedding), (said >> 1, loss))
-    )
-    return where(p == 1, 0, embedding), where(p == 1, 0, loss)
+    return where(grown, 0, embedding), where(grown, 0, loss)

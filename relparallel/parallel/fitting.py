@@ -24,6 +24,7 @@ from relparallel.parallel.calibration import (
     REGIMES,
     UNSEEN,
     Calibration,
+    generation,
     priors,
     software,
 )
@@ -101,7 +102,12 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
     True
     """
     require_choice(("source", "software"), by=by)
-    named = np.array([getattr(run, by) for run in _require_runs(runs)])
+    named = np.array(
+        [
+            run.source if by == "source" else generation(run.software)
+            for run in _require_runs(runs)
+        ]
+    )
     groups = np.unique(named)
     if len(groups) < 2:
         raise ValueError(f"runs must come from at least two {by}s, got {groups.tolist()}")
@@ -114,7 +120,7 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
         ratio = 1 + table["error"]
         table = table[["source", "regime"]].assign(
             group=group,
-            seen=[run.software in found.factors for run in left_out],
+            seen=[generation(run.software) in found.factors for run in left_out],
             raw=table["error"],
             one_factor=ratio / ratio.median() - 1,
         )
@@ -361,7 +367,7 @@ class _Problem:
             raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")
         device = runs[0].cluster.accelerator
         assert device is not None
-        known, softwares = priors(device), tuple(sorted({run.software for run in runs}))
+        known, softwares = priors(device), tuple(sorted({generation(run.software) for run in runs}))
         values = {name: prior.value for name, prior in known.items()}
         blank = Calibration(family=device.family, values=values, factors={}, scatter={})
         sources = pd.Series([run.source for run in runs])
@@ -373,7 +379,7 @@ class _Problem:
             prior=np.array(
                 [(prior.value, prior.log_sd, prior.highest) for prior in known.values()]
             ).T,
-            generation=np.array([softwares.index(run.software) for run in runs]),
+            generation=np.array([softwares.index(generation(run.software)) for run in runs]),
             weight=12 / np.sqrt(sources.map(sources.value_counts()).to_numpy(dtype=np.float64)),
             log_time=np.log([run.time for run in runs]),
         )

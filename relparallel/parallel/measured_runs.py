@@ -9,6 +9,7 @@ import pandas as pd
 
 from relparallel._checks import choice, flag, instance, real, record, require_flag, whole
 from relparallel.hardware import Cluster, accelerator, accelerators, cluster
+from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.strategy import Strategy
 from relparallel.published import Fact, facts, shipped_rows
@@ -20,8 +21,8 @@ from relparallel.workload import Transformer, transformer
 class Run:
     """One measured training step [s]: its row, set of measurements, what was trained and how.
 
-    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody did. A row that is not
-    ``fitted`` is in no calibration.
+    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it. A row that is
+    not ``fitted`` is in no calibration.
     """
 
     id: str = instance(str)
@@ -52,7 +53,8 @@ class Run:
         device = self.cluster.accelerator
         assert device is not None
         rate = device.peak[self.precision] * self.strategy.gpus
-        return self.model.flops_per_iteration(self.global_batch) / rate
+        share = known_software(self.software).passes / 3
+        return share * self.model.flops_per_iteration(self.global_batch) / rate
 
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it.
@@ -80,15 +82,21 @@ _BRIDGE_MODEL: Final = {
     "LLAMA3_8B": "llama3-8b",
     "LLAMA3_70B": "llama3-70b",
     "LLAMA3.1_405B": "llama3-405b",
+    "GPT OSS 120B": "gpt-oss-120b",
     "Qwen3_30B_a3B": "qwen3-30b-a3b",
     "Qwen3_235B_a22B": "qwen3-235b-a22b",
     "DeepSeekV3": "deepseek-v3",
     "DeepSeekV3 (dropless)": "deepseek-v3",
     "DeepSeekV3 (w/o MTP)": "deepseek-v3",
+    "DeepSeekV3 (w/ MTP)": "deepseek-v3",
 }
+# the counted FLOPs of a token say that other rows of DeepSeek-V3 predict a second token
+_WITHOUT_MTP: Final = "DeepSeekV3 (w/o MTP)"
+# containers from 26.06 on are the next generation
+_NEWER: Final = ("26.06", "26.08")
 # three times as slow as its neighbours, for no reason that is known
 _OUTLIERS: Final = ("VTRAIN-M-0016",)
-_BLIND: Final = ("MoE", "fp4", "B300")  # sources of runs that were kept out of the fits
+_BLIND: Final = "GPT-OSS"  # in the source of runs that are kept out of the fits
 _LAYOUT: Final = (
     "tensor",
     "pipeline",
@@ -99,9 +107,26 @@ _LAYOUT: Final = (
     "micro_batch",
     "global_batch",
 )
-_SIZES: Final = ("layers", "hidden", "heads", "kv_heads", "dense_layers", "vocabulary", "sequence")
+_SIZES: Final = (
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "dense_layers",
+    "mtp_layers",
+    "vocabulary",
+    "sequence",
+)
+# what a row says of itself, as an option of its software
+_OPTIONS: Final = {
+    "adapters_only": "adapters",
+    "async_tp": "async_tp",
+    "cuda_graph": "cuda_graphs",
+    "full_cuda_graph": "cuda_graphs",
+    "layer_cuda_graph": "cuda_graphs",
+    "rowwise": "rowwise",
+}
 _UNKNOWN: Final = {
-    "adapters_only": "weights are frozen, only adapters are trained",
     "cp_exchange=all-to-all": "context ranks exchange heads, not keys and values",
     "recompute=every_second_product": "every second matrix product is computed again",
 }  # what a row says of itself that no strategy can
@@ -115,14 +140,14 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
     outliers : bool
         Whether to keep the one declared outlier.
     unfitted : bool
-        Whether to add runs in no calibration: mixtures of experts, fp4 and B300 of Megatron-Bridge.
+        Whether to add runs in no calibration: GPT-OSS 120B, kept to judge mixtures of experts by.
 
     Returns
     -------
     tuple of Run
-        Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs, llm-foundry, the dense Llama 3
-        rows of Megatron-Bridge on H100, and those of ``data/measured_runs.csv`` that a `Strategy`
-        can say: MLPerf Training, SimuMax, torchtitan and vTrain. `refused_runs` has the others.
+        Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs, llm-foundry, pre-training with
+        Megatron-Bridge, and those of ``data/measured_runs.csv`` that a `Strategy` can say: MLPerf
+        Training, SimuMax, torchtitan and vTrain. `refused_runs` has the others.
 
     Examples
     --------
@@ -174,7 +199,7 @@ def _from_row(row: Mapping[str, str]) -> Run:
     if row["accelerator"] not in accelerators():
         raise ValueError(f"no data sheet of {row['accelerator']}")
     needed = (*_LAYOUT, "network_gbit") if int(row["gpus"]) > int(row["gpus_per_node"]) else _LAYOUT
-    for name in (name for name in needed if not row[name]):
+    for name in (name for name in ("software", *needed) if not row[name]):
         raise ValueError(f"{name} is not published")
     device, gpus = accelerator(row["accelerator"]), int(row["gpus"])
     if row["precision"] not in device.matmul:
@@ -185,6 +210,7 @@ def _from_row(row: Mapping[str, str]) -> Run:
     strategy = Strategy(
         **degrees,
         recompute=row["recompute"],
+        experts_over_tensor=degrees["expert"] > 1,
         sequence_parallel=row["sequence_parallel"] == "1",
         zero_stage=int(row["zero_stage"]),
         schedule="interleaved_1f1b" if int(row["virtual_stages"]) > 1 else "1f1b",
@@ -200,27 +226,37 @@ def _from_row(row: Mapping[str, str]) -> Run:
     require_feasible(model, strategy, place, batch)
     return Run(
         id=row["id"],
-        source=row["source"],
+        source=row["source"] + ", adapters" * ("adapters_only" in row["options"]),
         model=model,
         strategy=strategy,
         cluster=place,
         global_batch=batch,
-        software=row["software"],
-        time=_seconds(row["value"], row["unit"], model, batch, gpus),
+        software=_with_options(row),
+        time=step_seconds(float(row["value"]), row["unit"], model, batch, gpus),
         precision=row["precision"],
         memory=float(row["memory_gib"] or 0) * GIB,
     )
 
 
-def _seconds(number: str, unit: str, model: Transformer, batch: int, gpus: int) -> float:
-    """Time of a step, of which a source prints the time or a rate of each GPU."""
-    value = float(number)
-    seconds = {
-        "s": value,
-        "ms": value * MILLISECOND,
-        "TFLOP/s": model.flops_per_iteration(batch) / (value * TFLOP * gpus),
-    }
-    return seconds.get(unit, batch * model.sequence / (value * gpus))
+def _with_options(row: Mapping[str, str]) -> str:
+    """Software of a row with what the row switches on, or leaves off."""
+    said = row["options"].split()
+    chosen = {_OPTIONS[option] for option in said if option in _OPTIONS}
+    if "MLPerf" in row["source"] and int(row["tensor"]) > 1 and "tp_overlap" not in said:
+        chosen.add("no_tp_overlap")
+    return "+".join([row["software"], *sorted(chosen)])
+
+
+def step_seconds(speed: float, unit: str, model: Transformer, batch: int, gpus: int) -> float:
+    """Time of a step [s], of which a source prints the time or a rate in one of some units."""
+    tokens, flops = batch * model.sequence, model.flops_per_iteration(batch)
+    return {
+        "s": speed,
+        "ms": speed * MILLISECOND,
+        "tokens/s": tokens / speed,
+        "tokens/s/GPU": tokens / (speed * gpus),
+        "TFLOP/s/GPU": flops / (speed * TFLOP * gpus),
+    }[unit]
 
 
 def _set_of(fact: Fact) -> str:
@@ -254,8 +290,8 @@ def _run(fact: Fact) -> Run:
         global_batch=batch,
         software=software,
         precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
-        time=_seconds(fact.value_text.partition(" ")[0], fact.unit, model, batch, gpus),
-        fitted=not any(name in source for name in _BLIND),
+        time=step_seconds(float(fact.value_text.partition(" ")[0]), fact.unit, model, batch, gpus),
+        fitted=_BLIND not in source,
     )
 
 
@@ -296,9 +332,11 @@ def _mpt(fact: Fact, row: Mapping[str, Any]) -> Read:
 
 
 def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
-    """Dense Llama 3 on H100, FSDP or tensor, context and pipeline parallelism."""
+    """Llama 3 and mixtures of experts, with FSDP or tensor, context and pipeline parallelism."""
     _require_plain(row)
     model = replace(transformer(_BRIDGE_MODEL[row["model"]]), sequence=row["s"])
+    if model.latent and row["model"] != _WITHOUT_MTP:
+        model = replace(model, mtp_layers=1)
     chunks = row["vstages"] if isinstance(row["vstages"], int) else 1
     split = row["tp"] * row["pp"] * row["cp"]
     strategy = Strategy(
@@ -315,9 +353,15 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
         zero_stage=3 if row.get("fsdp", 0) else 1,
     )
     device, place = _BRIDGE_CLUSTER[row["system"]]
-    kinds = (" MoE", model.experts > 1), (" fp4", "FP4" in str(row["precision"]))
+    apart = row["model"] == "GPT OSS 120B"
+    kinds = (
+        (" GPT-OSS", apart),
+        (" MoE", model.experts > 1 and not apart),
+        (" fp4", "FP4" in str(row["precision"])),
+    )
     kind = "Megatron-Bridge" + "".join(name for name, holds in kinds if holds)
-    return f"{kind}, {device}", "megatron-bridge-2025", place, model, strategy
+    year = 2026 if str(row["container"]).startswith(_NEWER) else 2025
+    return f"{kind}, {device}", f"megatron-bridge-{year}", place, model, strategy
 
 
 def _require_plain(row: Mapping[str, Any]) -> None:

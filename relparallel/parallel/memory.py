@@ -27,7 +27,6 @@ from relparallel.parallel.calibration import (
     Software,
     newest_software,
     software as known_software,
-    softwares,
 )
 from relparallel.parallel.columns import Split
 from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
@@ -247,7 +246,6 @@ def memory(
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
     name = newest_software(device) if software is None else software
-    require_choice(softwares(), software=name)
     kept, flash, masks = kept_by(known_software(name), model, precision, flash_attention, dropout)
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
@@ -286,6 +284,8 @@ def kept_by(
 ) -> tuple[Precision, bool, bool]:
     """Bytes of its numbers, whether scores are never stored, and masks are kept; see `memory`."""
     kept = PRECISIONS[software.storage]
+    if software.adapters:
+        kept = replace(kept, gradient_bytes=0.0, optimizer_bytes=0.0)
     if isinstance(precision, str):
         require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
     if not isinstance(precision, str) or precision not in PRODUCTS:

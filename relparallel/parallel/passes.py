@@ -18,6 +18,7 @@ _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, 
 _STREAM_BYTES: Final = 22.0  # per token and hidden unit: two norms, two dropouts with residual
 _GELU_BYTES: Final = 4.0  # per token and unit of the feed-forward block
 _LOGIT_BYTES: Final = 14.0  # per token and word: logits in fp32, softmax and its gradient
+_PERMUTE_BYTES: Final = 8.0  # per copy of a token and hidden unit: out to experts, and back
 _CAST_BYTES: Final = 4.0  # per operand in fp8: bf16 read, fp8 written, and once more transposed
 
 
@@ -76,8 +77,8 @@ def _feed_forward(
     n: Numbers, width: Numbers, matrices: Numbers, depth: Numbers, batch: Numbers, h: Rates
 ) -> tuple[Numbers, Numbers]:
     """Forward and backward time of the matrices and the activation function between them."""
-    up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_peak, h)
-    down, down_back = _linear(n, depth, width, batch, h.weight_peak, h)
+    up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_rate, h)
+    down, down_back = _linear(n, depth, width, batch, h.weight_rate, h)
     moved = n * width * batch * (matrices - 1) * _GELU_BYTES * h.traffic * h.elementwise
     between = moved / (h.memory_bandwidth * h.hbm)
     return up + down + between, up_back + down_back + between
@@ -102,23 +103,24 @@ class Passes(NamedTuple):
 def passes(model: Sizes, h: Rates, s: Split) -> Passes:
     """Kernels of one layer on one micro-batch."""
     n, t = s.micro_batch * model.sequence / s.context, s.tensor
-    rows = (model.heads + 2 * model.kv_heads) * model.head / t
-    qkv, qkv_back = _linear(n, rows, model.hidden, 1.0, h.weight_peak, h)
-    out, out_back = _linear(n, model.hidden, model.heads * model.head / t, 1.0, h.weight_peak, h)
+    qkv, qkv_back = _linear(n, model.queries / t, model.hidden, 1.0, h.weight_rate, h)
+    out, out_back = _linear(n, model.hidden, model.out / t, 1.0, h.weight_rate, h)
     around, around_back = (qkv + out) * model.attention, (qkv_back + out_back) * model.attention
     if some(model.mixer > 0):
-        mixer, mixer_back = _linear(n, model.mixer / t, model.hidden, 1.0, h.weight_peak, h)
+        mixer, mixer_back = _linear(n, model.mixer / t, model.hidden, 1.0, h.weight_rate, h)
         around, around_back = around + mixer, around_back + mixer_back
     core, core_back = _attention(model, h, s)
     block, block_back = _blocks(model, h, s, n)
     split = where(s.sequence_parallel > 0, t, 1)
     moved = n * model.hidden * _STREAM_BYTES / split
     if some(h.weight_peak > h.peak):
-        cast = 2 * model.hidden / split + (model.heads * model.head + model.ffn) / t
+        cast = 2 * model.hidden / split + (model.out + model.ffn) / t
         moved = where(h.weight_peak > h.peak, moved + n * cast * _CAST_BYTES, moved)
     stream = model.blocks * moved * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm)
-    products = around_back + block_back  # half of them make gradients of weights
-    return Passes(around + core + block + stream, products + core_back + stream, products / 2, core)
+    products = around_back + block_back
+    weights = where(h.adapters > 0, 0.0, products / 2)  # half of them make gradients of weights
+    inputs = products / 2 + core_back + stream
+    return Passes(around + core + block + stream, inputs + weights, weights, core)
 
 
 def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numbers]:
@@ -136,8 +138,11 @@ def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numb
             model.matrices,
             model.hidden,
             local,
-            h,
+            h._replace(gemm=h.gemm * h.grouped),
         )
+        copies = mine * model.active * model.hidden * _PERMUTE_BYTES
+        permuted = copies * h.traffic / (h.memory_bandwidth * h.hbm)
+        routed, routed_back = routed + permuted, routed_back + permuted
         always, always_back = 0.0, 0.0
         if some(model.shared > 0):
             always, always_back = _feed_forward(

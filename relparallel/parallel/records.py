@@ -14,7 +14,6 @@ from relparallel.parallel.calibration import (
     calibration,
     newest_software,
     software as known_software,
-    softwares,
 )
 from relparallel.parallel.columns import Numbers
 from relparallel.workload import Transformer
@@ -39,6 +38,8 @@ class Sizes(NamedTuple):
     heads: Numbers
     kv_heads: Numbers
     head: Numbers
+    queries: Numbers
+    out: Numbers
     ffn: Numbers
     matrices: Numbers
     vocabulary: Numbers
@@ -66,6 +67,7 @@ class Sizes(NamedTuple):
     def of(cls, model: Transformer) -> Sizes:
         """Sizes of one model."""
         L, mixers = model.layers, model.mixers
+        out = model.heads * (model.latent.value if model.latent else model.head_width)
         # expert parallelism splits these
         own = model.mixture_layers * model.experts * model.expert_weights
         plain = model.ffn_blocks - model.mixture_layers
@@ -75,6 +77,8 @@ class Sizes(NamedTuple):
             **{name: getattr(model, name) for name in _SAME},
             kv_heads=model.key_value_heads,
             head=model.head_width,
+            queries=model.attention_weights / model.hidden - out,
+            out=out,
             ffn=model.ffn_hidden,
             matrices=2 + model.gated,
             active=model.active_experts,
@@ -105,6 +109,7 @@ class Rates(NamedTuple):
 
     peak: Numbers
     weight_peak: Numbers
+    precise_peak: Numbers
     memory_bandwidth: Numbers
     processors: Numbers
     node: Numbers
@@ -112,6 +117,7 @@ class Rates(NamedTuple):
     network: Numbers
 
     gemm: Numbers
+    grouped: Numbers
     depth: Numbers
     batched: Numbers
     flash: Numbers
@@ -128,8 +134,14 @@ class Rates(NamedTuple):
     host_wide: Numbers
     micro: Numbers
     step: Numbers
+    mixed_step: Numbers
     overlap: Numbers
     exposed: Numbers
+    late: Numbers
+    exchange_share: Numbers
+    exchanged: Numbers
+    sync: Numbers
+    precise: Numbers
 
     flash_attention: Numbers
     gradient_bytes: Numbers
@@ -140,12 +152,19 @@ class Rates(NamedTuple):
     pipeline_overlap: Numbers
     expert_launch: Numbers
     node_dispatch: Numbers
+    graphs: Numbers
+    adapters: Numbers
     factor: Numbers
 
     tensor_slow: Numbers = 1.0
     context_slow: Numbers = 1.0
     data_slow: Numbers = 1.0
     pipeline_slow: Numbers = 1.0
+
+    @property
+    def weight_rate(self) -> Numbers:
+        """Peak rate of products with weights, of which recipes keep a share in a larger format."""
+        return 1 / ((1 - self.precise) / self.weight_peak + self.precise / self.precise_peak)
 
     @classmethod
     def of(
@@ -162,9 +181,12 @@ class Rates(NamedTuple):
                 f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}"
             )
         require_choice(tuple(device.matmul), precision=precision)
+        products = "bf16" if software.rowwise else precision
+        precise = "fp8" if products == "fp4" else products
         return cls(
             peak=device.peak["bf16"],
-            weight_peak=device.peak["bf16"] * device.matmul[precision] / device.matmul["bf16"],
+            weight_peak=device.peak["bf16"] * device.matmul[products] / device.matmul["bf16"],
+            precise_peak=device.peak["bf16"] * device.matmul[precise] / device.matmul["bf16"],
             memory_bandwidth=device.memory_bandwidth,
             processors=float(device.multiprocessors),
             node=float(cluster.gpus_per_node),
@@ -179,6 +201,8 @@ class Rates(NamedTuple):
             pipeline_overlap=software.pipeline_overlap,
             expert_launch=software.expert_launch,
             node_dispatch=software.node_dispatch,
+            graphs=software.graphs,
+            adapters=software.adapters,
             factor=calibration.factor(software.name),
             **calibration.values,
         )
@@ -241,7 +265,7 @@ class Machine:
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
         name = newest_software(device) if software is None else software
-        programs = known_software(require_choice(softwares(), software=name))
+        programs = known_software(name)
         known = calibration(device) if calibrated is None else calibrated
         require_instance(Calibration, calibrated=known)
         return cls(

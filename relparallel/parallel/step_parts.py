@@ -156,16 +156,16 @@ def _gradients(
             behind, ahead = window * backward, window * forward
             hidden = 0.0
             if some(s.zero_stage == 0):  # one all-reduce under the backward pass
-                hidden = last * both + _under((1 - last) * both, behind, h.exposed)
+                hidden = last * both + _under((1 - last) * both, behind, h.late)
             if some(s.zero_stage == 1):
-                seen = _under((1 - last) * scattered, behind, h.exposed)
-                seen = seen + _under((1 - last) * back, ahead, h.exposed)
+                seen = _under((1 - last) * scattered, behind, h.late)
+                seen = seen + _under((1 - last) * back, ahead, h.late)
                 hidden = where(s.zero_stage == 0, hidden, last * both + seen)
             found = where(h.bucketed == 0, both, hidden)
     if some(s.zero_stage >= 2):  # first and last layer hide behind nothing; copies are kept equal
         equal = _equal_copies(model, h, s, copies, whole)
         found = where(s.zero_stage >= 2, s.zero_stage * gathered + 2 * equal, found)
-    return where(copies * whole <= 1, 0.0, found)
+    return where((copies * whole <= 1) | (h.adapters > 0), 0.0, found)
 
 
 def _update(model: Sizes, h: Rates, s: Split) -> Numbers:
@@ -174,7 +174,15 @@ def _update(model: Sizes, h: Rates, s: Split) -> Numbers:
     copies = s.shard * s.context
     own = np.maximum(copies * (s.tensor / s.expert_tensor) / s.expert, 1.0)
     owned = where(s.zero_stage > 0, dense / copies + expert / own, dense + expert)
-    return owned * _STATE_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
+    moved = owned * _STATE_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
+    return where(h.adapters > 0, 0.0, moved)
+
+
+def _besides(model: Sizes, h: Rates, s: Split) -> Numbers:
+    """What a step costs besides its micro-batches: the longest of random waits grows as the logarithm."""
+    ranks = s.tensor * s.context * s.data * s.pipeline
+    far = (ranks > h.node) & (s.pipeline > 1) & (model.mixture > 0)
+    return h.step * np.log(1.0 + ranks) + where(far, h.mixed_step, 0.0)
 
 
 class _Layer(NamedTuple):
@@ -195,15 +203,21 @@ def _layer(model: Sizes, h: Rates, s: Split, one: Passes) -> _Layer:
     Many ranks in step wait for the slowest of them. ``behind`` is without what is computed again.
     """
     tensor, context, experts = _moved(model, h, s, one.core)
+    if some(h.node_dispatch > 0):
+        experts = where(h.node_dispatch > 0, _under(experts, one.forward, h.exchanged), experts)
     if some(h.tensor_overlap > 0):  # in pieces, each under the product that makes or needs it
         tensor = where(h.tensor_overlap > 0, _under(tensor, one.forward, h.exposed), tensor)
-    wide = np.maximum(s.tensor - 4.0, 0.0) / 4
-    host = h.host * (1 + h.host_wide * wide * wide)
-    host = host + h.expert_launch * model.mixture * model.experts / s.expert
+    wide, waits = np.maximum(s.tensor - 4.0, 0.0) / 4, where(h.graphs > 0, 0.0, 1.0)
+    host = h.host * (1 + h.host_wide * wide * wide) * waits
+    quantised = where(h.weight_peak > h.peak, h.sync, 0.0)
+    # the host launches the kernels of experts when their tokens have come: nothing runs meanwhile
+    stall = model.mixture * (quantised + h.expert_launch * model.experts / s.expert) * waits
     on_gpu = one.forward + tensor + context + experts
     back_on_gpu = one.backward + tensor + 2 * context + experts
-    launch = np.maximum(_longer(on_gpu, host) - on_gpu, 0.0)  # no less by rounding
-    launch_back = np.maximum(_longer(back_on_gpu, host * h.host_backward) - back_on_gpu, 0.0)
+    launch = np.maximum(_longer(on_gpu, host) - on_gpu, 0.0) + stall  # no less by rounding
+    launch_back = (
+        np.maximum(_longer(back_on_gpu, host * h.host_backward) - back_on_gpu, 0.0) + stall
+    )
     return _Layer(
         tensor, context, experts, launch, launch_back, on_gpu + launch, back_on_gpu + launch_back
     )
@@ -293,7 +307,7 @@ def step_parts(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, ...]:
         (p - 1) * 2 * transfer + waiting,
         m * held * exposed + _gradients(model, h, s, gathered, *own, held),
         _update(model, h, s),
-        h.step,
+        _besides(model, h, s),
     )
     return tuple(part * h.factor for part in parts)
 

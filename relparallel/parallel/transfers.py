@@ -46,7 +46,7 @@ def exchange(size: Numbers, ranks: Numbers, inside: Numbers, copies: Numbers, h:
     k (1 - (1 - 1/k)^a) of k nodes where a experts are drawn.
     """
     near = size * (inside - 1) / ranks / (h.node_link * h.link_share)
-    far = size * (ranks - inside) / ranks * h.node / (h.network * h.network_share)
+    far = size * (ranks - inside) / ranks * h.node / (h.network * h.exchange_share)
     if some(h.node_dispatch > 0):
         nodes = ranks / inside
         fewer = far * (nodes * (1 - (1 - 1 / nodes) ** copies) / copies)

@@ -11,13 +11,18 @@ from relparallel.hardware import Cluster, clusters
 from relparallel.parallel import Strategy, notation, read_strategy
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.learning import Learned
-from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.measured_runs import Run, step_seconds
 from relparallel.planning.inputs import _number, _whole, clusters_of, model_of
 from relparallel.training.log_files import read_rows
-from relparallel.units import MILLISECOND, TFLOP
 from relparallel.workload import Transformer
 
-SPEEDS: Final = ("step [s]", "step [ms]", "tokens/s", "tokens/s/GPU", "TFLOP/s/GPU")
+SPEEDS: Final = {
+    "step [s]": "s",
+    "step [ms]": "ms",
+    "tokens/s": "tokens/s",
+    "tokens/s/GPU": "tokens/s/GPU",
+    "TFLOP/s/GPU": "TFLOP/s/GPU",
+}
 """Columns that say how fast a run was; a table has one of them."""
 _NEEDED: Final = ("strategy", "model", "cluster", "batch")
 _OPTIONAL: Final = ("gpus", "sequence", "software", "precision")
@@ -132,14 +137,6 @@ def _run_of(row: Mapping[str, Any], name: str) -> Run:
     batch = _whole(row["batch"])
     require_feasible(model, strategy, place, batch)
     speed = float(require_real(above=0, at_most=1e30, speed=_number(row[unit])))
-    tokens, flops = batch * model.sequence, model.flops_per_iteration(batch)
-    seconds = {
-        "step [s]": speed,
-        "step [ms]": speed * MILLISECOND,
-        "tokens/s": tokens / speed,
-        "tokens/s/GPU": tokens / (speed * strategy.gpus),
-        "TFLOP/s/GPU": flops / (speed * TFLOP * strategy.gpus),
-    }
     return Run(
         id=name,
         source="own",
@@ -148,9 +145,8 @@ def _run_of(row: Mapping[str, Any], name: str) -> Run:
         cluster=place,
         global_batch=batch,
         software=row.get("software", "own software"),
-        time=seconds[unit],
+        time=step_seconds(speed, SPEEDS[unit], model, batch, strategy.gpus),
         precision=row.get("precision", "bf16"),
-        fitted=False,
     )
 
 

@@ -325,7 +325,7 @@ def transformers() -> tuple[str, ...]:
     Examples
     --------
     >>> len(transformers()), transformers()[:2]
-    (44, ('gpt2-117m', 'gpt2-345m'))
+    (46, ('gpt2-117m', 'gpt2-345m'))
     """
     return tuple(_rows())
 

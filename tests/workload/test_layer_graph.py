@@ -229,7 +229,7 @@ def test_bert_agrees_with_its_table_of_operators(layers, hidden, heads):
     assert graph.totals["forward"] == 2 * table.multiply_adds
 
 
-@pytest.mark.parametrize("name", transformers())
+@pytest.mark.parametrize("name", [one for one in transformers() if not transformer(one).window])
 def test_layers_of_every_shipped_transformer_sum_to_its_own_counts(name):
     model = transformer(name)
     graph = transformer_graph(model, element_bytes=1)
