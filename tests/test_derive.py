@@ -7,6 +7,7 @@ import pytest
 from relparallel.__main__ import main
 from relparallel.derive import derive
 from relparallel.derive.calibrations import calibration_tables
+from relparallel.derive.experience import experience_table
 from relparallel.derive.learning import learning_tables
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
@@ -53,7 +54,7 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
 
 def test_what_own_runs_teach_is_counted_on_sets_whose_publisher_no_fit_has_seen():
     runs = tuple(run for run in measured_runs() if run.source in SOURCES)
-    tables = learning_tables(runs)
+    tables = learning_tables(runs, experience_table(runs))
     learnt = tables["learning"].groupby("learnt")[["rows", "as_is", "error", "inside"]].mean()
     assert list(learnt.index) == [0, 1, 3, 5]
     assert learnt.loc[0, "error"] == learnt.loc[0, "as_is"]
@@ -72,7 +73,8 @@ def test_the_shipped_tables_hold_what_is_said_of_learning():
     assert (np.diff(learnt["half_width"]) < 0).all()
     chosen = pd.read_csv(derived / "choices.csv").set_index("publisher").loc["all"]
     assert chosen["lost_after_two"] < 0.005 < chosen["lost"]
-    assert chosen["best"] == pytest.approx(chosen["best_said"], abs=0.05)
+    assert chosen["best"] == pytest.approx(chosen["best_said"], abs=0.06)
+    assert chosen["lost"] == pytest.approx(chosen["lost_said"], rel=0.3)
 
 
 @pytest.mark.slow

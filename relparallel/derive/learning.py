@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel.parallel.calibration import Calibration, borrow, untried
+from relparallel.derive.experience import bounds, publisher
 from relparallel.parallel.columns import Split
-from relparallel.parallel.fitting import calibrate, errors
-from relparallel.parallel.learning import Lessons, features
+from relparallel.parallel.experience import features
+from relparallel.parallel.learning import Lessons
 from relparallel.parallel.measured_runs import Run
 
 _LEARNT: Final = (0, 1, 3, 5)
@@ -24,12 +24,12 @@ _SCORED: Final = 60  # of the others in a repeat
 _TWO: Final = 2  # runs that a plan asks for
 
 
-def learning_tables(runs: Sequence[Run]) -> Mapping[str, pd.DataFrame]:
-    """Errors after k own runs by set, and what choosing among measured strategies loses by publisher."""
-    table = pd.concat(
-        [_left_out(runs, name) for name in sorted({_publisher(run) for run in runs})],
-        ignore_index=True,
-    )
+def learning_tables(runs: Sequence[Run], known: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+    """Errors after k own runs by set, and what choosing among measured strategies loses by publisher.
+
+    ``known`` is the `experience_table` of the runs.
+    """
+    table = _rows(runs, known)
     sets = table.groupby(["publisher", "source", "accelerator", "precision", "experts"])
     rng = np.random.default_rng(0)
     learnt = [
@@ -48,44 +48,20 @@ def learning_tables(runs: Sequence[Run]) -> Mapping[str, pd.DataFrame]:
     return {"learning": pd.DataFrame(learnt), "choices": choices.reset_index()}
 
 
-def _publisher(run: Run) -> str:
-    """Who measured a run."""
-    return run.source.partition(",")[0].removesuffix(" MoE").removesuffix(" fp4")
-
-
-def _left_out(runs: Sequence[Run], publisher: str) -> pd.DataFrame:
-    """Runs of a publisher as predicted without any of them."""
-    own = [run for run in runs if _publisher(run) == publisher]
-    others = [run for run in runs if run.fitted and _publisher(run) != publisher]
-    fits = {
-        family: calibrate([run for run in others if run.family == family])
-        for family in sorted({run.family for run in others})
-    }
-    return pd.concat(
-        [
-            _rows([run for run in own if run.family == family], publisher, fits)
-            for family in sorted({run.family for run in own})
-        ]
-    )
-
-
-def _rows(runs: Sequence[Run], publisher: str, fits: Mapping[str, Calibration]) -> pd.DataFrame:
+def _rows(runs: Sequence[Run], known: pd.DataFrame) -> pd.DataFrame:
     """One row for each run: what tells its set and its group, its error, and the bound of that."""
-    device = runs[0].cluster.accelerator
-    assert device is not None
-    known = fits.get(runs[0].family) or borrow(device, fits.values())
+    left_out = known.set_index("run")["far"]
+    wide = bounds(known, known["publisher"].to_list(), left_out)[0.9]
     rows = []
-    for run, (_, found) in zip(runs, errors(runs, known).iterrows(), strict=True):
-        mixed, chip = run.model.experts, run.cluster.accelerator
-        bounds = known.untried_bounds if untried(mixed, run.precision) else known.bounds
-        split = Split.of(run.strategy, run.global_batch)
+    for run in runs:
+        split, chip = Split.of(run.strategy, run.global_batch), run.cluster.accelerator
         rows.append(
             {
-                "publisher": publisher,
+                "publisher": publisher(run),
                 "source": run.source,
                 "accelerator": chip.name if chip else "",
                 "precision": run.precision,
-                "experts": mixed > 1,
+                "experts": run.model.experts > 1,
                 "software": run.software,
                 "model": repr(run.model),
                 "batch": run.global_batch,
@@ -93,8 +69,8 @@ def _rows(runs: Sequence[Run], publisher: str, fits: Mapping[str, Calibration]) 
                 "network": run.cluster.network_bandwidth,
                 "strategy": run.strategy,
                 "features": features(run.model, run.precision, split)[0],
-                "log_ratio": -np.log1p(found["error"]),
-                "bound": dict(bounds(found["regime"] == "host", run.software))[0.9],
+                "log_ratio": left_out[run.id],
+                "bound": wide[run.id],
                 "time": run.time,
             }
         )

@@ -100,11 +100,10 @@ def derive_calibration(target: Path) -> list[Path]:
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
     of_inputs = digest(*(data / name for name in inputs))
-    tables = {
-        **calibration_tables(measured_runs()),
-        **learning_tables(measured_runs(unfitted=True)),
-        **vintage_table(measured_runs(unfitted=True)),
-    }
+    runs = measured_runs(unfitted=True)
+    tables = dict(calibration_tables(runs))
+    tables |= learning_tables(runs, tables["experience"])
+    tables |= vintage_table(runs)
     return [
         _write(table.assign(input_sha256=of_inputs), target / f"{name}.csv")
         for name, table in tables.items()

@@ -30,16 +30,8 @@ from relparallel.workload.precision import PRECISIONS
 if TYPE_CHECKING:
     import pandas as pd
 
-REGIMES: Final = ("kernels", "host")
-"""What a step waits for: host, above `HOST_BOUND` of its time, where predictions are less sure."""
-HOST_BOUND: Final = 0.01
-UNSEEN: Final = " unseen"
-"""Added to a regime where the software is one that no run was measured with."""
-# stands for a family in the table: how far off parameters of another one are
-_BORROWED: Final = "borrowed"
-# so does this: how far off runs of a kind are that hardly any fit contains
-_UNTRIED: Final = "untried"
-KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in REGIMES)
+# stands for a family in the table: how wide intervals of each level are
+_EVERY: Final = "every"
 
 
 @record
@@ -95,16 +87,15 @@ class Calibration:
     Accelerators of a ``family`` share them: the part of the name before the memory size. ``values``
     has one for each parameter of `priors`, ``factors`` the time of each software beside the
     parameters' time; ``borrowed`` is the family whose runs they come from, where no run on this one
-    was measured. ``scatter``, for steps that wait for ``kernels`` and for those that wait for the
-    ``host``, and for either with software that is ``unseen``: level to bound of abs(log(predicted /
-    measured)), from left-out runs.
+    was measured. ``scatter``: standard deviation of log(predicted / measured) of own runs, which no
+    interval falls short of; that of shipped calibrations comes from left-out runs (`Experience`).
     """
 
     family: str = instance(str)
     values: Mapping[str, float] = instance(Mapping)
     factors: Mapping[str, float] = instance(Mapping)
-    scatter: Mapping[str, Mapping[float, float]] = instance(Mapping)
     borrowed: str = instance(str, default="")
+    scatter: float = real(default=0.0, at_least=0)
 
     def __post_init__(self) -> None:
         if set(self.values) != set(_prior_rows()):
@@ -112,34 +103,9 @@ class Calibration:
                 f"values must name the parameters {sorted(_prior_rows())}, got "
                 f"{sorted(self.values)}"
             )
-        if self.scatter and set(self.scatter) != set(KINDS):
-            raise ValueError(f"scatter must be given for {KINDS}, got {sorted(self.scatter)}")
         for name, value in {**self.values, **self.factors}.items():
             if not value > 0:
                 raise ValueError(f"values and factors must be above 0, got {name}: {value}")
-
-    def bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
-        """Levels and bounds for a step that waits for the host, or not, with a software.
-
-        At least as wide as those of the shipped calibration of the family, from left-out runs, or
-        where there is none, of parameters lent by another family.
-        """
-        kind = REGIMES[waiting] + ("" if generation(name) in self.factors else UNSEEN)
-        usual = _scatter(self.family if self.family in _families() else _BORROWED)[kind]
-        own = self.scatter.get(kind, {})
-        return tuple(
-            sorted((level, max(bound, own.get(level, 0.0))) for level, bound in usual.items())
-        )
-
-    def untried_bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
-        """The same for steps of an `untried` kind: at least as wide as such runs were off."""
-        usual = dict(self.bounds(waiting, name))
-        wide = _scatter(_UNTRIED)[
-            REGIMES[waiting] + ("" if generation(name) in self.factors else UNSEEN)
-        ]
-        return tuple(
-            sorted((level, max(bound, usual.get(level, 0.0))) for level, bound in wide.items())
-        )
 
     def factor(self, name: str) -> float:
         """Time of a software beside that of the parameters alone, 1 where it was not measured."""
@@ -265,8 +231,8 @@ def calibration(name: str | Accelerator) -> Calibration:
         own = _calibration(device.family)
         if device.name in accelerators() and device == accelerator(device.name):
             return own
-        return replace(borrow(device, [own]), factors=own.factors, scatter=_scatter(_BORROWED))
-    return replace(borrow(device, map(_calibration, _families())), scatter=_scatter(_BORROWED))
+        return replace(borrow(device, [own]), factors=own.factors)
+    return borrow(device, map(_calibration, _families()))
 
 
 def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
@@ -282,13 +248,14 @@ def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
     values = {
         key: min(value, 0.99 * bounds[key].highest) for key, value in family[near].values.items()
     }
-    return Calibration(family=device.family, values=values, factors={}, scatter={}, borrowed=near)
+    return Calibration(family=device.family, values=values, factors={}, borrowed=near)
 
 
-def untried(experts: int, precision: str) -> str:
-    """What a step has that few or no runs of the calibrations had, in words; nothing for most."""
-    mixed = "mixtures of experts are in the fit of one source alone" if experts > 1 else ""
-    return mixed or ("products in fp4 are in no fit" if precision == "fp4" else "")
+def quantiles() -> dict[float, float]:
+    """Levels of intervals, and how many standard deviations of a prediction they reach."""
+    table = _stored()
+    own = table[table["family"] == _EVERY]
+    return dict(zip(own["name"].astype(float), own["value"].astype(float), strict=True))
 
 
 def _first(family: str) -> str:
@@ -299,7 +266,7 @@ def _first(family: str) -> str:
 @cache
 def _families() -> tuple[str, ...]:
     """Families with measured runs."""
-    return tuple(sorted(set(_stored()["family"]) - {_BORROWED, _UNTRIED}))
+    return tuple(sorted(set(_stored()["family"]) - {_EVERY}))
 
 
 @cache
@@ -318,18 +285,4 @@ def _calibration(family: str) -> Calibration:
         rows = own[own["kind"] == kind]
         return dict(zip(rows["name"].astype(str), rows["value"].astype(float), strict=True))
 
-    return Calibration(
-        family=family, values=part("parameter"), factors=part("factor"), scatter=_scatter(family)
-    )
-
-
-@cache
-def _scatter(family: str) -> dict[str, dict[float, float]]:
-    """By kind, level to bound."""
-    table = _stored()
-    own = table[table["family"] == family]
-    rows = {kind: own[own["kind"] == f"scatter {kind}"] for kind in KINDS}
-    return {
-        kind: dict(zip(part["name"].astype(float), part["value"].astype(float), strict=True))
-        for kind, part in rows.items()
-    }
+    return Calibration(family=family, values=part("parameter"), factors=part("factor"))

@@ -155,7 +155,7 @@ class Pricing:
         """What `step_time` says of one strategy that fits, and own runs."""
         s, machine = Split.of(strategy, self.global_batch), self.machine
         parts = replace(self, lessons=None).parts(s)
-        step = step_of(parts, machine, self.model, self.global_batch, self.gpus)
+        step = step_of(parts, machine, self.model, self.global_batch, self.gpus, s)
         if self.lessons is None:
             return step
         return self.lessons.taught(step, machine.known, self.model, machine.precision, s)

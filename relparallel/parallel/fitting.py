@@ -18,16 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
-from relparallel.parallel.calibration import (
-    HOST_BOUND,
-    KINDS,
-    REGIMES,
-    UNSEEN,
-    Calibration,
-    generation,
-    priors,
-    software,
-)
+from relparallel.parallel.calibration import Calibration, generation, priors, software
 from relparallel.parallel.columns import Split
 from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.records import Rates, Sizes
@@ -39,7 +30,6 @@ _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
 # weight of a prior beside a source: its rows err alike, so that they are worth few
 _PRIOR: Final = 5.0
 _APART: Final = 0.05  # difference of two measured times from which their order is asked
-_LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
 
 def calibrate(runs: Sequence[Run]) -> Calibration:
@@ -55,7 +45,7 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     Calibration
         Parameters within their bounds, and a factor for every software among the runs. Its scatter
         is that of these very runs, smaller than that of new ones: intervals are at least as wide as
-        those of the shipped calibration (`Calibration.bounds`). Least squares by trust-region
+        those of the shipped calibration (`Experience.log_errors`). Least squares by trust-region
         reflection from the priors, a second for a thousand runs.
 
     Examples
@@ -68,11 +58,10 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     """
     problem = _Problem.of(_require_runs(runs))
     values, factors = problem.at(problem.solve().x)
-    found = Calibration(family=problem.family, values=values, factors=factors, scatter={})
+    found = Calibration(family=problem.family, values=values, factors=factors)
     table = errors(runs, found)
-    size, each = np.abs(np.log1p(table["error"])).to_numpy(), pd.Series(table.index, table.index)
-    bounds = {level: _bound(size, each, level) for level in _LEVELS}
-    return replace(found, scatter=dict.fromkeys(KINDS, bounds))
+    squares = np.square(np.log1p(table["error"])).groupby(table["source"]).mean()
+    return replace(found, scatter=float(np.sqrt(squares.mean())))
 
 
 def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
@@ -87,11 +76,11 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by run; source, group, regime, ``seen``: whether other runs had the same software;
-        errors (predicted over measured - 1): ``raw``, without any row of the group, ``one_factor``,
-        after the group's median ratio is divided out, and of two baselines, ``constant``: the
-        median share of the peak rate of the other runs, and ``nearest``: that of the run at the
-        least ``distance``, Euclidean between the logarithms of sizes and degrees, and 1 for another
+        Indexed by run; source, group, ``seen``: whether other runs had the same software; errors
+        (predicted over measured - 1): ``raw``, without any row of the group, ``one_factor``, after
+        the group's median ratio is divided out, and of two baselines, ``constant``: the median
+        share of the peak rate of the other runs, and ``nearest``: that of the run at the least
+        ``distance``, Euclidean between the logarithms of sizes and degrees, and 1 for another
         recomputation or number format.
 
     Examples
@@ -118,7 +107,7 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
         found = calibrate(others)
         table = errors(left_out, found)
         ratio = 1 + table["error"]
-        table = table[["source", "regime"]].assign(
+        table = table[["source"]].assign(
             group=group,
             seen=[generation(run.software) in found.factors for run in left_out],
             raw=table["error"],
@@ -178,8 +167,7 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by run; source, measured and predicted [s], error (predicted over measured - 1),
-        regime (what the step waits for).
+        Indexed by run; source, measured and predicted [s], error (predicted over measured - 1).
 
     Examples
     --------
@@ -194,7 +182,6 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     for some in _alike(runs, calibration):
         parts[some.place] = some.parts(some.rates)
     predicted = parts.sum(axis=1)
-    waiting = parts[:, PARTS.index("launch")] > HOST_BOUND * predicted
     measured = np.array([run.time for run in runs])
     return pd.DataFrame(
         {
@@ -202,43 +189,9 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
             "measured": measured,
             "predicted": predicted,
             "error": predicted / measured - 1,
-            "regime": np.where(waiting, "host", "kernels"),
         },
         index=pd.Index([run.id for run in runs], name="run"),
     )
-
-
-def prediction_scatter(seen: pd.DataFrame, unseen: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """By regime, level to the bound of |log(predicted/measured)| this share of left-out runs keeps.
-
-    ``seen`` is what `cross_validate` gives by source: its errors after one factor are those of
-    software that was measured. ``unseen`` is the same by software: its raw errors are those of
-    software that nobody measured, and at least as wide as any of software that was: which of the
-    two a step with it waits for is less certain too. Of all runs where a regime has fewer than two
-    groups; every group counts the same.
-    """
-    found: dict[str, dict[float, float]] = {}
-    for suffix, table, column in (("", seen, "one_factor"), (UNSEEN, unseen, "raw")):
-        require_instance(pd.DataFrame, table=table)
-        for regime in REGIMES:
-            own = table[_of_regime(table, regime)]
-            size = np.abs(np.log1p(own[column])).to_numpy()
-            bounds = [_bound(size, own["group"], level) for level in _LEVELS]
-            found[regime + suffix] = dict(zip(_LEVELS, bounds, strict=True))
-    widest = {level: max(bounds[level] for bounds in found.values()) for level in _LEVELS}
-    return found | {regime + UNSEEN: widest for regime in REGIMES}
-
-
-def coverage(crossed: pd.DataFrame, column: str, level: float = 0.9) -> pd.Series:
-    """Whether each left-out run lies within the bound that the other groups give at a level."""
-    size, inside = np.abs(np.log1p(crossed[column])), pd.Series(False, index=crossed.index)
-    for group in crossed["group"].unique():
-        for regime in REGIMES:
-            own = (crossed["group"] == group) & (crossed["regime"] == regime)
-            others = crossed[crossed["group"] != group]
-            others = others[_of_regime(others, regime)]
-            inside[own] = size[own] <= _bound(size[others.index].to_numpy(), others["group"], level)
-    return inside
 
 
 def strategy_order(runs: Sequence[Run], error: pd.Series) -> pd.DataFrame:
@@ -263,23 +216,6 @@ def strategy_order(runs: Sequence[Run], error: pd.Series) -> pd.DataFrame:
     pairs = pd.DataFrame(found, columns=["source", "right"]).astype({"right": float})
     right = pairs.groupby("source")["right"]
     return pd.DataFrame({"rows": right.size(), "mean": right.mean()})
-
-
-def _of_regime(table: pd.DataFrame, regime: str) -> pd.Series:
-    """Rows of a regime, or all where fewer than two groups have any."""
-    own = table["regime"] == regime
-    return own if table["group"][own].nunique() > 1 else own | True
-
-
-def _bound(size: NDArray[np.float64], group: pd.Series, level: float) -> float:
-    """Bound of the error in a new group: Student's t of as many groups, times their mean square.
-
-    Runs of a group err alike, so that a quantile of all runs would promise too much.
-    """
-    from scipy.stats import t
-
-    squares = pd.Series(size**2, index=group.index).groupby(group).mean()
-    return float(t.ppf((1 + level) / 2, len(squares)) * np.sqrt(squares.mean()))
 
 
 def parameter_evidence(runs: Sequence[Run]) -> pd.DataFrame:
@@ -369,7 +305,7 @@ class _Problem:
         assert device is not None
         known, softwares = priors(device), tuple(sorted({generation(run.software) for run in runs}))
         values = {name: prior.value for name, prior in known.items()}
-        blank = Calibration(family=device.family, values=values, factors={}, scatter={})
+        blank = Calibration(family=device.family, values=values, factors={})
         sources = pd.Series([run.source for run in runs])
         return cls(
             family=device.family,

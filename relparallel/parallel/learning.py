@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from relparallel._checks import Result, require_choice
 from relparallel.hardware import Accelerator, Cluster
 from relparallel.parallel.calibration import (
-    HOST_BOUND,
     Calibration,
     calibration,
     newest_software,
     softwares,
-    untried,
 )
 from relparallel.parallel.columns import Split
+from relparallel.parallel.experience import FEATURES, REACH, experience, features
 from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.notation import notation
 from relparallel.parallel.step_time import StepTime, step_time
@@ -38,42 +37,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHARED: Final = 0.5  # of the variance before any run: the factor that all runs share
-_REACH: Final = 2.0  # distance between logarithms of sizes over which errors stay alike
 _REPEAT: Final = 0.04  # standard deviation of the logarithm of a run that is repeated
 _FREEDOM: Final = 2.0  # of Student's t before any run
 _DRAWS: Final = 4096
 _OFF: Final = 10.0  # a run so many times its prediction is questioned
-_SIZES: Final = (
-    "tensor",
-    "pipeline",
-    "data",
-    "context",
-    "expert",
-    "virtual_stages",
-    "micro_batch",
-    "micro_batches",
-)
-_KINDS: Final = ("recompute", "zero_stage", "sequence_parallel")
-_FORMATS: Final = ("bf16", "fp8", "fp4")
-
 Vector = NDArray[np.float64]
-
-
-def features(model: Transformer, precision: str, s: Split) -> Vector:
-    """What tells strategies of a model apart, a row for each: logarithms of sizes, then kinds."""
-    columns = [getattr(s, name) for name in _SIZES]
-    columns += [float(np.sqrt(model.parameters)), model.sequence]
-    # no micro-batches where a batch is too small: such strategies are refused elsewhere
-    sizes = [np.log(np.maximum(column, 1)) for column in columns]
-    kinds = [*(getattr(s, name) for name in _KINDS), _FORMATS.index(precision)]
-    return np.column_stack([np.ravel(one) for one in np.broadcast_arrays(*sizes, *kinds)])
 
 
 def _alike(one: Vector, other: Vector) -> Vector:
     """Covariance of errors before any run, of variance 1."""
     from scipy.spatial.distance import cdist
 
-    near = np.exp(-cdist(one, other, "sqeuclidean") / (2 * _REACH**2))
+    near = np.exp(-cdist(one, other, "sqeuclidean") / (2 * REACH**2))
     return np.asarray(_SHARED + (1 - _SHARED) * near)
 
 
@@ -100,7 +75,7 @@ class Lessons:
     software: str
     rules: str
     runs: tuple[Run, ...] = ()
-    features: Vector = field(default_factory=lambda: np.empty((0, len(_SIZES + _KINDS) + 3)))
+    features: Vector = field(default_factory=lambda: np.empty((0, len(FEATURES))))
     log_ratio: Vector = field(default_factory=lambda: np.empty(0))
     bound: Vector = field(default_factory=lambda: np.empty(0))
 
@@ -200,9 +175,7 @@ class Lessons:
             return step
         there, levels = features(model, precision, s), step.log_errors
         if self.software not in softwares():
-            waiting = step.launch > HOST_BOUND * step.total
-            rare = untried(model.experts, precision)
-            levels = (known.untried_bounds if rare else known.bounds)(waiting, self.software)
+            levels = experience().log_errors(there, step.mfu, known, precision, self.software)
         bound = np.interp([0.9], *np.transpose([(0.0, 0.0), *levels]))
         left = float(np.sqrt(self.covariance(there, bound)[0, 0]))
         factor = float(np.exp(self.shift(there)[0]))
@@ -213,6 +186,9 @@ class Lessons:
             "software": self.software,
             "log_errors": tuple((one, left * self.stretch(one) * size) for one, size in levels),
         }
+        apart = np.sqrt(np.square(self.features - there).sum(axis=1))
+        if apart.size and apart.min() < step.distance:
+            changed |= {"nearest": self.runs[apart.argmin()].id, "distance": float(apart.min())}
         priced = f", priced as {self.rules}" if self.rules != self.software else ""
         said = f"own runs with {self.software} ({self.log_ratio.size}): times {factor:.3f}{priced}"
         return replace(step, **changed, notes=(said, *step.notes))

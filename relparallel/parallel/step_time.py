@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator, Cluster
-from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
+from relparallel.parallel.calibration import Calibration
 from relparallel.parallel.columns import Numbers, Split
+from relparallel.parallel.experience import REACH, experience, features, sizes
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import placement_slowdowns
 from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
@@ -55,8 +56,10 @@ class StepTime(Result):
 
     ``log_errors`` are levels, each with the bound of abs(log(predicted / measured)) that held for
     that share of runs. ``mfu``: model FLOP/s over the peak of the GPUs that the strategy uses.
-    ``memory``: whether the largest stage fits. ``notes``: what was assumed, and what speaks against
-    the number.
+    ``nearest``: measured run on the same kind of accelerator that is most alike, at a ``distance``
+    between logarithms of sizes and degrees, 1 for another recomputation or number format; errors
+    stay alike over 2. ``memory``: whether the largest stage fits. ``notes``: what was assumed, and
+    what speaks against the number.
     """
 
     compute: float
@@ -74,6 +77,8 @@ class StepTime(Result):
     log_errors: tuple[tuple[float, float], ...] = ()
     software: str = ""
     mfu: float = math.nan
+    nearest: str = ""
+    distance: float = math.nan
     memory: Verdict | None = None
     notes: tuple[str, ...] = ()
 
@@ -94,8 +99,8 @@ class StepTime(Result):
         """Bounds [s] between which the measured time lies in that share of cases.
 
         Total times exp(-b) and exp(b), b being the error within which as many runs stayed that were
-        left out of the calibration: those of a source, one factor given, or of a software where
-        this one is new.
+        left out of the calibration: alone with their like where measured runs with the software are
+        near, else with all of their publisher, or of their accelerator where this one is new.
         """
         require_real(level=level, above=0, below=1)
         levels, bounds = zip((0.0, 0.0), *self.log_errors, strict=True)
@@ -254,7 +259,9 @@ def step_time(
         stages = layers_on_stages(model, strategy, stage_layers)
         seen = _seen_of_offload(held, rows, stages, device.host_link)
         parts = *parts[:-1], parts[-1] + seen  # the last one is overhead
-    time = step_of(parts, machine, model, global_batch, strategy.gpus, held.fits(cluster))
+    time = step_of(
+        parts, machine, model, global_batch, strategy.gpus, rows.split, held.fits(cluster)
+    )
     if time.fits:
         return time
     change = _fitting_change(model, strategy, cluster, global_batch, machine)
@@ -316,17 +323,20 @@ def step_of(
     model: Transformer,
     global_batch: int,
     gpus: int,
+    s: Split,
     held: Verdict | None = None,
 ) -> StepTime:
     """Parts of a step [s] with what is known of them."""
     named: dict[str, Any] = dict(zip(PARTS, map(float, parts), strict=True))
-    total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
-    waiting = named["launch"] > HOST_BOUND * total
-    log_errors, notes = machine.known.bounds(waiting, name), []
-    if kind := untried(model.experts, machine.precision):
-        log_errors = machine.known.untried_bounds(waiting, name)
-        notes.append(f"{kind}: the interval is that of such runs in no fit")
-    if borrowed := machine.known.borrowed:
+    total, name, known = math.fsum(named.values()), machine.software.name, machine.known
+    mfu = model.flops_per_iteration(global_batch) / (total * gpus * machine.peak)
+    family, measured, place = known.family, experience(), features(model, machine.precision, s)
+    precision, own = machine.precision, known.borrowed or family
+    nearest, distance = measured.nearest(place, own)
+    notes = measured.beyond(sizes(model, precision, s)[0], mfu, own, precision)
+    if distance > 2 * REACH:
+        notes.append(f"far from all measured runs: the nearest is {nearest}, {distance:.1f} away")
+    if borrowed := known.borrowed:
         own = f"this {family}" if borrowed == family else family
         notes.append(
             f"no run on {own} was measured: parameters of the {borrowed}, interval of such loans"
@@ -335,7 +345,7 @@ def step_of(
         notes.append(
             f"software {name} was assumed, the newest that was measured on {borrowed or family}"
         )
-    if name not in machine.known.factors and not borrowed:
+    if name not in known.factors and not borrowed:
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"
         )
@@ -343,11 +353,13 @@ def step_of(
         notes.append(f"the strategy {held.reason}")
     return StepTime(
         **named,
-        log_errors=log_errors,
+        log_errors=measured.log_errors(place, mfu, known, precision, name),
         software=name,
+        mfu=mfu,
+        nearest=nearest,
+        distance=distance,
         memory=held,
         notes=tuple(notes),
-        mfu=model.flops_per_iteration(global_batch) / (total * gpus * machine.peak),
     )
 
 

@@ -11,7 +11,8 @@ from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, notation
 from relparallel.parallel.columns import Split
-from relparallel.parallel.learning import Lessons, features
+from relparallel.parallel.experience import features
+from relparallel.parallel.learning import Lessons
 
 KINDS: Final = 20
 """Kinds of strategy among which the best is looked for; those behind them hardly ever are."""

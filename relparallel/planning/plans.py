@@ -148,6 +148,7 @@ class Plan(Result):
             "step from": quick,
             "step to": slow,
             "MFU": np.nan if step is None else step.mfu,
+            "nearest run": "" if step is None else f"{step.nearest}, {step.distance:.1f} away",
             "relative goodput": choice.state.share,
             "goodput from": low,
             "goodput to": high,

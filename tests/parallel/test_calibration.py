@@ -1,9 +1,6 @@
 """Calibrations of accelerators on which nobody measured a run: lent parameters, wide intervals."""
 
-import math
 from dataclasses import replace
-
-import pytest
 
 from relparallel.claims.scoreboard import scoreboard
 from relparallel.hardware import Accelerator, accelerator, accelerators, cluster
@@ -57,7 +54,6 @@ def test_an_own_accelerator_borrows_the_next_in_rate_and_says_so():
         "no run on mine was measured: parameters of the h100, interval of such loans"
         in step.explain()
     )
-    assert dict(step.log_errors) in list(calibration("mi300x-192gb").scatter.values())
     assert time_on(own(peak={"bf16": 3e14}, matmul={"bf16": 2e14})).compute > 2 * step.compute
     assert calibration(own(peak={"bf16": 3e14}, matmul={"bf16": 2e14})).borrowed == "a100"
 
@@ -88,8 +84,6 @@ def test_the_interval_of_a_loan_is_as_wide_as_loans_among_measured_families_were
     ]
     assert set(lent["family"]) == {"a100", "b200", "b300", "h100"}
     assert (lent["inside"] >= 85).all()  # each by the width that the other two families give
-    own, loan = calibration("b200-180gb"), calibration("mi355x-288gb")
-    assert all(loan.scatter[kind][0.9] > own.scatter[kind][0.9] for kind in own.scatter)
 
 
 def test_a_step_says_that_nobody_measured_on_its_accelerator():
@@ -98,34 +92,3 @@ def test_a_step_says_that_nobody_measured_on_its_accelerator():
     assert "no run on v100 was measured: parameters of the a100" in step.explain()
     low, high = step.interval(0.9)
     assert high / low > 2
-
-
-@pytest.mark.parametrize("precision", ["fp8", "fp4"])
-@pytest.mark.parametrize("name", ["qwen3-30b-a3b", "llama3-8b"])
-def test_what_hardly_any_calibration_contains_has_the_interval_of_such_runs_and_says_so(
-    name, precision
-):
-    place, split = cluster("b200-180gb-dgx", 64), Strategy(data=64, zero_stage=1)
-    step = step_time(transformer(name), split, place, 512, precision=precision)
-    mixed, usual = name.startswith("qwen"), dict(calibration("b200-180gb").scatter["kernels"])
-    said = (
-        "mixtures of experts are in the fit of one source"
-        if mixed
-        else "products in fp4 are in no fit"
-    )
-    assert (said in step.explain()) == (mixed or precision == "fp4")
-    low, high = step.interval(0.9)
-    width = math.log(high / step.total)
-    assert (
-        width > 2 * usual[0.9]
-        if mixed or precision == "fp4"
-        else width == pytest.approx(usual[0.9])
-    )
-    assert low == pytest.approx(step.total**2 / high)
-
-
-def test_left_out_runs_of_untried_kinds_stay_inside():
-    board = scoreboard().set_index("source")
-    kinds = board[board.index.str.contains("MoE|fp4")]
-    assert len(kinds) == 7
-    assert (kinds["inside"] >= 85).all()  # by the width that the other sources give

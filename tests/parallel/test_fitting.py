@@ -8,24 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.hardware import Cluster, accelerator
+from relparallel.hardware import accelerator
 from relparallel.parallel import Strategy, step_time
 from relparallel.parallel.calibration import (
-    KINDS,
     Calibration,
     calibration,
     priors,
     software,
     softwares,
 )
+from relparallel.parallel.columns import Split
+from relparallel.parallel.experience import experience, features
 from relparallel.parallel.fitting import (
     _Problem,
     calibrate,
-    coverage,
     cross_validate,
     errors,
     parameter_evidence,
-    prediction_scatter,
     strategy_order,
 )
 from relparallel.parallel.measured_runs import Run, measured_runs
@@ -126,43 +125,26 @@ def test_no_parameter_leaves_its_bounds(family):
     } == set()
 
 
-def test_intervals_hold_for_the_share_of_runs_that_they_promise():
-    """Bounds come from the other groups, so none has seen the runs that it is asked of."""
-    for by, column in (("source", "one_factor"), ("software", "raw")):
-        inside = coverage(crossed(by), column)
-        assert 0.8 <= inside.mean() <= 1
-    scatter = prediction_scatter(crossed("source"), crossed("software"))
-    assert set(scatter) == set(KINDS)
-    assert all(scatter[f"{kind} unseen"][0.9] > scatter[kind][0.9] for kind in ("kernels", "host"))
-    assert all(list(bounds.values()) == sorted(bounds.values()) for bounds in scatter.values())
-
-
 @pytest.mark.parametrize(
     "name", ["a100-80gb", "h100-80gb", "b200-180gb", "gb300-279gb", "mi300x-192gb"]
 )
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
 @pytest.mark.parametrize("size", ["gpt3-1.3b", "llama3-70b", "qwen3-30b-a3b"])
 def test_software_that_nobody_measured_never_has_the_narrower_interval(name, precision, size):
-    """On a grid of splits, among which some wait for the host and some do not."""
+    """On a grid of splits, for the same use of the peak."""
     known, model = calibration(name), transformer(size)
     if precision not in accelerator(name).matmul:
         return
-    place = Cluster(nodes=8, accelerator=accelerator(name), network_bandwidth=4e11)
     for tensor, micro, pipeline in product((1, 2, 4), (1, 4), (1, 4)):
         data = 64 // tensor // pipeline
         split = Strategy(tensor=tensor, data=data, micro_batch=micro, pipeline=pipeline)
+        place = features(model, precision, Split.of(split, 256))
         width = {
-            one: step_time(model, split, place, 256, software=one, precision=precision).interval(
-                0.9
-            )
+            one: experience().log_errors(place, 0.4, known, precision, one)[0][1]
             for one in softwares()
         }
         seen, unseen = (
-            [
-                np.log(high / low)
-                for one, (low, high) in width.items()
-                if (one in known.factors) == which
-            ]
+            [wide for one, wide in width.items() if (one in known.factors) == which]
             for which in (True, False)
         )
         assert max(seen, default=0) <= min(unseen) + 1e-12
@@ -170,19 +152,21 @@ def test_software_that_nobody_measured_never_has_the_narrower_interval(name, pre
 
 def test_a_fit_of_own_runs_has_intervals_no_narrower_than_the_shipped_ones():
     own = [run for run in runs("h100") if run.source == "MPT, H100"][:3]
-    fitted, model = calibrate(own), own[0].model
-    for one in (fitted, replace(fitted, scatter={})):
-        step = step_time(
-            model, own[0].strategy, own[0].cluster, own[0].global_batch, calibrated=one
-        )
+    fitted = calibrate(own)
+    for one in (fitted, replace(fitted, scatter=0.0)):
+        step = step_time(*asked(own[0]), software=own[0].software, calibrated=one)
         low, high = step.interval(0.9)
-        usual = min(bounds[0.9] for bounds in calibration("h100-80gb").scatter.values())
-        assert np.log(high / low) / 2 >= usual
+        usual = step_time(*asked(own[0]), software=own[0].software).interval(0.9)
+        assert high / low >= usual[1] / usual[0] * (1 - 1e-12)
     wild = [
         replace(run, time=run.time * factor) for run, factor in zip(own, (1, 5, 0.2), strict=True)
     ]
-    off = calibrate(wild).bounds(waiting=False, name=own[0].software)
-    assert dict(off)[0.9] > 2 * dict(fitted.bounds(waiting=False, name=own[0].software))[0.9]
+    off = step_time(*asked(own[0]), software=own[0].software, calibrated=calibrate(wild))
+    assert off.interval()[1] / off.total > 2 * high / step.total
+
+
+def asked(run):
+    return run.model, run.strategy, run.cluster, run.global_batch
 
 
 @cache
@@ -269,17 +253,14 @@ def test_one_source_cannot_be_validated():
     ("make", "error"),
     [
         (
-            lambda: Calibration(family="x", values={"gemm": 1.0}, factors={}, scatter={}),
+            lambda: Calibration(family="x", values={"gemm": 1.0}, factors={}),
             "values must name",
         ),
         (
             lambda: replace(calibration("a100-80gb"), factors={"a": 0.0}),
             "values and factors must be above 0",
         ),
-        (
-            lambda: replace(calibration("a100-80gb"), scatter={"gpu": {}}),
-            "scatter must be given for",
-        ),
+        (lambda: replace(calibration("a100-80gb"), scatter=-1.0), "scatter must be"),
         (lambda: calibration("z80-64kb"), "name must be one of"),
         (lambda: software("tensorflow"), "software must be one of"),
         (lambda: calibrate([1]), "runs must be Run"),
