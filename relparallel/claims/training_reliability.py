@@ -8,12 +8,12 @@ import numpy as np
 from relparallel import hardware, training, units
 from relparallel.book import s41, s42, s44, s47
 from relparallel.book.s41.fleet import Fleet
-from relparallel.book.s44.stragglers import expected_maximum
 from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.training import checkpointing, redundancy
 from relparallel.training.factors import outside_pauses
 from relparallel.training.lifetimes import fleet_failures
+from relparallel.training.order_statistics import expected_maximum
 
 
 def llama3_rate_per_gpu_year(cause: str, gpus: int) -> float:

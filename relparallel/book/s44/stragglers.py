@@ -11,7 +11,7 @@ q, s      chance that a rank is slow, and its slowdown
 """
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -19,22 +19,7 @@ import scipy
 from relparallel._checks import require_number
 from relparallel.metrics import Estimate
 from relparallel.parallel import Strategy
-
-LAWS: Final = {"normal": scipy.stats.norm(), "exponential": scipy.stats.expon()}
-"""Laws by name: standard normal; exponential of mean 1."""
-_MOST_ATOMS: Final = 10**6  # of a discrete law
-
-
-def expected_maximum(count: int, law: Any = "normal") -> float:
-    """Mean largest of n independent draws (David, Nagaraja, "Order statistics", 2003, section 3.1).
-
-    E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level
-    of the largest is the n-th root of one uniform level, here that of a Gumbel variable, which is
-    smooth for any continuous law. Adaptive quadrature, absolute error about 1e-9; for discrete
-    scipy.stats laws the sum over their atoms. sqrt(2 ln n) is 11 to 43 % too large for n = 16,384
-    to 8; an exponential distribution has the harmonic number H_n.
-    """
-    return _moment(count, _law(law), 1)
+from relparallel.training.order_statistics import LAWS, largest, law_of
 
 
 def noise_slowdown(
@@ -63,21 +48,21 @@ def noise_slowdown(
     >>> round(float(data), 4)
     1.0344
     """
-    s, shape, k = strategy, _law(law), sections
+    s, shape, k = strategy, law_of(law), sections
     v = require_number(variation=variation, at_least=0)
-    first, spread = _largest(s.tensor * s.context, shape)
+    first, spread = largest(s.tensor * s.context, shape)
     rounds = micro_batches + s.pipeline - 1
     mean, deviation = 1 + v * first, v * spread
     alone = s.tensor * s.context == 1
     single = alone and (rounds * k == 1 or shape is LAWS["normal"])
     last = shape if alone and rounds * k == 1 else LAWS["normal"]
-    replicas = _largest(s.data, last)[0] / math.sqrt(rounds)
+    replicas = largest(s.data, last)[0] / math.sqrt(rounds)
     lower = mean + deviation / math.sqrt(k) * replicas
     if s.pipeline == 1:
         return Estimate(
             value=lower, lower=lower, upper=lower, method="order statistics", exact=single
         )
-    stage, round_spread = _largest(s.pipeline, LAWS["normal"])
+    stage, round_spread = largest(s.pipeline, LAWS["normal"])
     upper = max(mean + deviation / math.sqrt(k) * (stage + round_spread * replicas), lower)
     middle = (lower + upper) / 2
     return Estimate(
@@ -132,60 +117,3 @@ def slow_ranks(
     mean = float(chance @ extra)
     std = math.sqrt(float(chance @ (extra - mean) ** 2))
     return SlowRanks(1 + mean, std, hit=float(1 - below[0]), single=each[1])
-
-
-def _law(law: Any) -> Any:
-    """A distribution by name, or as given."""
-    if isinstance(law, str) and law in LAWS:
-        return LAWS[law]
-    if not math.isfinite(law.mean()):
-        raise ValueError(f"law must have a finite mean, got {law!r}")
-    return law
-
-
-def _moment(n: int, law: Any, power: int) -> float:
-    """Power of the largest of n draws, expected."""
-    if callable(getattr(law, "pmf", None)):
-        atoms = _atoms(n, law)
-        larger = np.minimum(np.cumsum(law.pmf(atoms)[:0:-1])[::-1], 1.0)
-        with np.errstate(divide="ignore"):
-            above = -np.expm1(n * np.log1p(-larger))
-        return float(atoms[0] ** power + np.diff(atoms**power) @ above)
-
-    def weighted(g: float) -> float:
-        tail = math.exp(-g)
-        x = law.isf(-math.expm1(-tail / n)) if tail < n else law.ppf(math.exp(-tail / n))
-        return float(x**power * math.exp(-g - tail))
-
-    pieces = [(-6.0, 0.0), (0.0, 4.0), (4.0, 16.0), (16.0, 120.0), (120.0, 600.0)]
-    return math.fsum(
-        scipy.integrate.quad(weighted, low, high, epsabs=1e-11, limit=200)[0]
-        for low, high in pieces
-    )
-
-
-def _atoms(n: int, law: Any) -> Any:
-    """Values of a discrete law, without tails that no moment of the largest of n draws notices."""
-    listed = getattr(getattr(law, "dist", law), "pk", None)
-    if listed is not None:
-        return np.unique(law.ppf(np.cumsum(listed) - np.asarray(listed) / 2))
-    middle, spread, (least, most) = law.ppf(0.5), max(float(law.std()), 1.0), law.support()
-    for wide in 2.0 ** np.arange(24):
-        low = max(middle - np.ceil(wide * spread), least)
-        high = min(middle + np.ceil(wide * spread), most)
-        if high - low > _MOST_ATOMS:
-            break
-        beyond = max(law.pmf(low - 1), law.pmf(high + 1)) * wide * spread
-        if n * wide**2 * beyond < 1e-17 and law.cdf(low - 1) + law.sf(high) < 1e-12:
-            return np.arange(low, high + 1)
-    raise ValueError(f"law must have at most {_MOST_ATOMS:,} atoms that count, got {law!r}")
-
-
-def _largest(n: int, law: Any) -> tuple[float, float]:
-    """Mean and standard deviation of the largest of n draws of a standardised distribution."""
-    mean, scale = float(law.mean()), float(law.std())
-    if not 0 < scale < math.inf:
-        raise ValueError(f"law must have a finite standard deviation, got {scale}")
-    first = _moment(n, law, 1)
-    variance = max(_moment(n, law, 2) - first**2, 0.0)
-    return (first - mean) / scale, math.sqrt(variance) / scale
