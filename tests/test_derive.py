@@ -9,8 +9,10 @@ from relparallel.derive import derive
 from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.experience import experience_table
 from relparallel.derive.learning import learning_tables
+from relparallel.derive.steps import step_table
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
+from relparallel.training.order_statistics import LAWS, largest
 
 SOURCES = ("PTD-P", "Korthikanti")
 
@@ -75,6 +77,42 @@ def test_the_shipped_tables_hold_what_is_said_of_learning():
     assert chosen["lost_after_two"] < 0.005 < chosen["lost"]
     assert chosen["best"] == pytest.approx(chosen["best_said"], abs=0.06)
     assert chosen["lost"] == pytest.approx(chosen["lost_said"], rel=0.3)
+
+
+def test_what_steps_and_runs_differ_by_is_found_again_in_drawn_series(tmp_path):
+    """GPUs of which the slowest sets the pace of a run, and noise that every step draws anew."""
+    rng, rows, ranges = np.random.default_rng(6), [], []
+    for place, gpus in enumerate([8, 64, 512] * 8):
+        name, runs = f"MLPERF-{place % 4}-{place}", []
+        for run in range(6):
+            pace = 1 + 0.01 * rng.standard_normal(gpus).max()
+            seconds = pace * (1 + 0.02 * rng.standard_normal(402))
+            seconds[:2] = 9.0  # starting up
+            runs.append(pace)
+            rows += [(name, run, "step", step, one) for step, one in enumerate(seconds)]
+        inputs = f"gpus={gpus};runs=6"
+        ranges.append((f"{name}-SPREAD", inputs, max(runs) / min(runs) - 1))
+    series, facts = tmp_path / "steps.csv", tmp_path / "facts.csv"
+    columns = ["id", "run", "kind", "index", "seconds"]
+    pd.DataFrame(rows, columns=columns).to_csv(series, index=False)
+    pd.DataFrame(ranges, columns=["id", "inputs", "value"]).to_csv(facts, index=False)
+    every = step_table([series, facts]).set_index("id").loc["all"]
+    assert every["step_sd"] == pytest.approx(0.02, rel=0.1)
+    assert every["gpu_sd"] == pytest.approx(0.01, rel=0.15)
+    assert every["gpus"] == 512
+    assert every["inside"] == pytest.approx(0.9, abs=0.07)
+
+
+def test_the_shipped_table_says_how_runs_differ():
+    """Nine runs of ten lie in the range of the other rounds; on more GPUs they differ less."""
+    table = pd.read_csv(data_folder() / "derived" / "step_spread.csv").set_index("id")
+    every, table = table.loc["all"], table.drop(index="all")
+    assert every["inside"] == pytest.approx(0.9, abs=0.05)
+    few, many = table.query("gpus <= 8"), table.query("gpus > 1024")
+    fewer = np.sqrt((many["run_sd"] ** 2).mean() / (few["run_sd"] ** 2).mean())
+    normal = LAWS["normal"]
+    expected = largest(int(many["gpus"].median()), normal)[1] / largest(8, normal)[1]
+    assert fewer == pytest.approx(expected, rel=0.4)
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.learning import learning_tables
 from relparallel.derive.plans import PLAN_TABLES, digest
 from relparallel.derive.sharing import sharing_tables
+from relparallel.derive.steps import STEP_INPUTS, step_table
 from relparallel.derive.vintages import vintage_table
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
@@ -89,9 +90,10 @@ def derive(folder: Path | None = None) -> list[Path]:
     written += [
         _write(table, target / f"{name}.csv") for name, table in sharing_tables(shared).items()
     ]
+    tables = {**PLAN_TABLES, "step_spread": (step_table, STEP_INPUTS)}
     return written + [
         _write(table([_input(name) for name in names]), target / f"{title}.csv")
-        for title, (table, names) in PLAN_TABLES.items()
+        for title, (table, names) in tables.items()
     ]
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _SHARED: Final = 0.5  # of the variance before any run: the factor that all runs share
 _REPEAT: Final = 0.04  # standard deviation of the logarithm of a run that is repeated
 _FREEDOM: Final = 2.0  # of Student's t before any run
-_DRAWS: Final = 4096
+DRAWS: Final = 4096
 _OFF: Final = 10.0  # a run so many times its prediction is questioned
 Vector = NDArray[np.float64]
 
@@ -199,13 +199,16 @@ class Lessons:
         One at a row of `features` gives its score over exp(error); ``bound`` is that of the error at
         90 %, before any run.
         """
-        rng, size = np.random.default_rng(0), len(score)
-        root = np.linalg.cholesky(self.covariance(there, bound) + 1e-9 * np.eye(size))
-        errors = rng.standard_normal((_DRAWS, size)) @ root.T
-        errors *= np.sqrt(self.freedom / rng.chisquare(self.freedom, (_DRAWS, 1)))
-        errors *= bound * self.stretch() / _quantile(0.9, self.freedom)
-        worth = np.log(np.maximum(score, 1e-300)) - errors
+        worth = np.log(np.maximum(score, 1e-300)) - self.errors(there, bound)
         return np.asarray(np.exp(worth - worth.max(axis=1, keepdims=True)))
+
+    def errors(self, there: Vector, bound: Vector, seed: int = 0) -> Vector:
+        """Draws of log(measured / predicted) at rows of `features`, [draws, rows], about their mean."""
+        rng, size = np.random.default_rng(seed), len(bound)
+        root = np.linalg.cholesky(self.covariance(there, bound) + 1e-9 * np.eye(size))
+        errors = rng.standard_normal((DRAWS, size)) @ root.T
+        errors *= np.sqrt(self.freedom / rng.chisquare(self.freedom, (DRAWS, 1)))
+        return np.asarray(errors * (bound * self.stretch() / _quantile(0.9, self.freedom)))
 
     def _solved(self, right: Vector) -> Vector:
         """The covariance of the runs, inverted, times columns."""

@@ -12,7 +12,7 @@ from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, notation
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import features
-from relparallel.parallel.learning import Lessons
+from relparallel.parallel.learning import DRAWS, Lessons, require_device
 
 KINDS: Final = 20
 """Kinds of strategy among which the best is looked for; those behind them hardly ever are."""
@@ -58,23 +58,54 @@ def doubt_of(search: JointSearch, count: int) -> Doubt:
     """Doubt about the first choices of a search, at least so many; measured speeds leave none."""
     choices = search.ranked(max(count, KINDS))
     score = np.array([choice.score for choice in choices])
+    if any(search.sites[one.site].fastest.costs is None for one in choices):
+        shares, done = score[None] / score.max(), np.ones(len(choices), dtype=bool)
+        return Doubt(search=search, choices=choices, shares=shares, measured=done)
+    there, bounds, lessons = _known([(search, choice) for choice in choices])
+    measured = (there[:, None] == lessons.features).all(axis=2).any(axis=1)
+    shares = lessons.shares(score, there, bounds)
+    return Doubt(search=search, choices=choices, shares=shares, measured=measured)
+
+
+def _known(
+    asked: Sequence[tuple[JointSearch, Choice]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Lessons]:
+    """Features of choices, 90 % bounds of their errors before any own run, and what such runs say."""
     places, bounds, lessons = [], [], Lessons(software="", rules="")
-    for choice in choices:
+    for search, choice in asked:
         fastest = search.sites[choice.site].fastest
-        if fastest.costs is None:
-            shares, done = score[None] / score.max(), np.ones(len(choices), dtype=bool)
-            return Doubt(search=search, choices=choices, shares=shares, measured=done)
-        lessons = fastest.costs.lessons or lessons
         costs, strategy = fastest.costs, fastest.grid[choice.row]
+        assert costs is not None
+        lessons = costs.lessons or lessons
         s = Split.of(strategy, costs.global_batch)
         places.append(features(costs.model, costs.machine.precision, s))
         before = lessons.before if lessons.software else None
         step = replace(costs, lessons=before).step(strategy)
         bounds.append(np.log(step.interval()[1] / step.total))
-    there = np.concatenate(places)
-    measured = (there[:, None] == lessons.features).all(axis=2).any(axis=1)
-    shares = lessons.shares(score, there, np.array(bounds))
-    return Doubt(search=search, choices=choices, shares=shares, measured=measured)
+    return np.concatenate(places), np.array(bounds), lessons
+
+
+def order_of(
+    found: Sequence[JointPlan], worth: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Chance of each cluster to be worth most, and more than each other one, [cluster, cluster].
+
+    Steps on one family of accelerators err as strategies on a cluster do, families apart; every
+    draw of the errors is counted with both signs. Measured speeds do not err.
+    """
+    families: dict[str, list[int]] = {}
+    for place, one in enumerate(found):
+        if one.step is not None:
+            families.setdefault(require_device(one.cluster).family, []).append(place)
+    value = np.tile(np.log(worth), (2 * DRAWS, 1))
+    for seed, places in enumerate(families.values()):
+        there, bounds, lessons = _known([(found[k].search, found[k].choice) for k in places])
+        errors = lessons.errors(there, bounds, seed)
+        value[:, places] -= np.concatenate([errors, -errors])
+    first = value == value.max(axis=1, keepdims=True)
+    best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+    before, after = value[:, :, None], value[:, None, :]
+    return best, ((before > after) + (before == after) / 2).mean(axis=0)
 
 
 def asked_for(found: Sequence[JointPlan], count: int) -> list[str]:

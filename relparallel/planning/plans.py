@@ -33,8 +33,9 @@ from relparallel.parallel import Strategy, memory, notation, read_strategy, step
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.memory import StageMemory
 from relparallel.parallel.stage_times import dealt_layers, in_chunks
-from relparallel.parallel.step_time import StepTime, step_timeline
-from relparallel.planning.doubt import asked_for, doubt_of
+from relparallel.parallel.step_time import step_timeline
+from relparallel.planning.days import Day, day_of
+from relparallel.planning.doubt import asked_for, doubt_of, order_of
 from relparallel.planning.inputs import clusters_of, model_of, network_of, require_room, usual_batch
 from relparallel.planning.own_runs import asked_with
 from relparallel.planning.table import (
@@ -43,11 +44,15 @@ from relparallel.planning.table import (
     as_latex,
     as_text,
     compared,
+    events_of,
+    in_order,
     many_stages,
+    speed_of,
 )
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import require_target, write
 from relparallel.training.failure_logs import FailureLog
+from relparallel.training.order_statistics import NORMAL
 from relparallel.units import DAY, GB, MINUTE
 from relparallel.workload import Transformer
 
@@ -56,7 +61,6 @@ if TYPE_CHECKING:
 
 FRAMEWORKS: Final[Mapping[str, Any]] = {"schedule": ("1f1b", "interleaved_1f1b")}
 """Schedules that training frameworks offer today; `plan` asks for these unless told otherwise."""
-_NORMAL: Final = 1.6448536269514722  # standard deviations on either side of a 90 % interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -76,10 +80,15 @@ class Plan(Result):
     @property
     def best(self) -> JointPlan:
         """Joint optimum on the cluster where it gives most tokens that count per unit of money."""
+        return self.found[int(np.argmax(self._worth))]
+
+    @property
+    def _worth(self) -> list[float]:
+        """Tokens of each cluster that count, per unit of money where there are prices."""
         if self.price is None:
-            return max(self.found, key=lambda one: one.goodput)
+            return [one.goodput for one in self.found]
         each = zip(self.found, self.price, strict=True)
-        return max(each, key=lambda pair: pair[0].goodput / (pair[0].cluster.paid * pair[1]))[0]
+        return [one.goodput / (one.cluster.paid * price) for one, price in each]
 
     @property
     def strategy(self) -> Strategy:
@@ -120,20 +129,41 @@ class Plan(Result):
         costs = ["cost of 1e9 tokens", "cost from", "cost to"]
         return table if self.price is not None else table.drop(columns=costs)
 
+    def clusters(self) -> pd.DataFrame:
+        """One row for the best of each cluster, the best first, with the chance that this order is right.
+
+        Best by tokens a day, or by tokens for the money where there are prices. Steps on one kind
+        of accelerator err alike, kinds err apart, each as its interval says.
+        """
+        best, beats = order_of(self.found, self._worth)
+        places = np.argsort(-np.array(self._worth), kind="stable")
+        prices = self.price or (np.nan,) * len(self.found)
+        rows = [self._row(self.found[k], self.found[k].choice, prices[k]) for k in places]
+        table = pd.DataFrame(rows).drop(columns="reason").dropna(axis=1, how="all")
+        table["before the next with probability"] = [*beats[places[:-1], places[1:]], np.nan]
+        table["best cluster with probability"] = best[places]
+        return table.set_index("cluster")
+
+    @property
+    def day(self) -> Day:
+        """What makes days of the best strategy differ, should its steps be as predicted."""
+        return day_of(self.best.search, self.best.choice)
+
     def _row(self, one: JointPlan, choice: Choice, price: float) -> dict[str, Any]:
         """One choice in the units of an engineer, with 90 % intervals."""
         search = one.search
         site, step = search.sites[choice.site], search.step(choice)
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
-        spread = _NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
+        spread = NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
         low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
         seconds, tokens = search.tokens / choice.throughput, row["goodput"] * DAY / 1e9
+        whole = choice.throughput * DAY / 1e9
         quick, slow = (seconds, seconds) if step is None else step.interval()
         fewest, most = (search.tokens * share * DAY / 1e9 for share in (low / slow, high / quick))
         paid = price * site.cluster.paid * 24
         costs = self._costs(one, choice)
         held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))
-        loses = 1 - choice.score / one.choice.score
+        loses, day = 1 - choice.score / one.choice.score, day_of(search, choice)
         return {
             "cluster": row["cluster"],
             "strategy": notation(strategy),
@@ -155,6 +185,9 @@ class Plan(Result):
             "1e9 tokens a day": tokens,
             "tokens from": fewest,
             "tokens to": most,
+            "median day": day.median * whole,
+            "day from": day.low * whole,
+            "day to": day.high * whole,
             "cost of 1e9 tokens": paid / tokens,
             "cost from": paid / most,
             "cost to": paid / fewest if fewest else np.inf,
@@ -193,15 +226,13 @@ class Plan(Result):
         except ValueError as error:
             return f"{name} cannot run: {error}"
         if not step.fits:
-            return f"{name}: {_speed(step)}; {step.notes[-2]}; {step.notes[-1]}."
+            return f"{name}: {speed_of(step)}; {step.notes[-2]}; {step.notes[-1]}."
         nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)
         if rest:
-            return f"{name}: {_speed(step)}; it fills no whole nodes."
+            return f"{name}: {speed_of(step)}; it fills no whole nodes."
         other = self._with(asked, one, one.cluster.nodes - nodes)
         assert other.step is not None  # no speed was measured
-        said = (
-            f"{name}: {_speed(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
-        )
+        said = f"{name}: {speed_of(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
         if same:
             return f"{said}; it is the best."
         lost = 1 - other.choice.score / one.choice.score
@@ -221,12 +252,18 @@ class Plan(Result):
         question = {**self.question, "limits": limits, "spares": spares, "network": one.network}
         return joint(self.model, one.cluster, global_batch=self.global_batch, **question)
 
+    def _told(self) -> list[str]:
+        """What was assumed, how days differ, which cluster is the best, and what to measure next."""
+        best, said = self.best, [*self.notes]
+        on = f"on {best.cluster.name}, " * (len(self.found) > 1)
+        said.append(on + self.day.said(best.throughput * DAY / 1e9))
+        if on:
+            said.append(in_order(self.clusters()))
+        return said + asked_for(self.found, self.strategies)
+
     def explain(self) -> str:
         """The best answer, what was assumed, and what every other value of an axis would lose."""
-        said = [
-            f"{note[0].upper()}{note[1:]}."
-            for note in (*self.notes, *asked_for(self.found, self.strategies))
-        ]
+        said = [f"{note[0].upper()}{note[1:]}." for note in self._told()]
         return "\n".join([*said, self.best.explain()])
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -265,34 +302,7 @@ class Plan(Result):
         line = step_timeline(
             self.model, self.strategy, self.best.cluster, self.global_batch, **options
         )
-        columns = (
-            line.kind,
-            line.item,
-            line.part,
-            line.resource,
-            line.start * 1e6,
-            line.duration * 1e6,
-        )
-        events: list[dict[str, Any]] = [
-            {
-                "name": f"{kind} {item + 1}",
-                "cat": kind,
-                "ph": "X",
-                "pid": 0,
-                "tid": stage,
-                "ts": round(start, 3),
-                "dur": round(length, 3),
-                "args": {"micro-batch": item + 1, "chunk": part},
-            }
-            for kind, item, part, stage, start, length in zip(
-                *(c.tolist() for c in columns), strict=True
-            )
-        ]
-        events += [
-            {"name": "thread_name", "ph": "M", "pid": 0, "tid": k, "args": {"name": f"stage {k}"}}
-            for k in range(line.resources)
-        ]
-        write(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
+        write(path, json.dumps({"traceEvents": events_of(line), "displayTimeUnit": "ms"}))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, by its ending."""
@@ -324,20 +334,12 @@ class Plan(Result):
             f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch "
             f"{self.global_batch:,}"
         )
-        return as_text(
-            (head, *self.notes, *asked_for(self.found, self.strategies)), self.to_frame(), width
-        )
+        return as_text((head, *self._told()), self.to_frame(), width)
 
     __str__ = to_text
 
     def _repr_html_(self) -> str:
-        said = "<br>".join(
-            [
-                f"{self.name}, batch {self.global_batch:,}",
-                *self.notes,
-                *asked_for(self.found, self.strategies),
-            ]
-        )
+        said = "<br>".join([f"{self.name}, batch {self.global_batch:,}", *self._told()])
         return f"<p>{said}</p>{compared(self.to_frame()).to_html()}"
 
     def __repr__(self) -> str:
@@ -410,14 +412,17 @@ def plan(
     Returns
     -------
     Plan
-        A table with 90 % intervals; `why_not` of any other strategy; memory by stage; files and a
-        trace.
+        A table with 90 % intervals; ``clusters()`` side by side; `why_not` of any other strategy;
+        memory by stage; files and a trace.
 
     Notes
     -----
     Interval of the step: left-out runs of the calibration. Interval of the relative goodput: chance
     of the failures over ``horizon`` (30 days), the rates being as given. Tokens a day take both
-    bounds together.
+    bounds together: the doubt about their mean. The days of one run differ besides: the range of
+    nine in ten, about a step as predicted, is that of failures, of slow GPUs and of noise of steps,
+    as series of MLPerf Training have them. It is not added to the interval, since the first days
+    measured take that away and leave this.
 
     Examples
     --------
@@ -492,9 +497,3 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in known - {"model", "options", "workload"}:
             raise TypeError(f"plan takes no option {name!r}{meant(known, name)}")
-
-
-def _speed(step: StepTime) -> str:
-    """A step in words, with its interval and use of the peak."""
-    low, high = step.interval()
-    return f"{step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"

@@ -9,6 +9,8 @@ from relparallel._latex import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.parallel import Strategy, calibration, notation
+from relparallel.parallel.step_time import StepTime
+from relparallel.parallel.timeline import Timeline
 from relparallel.published import shipped_rows
 from relparallel.units import GB, TFLOP
 from relparallel.workload import transformer, transformers
@@ -20,6 +22,7 @@ _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
     "step [s]": ("step from", "step to"),
     "relative goodput": ("goodput from", "goodput to"),
     "1e9 tokens a day": ("tokens from", "tokens to"),
+    "median day": ("day from", "day to"),
     "cost of 1e9 tokens": ("cost from", "cost to"),
 }
 
@@ -71,6 +74,17 @@ def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) 
     return "\n\n".join(["\n".join(folded(line, room) for line in said), *shown])
 
 
+def in_order(table: pd.DataFrame) -> str:
+    """Say how sure the order of clusters is, the best first."""
+    by = "tokens for the money" if "cost of 1e9 tokens" in table else "tokens a day"
+    best, names = table["best cluster with probability"].iloc[0], list(table.index)
+    chances = table["before the next with probability"].tolist()
+    after = zip(names[1:], names, chances, strict=False)
+    said = [f"{names[0]} (the best with probability {best:.0%})"]
+    said += [f"{name} (after {other} with {chance:.0%})" for name, other, chance in after]
+    return f"most {by}: {', '.join(said)}"
+
+
 def many_stages(one: JointPlan, layers: int) -> str | None:
     """Say why the best has more stages than half the layers, if it has."""
     stages = one.strategy.pipeline
@@ -103,6 +117,43 @@ def among_measured(one: JointPlan, asked: Strategy) -> str:
     if lost <= 0:
         return f"{said} with {found.policy}; it is the best."
     return f"{said} with {found.policy}: {lost:.2%} less than {notation(one.strategy)}."
+
+
+def speed_of(step: StepTime) -> str:
+    """A step in words, with its interval and use of the peak."""
+    low, high = step.interval()
+    return f"{step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
+
+
+def events_of(line: Timeline) -> list[dict[str, Any]]:
+    """Passes of a timeline as events of Chrome and Perfetto [us], stages as threads."""
+    columns = (
+        line.kind,
+        line.item,
+        line.part,
+        line.resource,
+        line.start * 1e6,
+        line.duration * 1e6,
+    )
+    events: list[dict[str, Any]] = [
+        {
+            "name": f"{kind} {item + 1}",
+            "cat": kind,
+            "ph": "X",
+            "pid": 0,
+            "tid": stage,
+            "ts": round(start, 3),
+            "dur": round(length, 3),
+            "args": {"micro-batch": item + 1, "chunk": part},
+        }
+        for kind, item, part, stage, start, length in zip(
+            *(c.tolist() for c in columns), strict=True
+        )
+    ]
+    return events + [
+        {"name": "thread_name", "ph": "M", "pid": 0, "tid": k, "args": {"name": f"stage {k}"}}
+        for k in range(line.resources)
+    ]
 
 
 def _models() -> str:

@@ -18,7 +18,7 @@ from relparallel.training.down_nodes import (
     reach,
     speeds,
 )
-from relparallel.training.factors import slowest_decides
+from relparallel.training.factors import fading, slowest_decides
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import Recovery
@@ -117,11 +117,11 @@ class JobRows(NamedTuple):
         order = order[self.slowdown[order] > 1]
         return slowest_decides(np.exp(-(self.rate * self.repair)[order]), self.slowdown[order])
 
-    def slow_variance(self) -> float:
-        """Relative variance of the speed with slow parts; each kind as an on-off process.
+    def slow_variance(self, horizon: float) -> float:
+        """Relative variance of the speed with slow parts over a time [s], times that.
 
-        On for (e^u - 1) r / u on average, off for r / u: 2 p0^2 p1^2 (on + off) drop^2 with p0 =
-        e^-u.
+        Each kind is on for (e^u - 1) r / u on average, off for r / u: 2 p0^2 p1^2 (on + off) drop^2
+        with p0 = e^-u; it is forgotten within p1 r / u (`fading`).
         """
         slow = (self.slowdown > 1) & (self.rate * self.repair > 0)
         if not slow.any():
@@ -129,7 +129,7 @@ class JobRows(NamedTuple):
         repair = self.repair[slow]
         busy = self.rate[slow] * repair
         none, drop = np.exp(-busy), 1 - 1 / self.slowdown[slow]
-        cycle = none * repair / busy
+        cycle = none * repair / busy * fading(horizon, (1 - none) * repair / busy)
         return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
 
     def rollback(self, speed: float = 1.0) -> Rollback:

@@ -90,3 +90,12 @@ def outside_pauses(rate: NDArray[np.float64], pause: NDArray[np.float64]) -> flo
     """Time share outside pauses d_i that every failure begins anew: sum_i (v_i / v) e^{-v d_i}."""
     total = rate.sum()
     return float(rate @ np.exp(-total * pause) / total) if total else 1.0
+
+
+def fading(horizon: float, memory: Real) -> Real:
+    """Variance of a mean over a time, times that, over its limit for long ones: 1 - (1 - e^-x)/x.
+
+    Of what is alike over times t with e^{-t/memory}; x is the horizon over the memory.
+    """
+    x = np.maximum(horizon / np.maximum(memory, 1e-300), 1e-12)
+    return 1 + np.expm1(-x) / x

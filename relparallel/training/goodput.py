@@ -33,7 +33,7 @@ from relparallel.training.down_nodes import (
     speed_variance,
     speeds,
 )
-from relparallel.training.factors import Factors, outside_pauses
+from relparallel.training.factors import Factors, fading, outside_pauses
 from relparallel.training.failures import FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
@@ -207,7 +207,15 @@ class SteadyState(Factors):
 
     @property
     def variance_rate(self) -> float:
-        """Variance of the productive share over a run, times its length: relative variances add."""
+        """Variance of the productive share over a long run, times its length."""
+        return self.variance_over(np.inf)
+
+    def variance_over(self, horizon: float) -> float:
+        """Variance of the productive share over a run of a length [s], times that.
+
+        Relative variances add. The speed with nodes missing is taken to be forgotten at one rate,
+        that of its variance over long times and at once (`fading`).
+        """
         job = self.job
         if self.share < STANDING:
             return 0.0
@@ -216,14 +224,16 @@ class SteadyState(Factors):
         weight = np.where(job.nodes > 0, job.rate * job.repair, 0.0)
         parts = 0.0
         if weight.sum():
-            moves = balanced_moves(
-                chance, job.taken, able, float(weight @ job.repair / weight.sum())
-            )
-            parts = speed_variance(chance, moves, speed) / float(chance @ speed) ** 2
+            repair = float(weight @ job.repair / weight.sum())
+            moves = balanced_moves(chance, job.taken, able, repair)
+            mean, long = float(chance @ speed), speed_variance(chance, moves, speed)
+            at_once = float(chance @ (speed - mean) ** 2)
+            memory = long / (2 * at_once) if at_once else 0.0
+            parts = long / mean**2 * float(fading(horizon, memory))
         parts += self.back.variance_rate / self.back.share**2 / self.running
         rate, pause = job.rate[job.pausing], job.detection[job.pausing] + job.pause
         parts += float(rate @ pause**2) * self.recovery / (self.scheduled * self.availability)
-        return float(self.share**2 * (parts + job.slow_variance()))
+        return float(self.share**2 * (parts + job.slow_variance(horizon)))
 
     @property
     def third_rate(self) -> float:

@@ -8,6 +8,7 @@ import scipy
 
 LAWS: Final = {"normal": scipy.stats.norm(), "exponential": scipy.stats.expon()}
 """Laws by name: standard normal; exponential of mean 1."""
+NORMAL: Final = 1.6448536269514722  # standard deviations on either side of a 90 % interval
 _MOST_ATOMS: Final = 10**6  # of a discrete law
 
 

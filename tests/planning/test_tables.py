@@ -111,7 +111,7 @@ def test_columns_of_latex_have_room_and_fit_the_page(found):
         found.best.to_latex(),
     ]
     for latex in tables:
-        assert min(widths(latex)) > 0.005
+        assert min(widths(latex)) > 0.004
         assert sum(widths(latex)) + 0.012 * len(widths(latex)) < 1.01
     assert min(widths(found.to_latex())) > 0.03
 

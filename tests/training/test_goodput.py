@@ -16,8 +16,10 @@ from relparallel.training import (
     Job,
     Recovery,
     effective_training_time_ratio,
+    failure_model,
     relative_goodput,
     shortage_probability,
+    simulate,
 )
 from relparallel.training.goodput import steady_state
 
@@ -280,3 +282,29 @@ def test_a_job_checks_its_fields(field, bad):
 def test_bad_arguments_are_named(arguments, named):
     with pytest.raises((ValueError, TypeError), match=named):
         relative_goodput(**{"job": JOB, "policy": "spares", "repair": DAY, **arguments})
+
+
+@pytest.mark.parametrize("hours", [8, 24, 24 * 30])
+def test_the_variance_over_a_time_is_that_of_simulated_runs_of_it(hours):
+    """Nodes are missing and a part is slow for a day at a time, so that hours of it are alike."""
+    cluster, strategy = Cluster(nodes=64), Strategy(tensor=8, pipeline=2, data=32)
+    parts = (
+        ComponentClass(name="node", level="node", rate=1e-2 / DAY, detection=0.0),
+        ComponentClass(name="slow", level="job", effect="degrade", rate=0.3 / DAY, slowdown=1.2),
+    )
+    model = failure_model(cluster, strategy, rates=parts)
+    storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=300.0),))
+    recovery = Recovery("elastic", repair=DAY, pause=30.0)
+    state = steady_state(model, storage, recovery, 0)
+    made = simulate(
+        model,
+        5.0,
+        storage,
+        recovery,
+        years=100,
+        rng=np.random.default_rng(8),
+        horizon=hours * HOUR,
+    )
+    found = state.variance_over(hours * HOUR) / (hours * HOUR)
+    assert found == pytest.approx(made.samples.var(), rel=0.1)
+    assert state.variance_over(np.inf) == state.variance_rate
