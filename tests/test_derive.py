@@ -48,6 +48,10 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
         "left",
         "family",
     }
+    held = tables["interval_coverage"].pivot(index="source", columns="level", values="held")
+    assert list(held.columns) == [0.5, 0.8, 0.9, 0.95]
+    assert (held.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+    assert set(held.index) == set(SOURCES)
     checks = tables["prediction_checks"]
     # none of these runs had thousands of GPUs
     assert set(checks["check"]) == {"strategies in order"}
@@ -61,9 +65,10 @@ def test_what_own_runs_teach_is_counted_on_sets_whose_publisher_no_fit_has_seen(
     assert list(learnt.index) == [0, 1, 3, 5]
     assert learnt.loc[0, "error"] == learnt.loc[0, "as_is"]
     assert learnt.loc[5, "error"] < 0.6 * learnt.loc[5, "as_is"]
-    choices = tables["choices"].set_index("publisher")
-    assert choices.loc["all", "groups"] == 4
+    choices = tables["choices"].set_index("source")
+    assert choices.loc["all", "groups"] == choices["groups"].drop("all").sum() == 4
     assert choices.loc["all", "lost_after_two"] <= choices.loc["all", "lost"]
+    assert choices.loc["all", "lost"] <= choices.loc["all", "lost_90th"]
 
 
 def test_the_shipped_tables_hold_what_is_said_of_learning():
@@ -73,7 +78,7 @@ def test_the_shipped_tables_hold_what_is_said_of_learning():
     assert learnt.loc[3, "error"] < 0.095 < 0.125 < learnt.loc[3, "as_is"]
     assert learnt.loc[[1, 3, 5], "inside"].between(0.85, 0.95).all()
     assert (np.diff(learnt["half_width"]) < 0).all()
-    chosen = pd.read_csv(derived / "choices.csv").set_index("publisher").loc["all"]
+    chosen = pd.read_csv(derived / "choices.csv").set_index("source").loc["all"]
     assert chosen["lost_after_two"] < 0.005 < chosen["lost"]
     assert chosen["best"] == pytest.approx(chosen["best_said"], abs=0.06)
     assert chosen["lost"] == pytest.approx(chosen["lost_said"], rel=0.3)
@@ -113,6 +118,15 @@ def test_the_shipped_table_says_how_runs_differ():
     normal = LAWS["normal"]
     expected = largest(int(many["gpus"].median()), normal)[1] / largest(8, normal)[1]
     assert fewer == pytest.approx(expected, rel=0.4)
+
+
+def test_what_intervals_hold_at_90_per_cent_is_what_the_errors_beside_it_say():
+    derived = data_folder() / "derived"
+    held = pd.read_csv(derived / "interval_coverage.csv").query("level == 0.9")
+    errors = pd.read_csv(derived / "calibration_errors.csv")
+    errors = errors[errors["way"].isin(["left_out", "unfitted"]) & (errors["source"] != "all")]
+    both = held.merge(errors, on=["family", "source"], how="outer")
+    assert both["held"].to_numpy() == pytest.approx(both["coverage"].to_numpy(), rel=1e-5)
 
 
 @pytest.mark.slow

@@ -42,9 +42,11 @@ def learning_tables(runs: Sequence[Run], known: pd.DataFrame) -> Mapping[str, pd
     same = ["source", "software", "precision", "model", "batch", "accelerator", "gpus", "network"]
     groups = table.drop_duplicates([*same, "strategy"]).groupby(same)
     chosen = pd.DataFrame([_choice(own) for _, own in groups if len(own) >= _TWO])
-    every = pd.concat([chosen, chosen.assign(publisher="all")])
-    choices = every.groupby("publisher").mean().drop(columns="groups")
-    choices.insert(0, "groups", every.groupby("publisher")["groups"].sum())
+    every = pd.concat([chosen, chosen.assign(family="all", source="all")])
+    alike = every.groupby(["family", "source"])
+    choices = alike.mean()
+    choices.insert(0, "groups", alike.size())
+    choices.insert(2, "lost_90th", alike["lost"].quantile(0.9))
     return {"learning": pd.DataFrame(learnt), "choices": choices.reset_index()}
 
 
@@ -58,6 +60,7 @@ def _rows(runs: Sequence[Run], known: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "publisher": publisher(run),
+                "family": run.family,
                 "source": run.source,
                 "accelerator": chip.name if chip else "",
                 "precision": run.precision,
@@ -112,8 +115,8 @@ def _choice(own: pd.DataFrame) -> dict[str, Any]:
     first = int(two[0])
     shares = Lessons(software="", rules="").shares(score, _places(own), own["bound"].to_numpy())
     return {
-        "publisher": own["publisher"].iloc[0],
-        "groups": 1,
+        "family": own["family"].iloc[0],
+        "source": own["source"].iloc[0],
         "lost": 1 - time[best] / time[first],
         "lost_said": 1 - shares[:, first].mean(),
         "lost_after_two": 1 - time[best] / time[two].min(),
