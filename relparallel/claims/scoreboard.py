@@ -1,8 +1,9 @@
 """How far predictions of measured runs are off: ``python -m relparallel scoreboard``.
 
-Errors come from ``data/derived/``, where ``python -m relparallel derive`` writes them: in the fit,
-with a whole source or software left out, and blind, recorded before any of a source's rows was
-fitted.
+Errors come from ``data/derived/``, where ``python -m relparallel derive`` writes them. Three kinds
+are never mixed: *blind*, recorded before any row of a source was fitted; *left out*, predicted
+today without the source; and *calibrated*, with the source in the fit. `board` puts them side by
+side, one row for each source.
 """
 
 from typing import Final
@@ -13,7 +14,7 @@ import pandas as pd
 from relparallel._latex import folded, text_table
 from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
-from relparallel.hardware import cluster
+from relparallel.hardware import accelerator, cluster
 from relparallel.parallel import memory
 from relparallel.parallel.measured_runs import measured_runs, refused_runs
 from relparallel.parallel.memory import RESERVE
@@ -23,20 +24,36 @@ from relparallel.units import GB
 _WAYS: Final = {
     "joint": "calibrated",
     "left_out": "source left out",
-    "left_out_one_factor": "source left out, one factor",
+    "left_out_one_factor": "source left out, its median known",
     "borrowed": "parameters of another accelerator",
-    "unfitted": "blind",
+    "unfitted": "in no fit",
     "left_out_software": "software left out",
-    "left_out_software_one_factor": "software left out, one factor",
+    "left_out_software_one_factor": "software left out, its median known",
     "constant": "constant MFU",
     "nearest": "MFU of the nearest",
 }
 _PEERS: Final = {
-    "PTD-P": "CALC-0011",
-    "BLOOM": "CALC-0016",
-    "vTrain, several nodes": "CALC-0012",
-    "vTrain, one node": "CALC-0013",
+    "CALC-0001": "Korthikanti",
+    "CALC-0011": "PTD-P",
+    "CALC-0012": "vTrain, several nodes",
+    "CALC-0013": "vTrain, one node",
+    "CALC-0016": "BLOOM",
+    "PEER-0001": "vTrain, one node",
+    "PEER-0002": "vTrain, several nodes",
+    "PEER-0003": "SimuMax",
+    "PEER-0004": "",
+    "PEER-0005": "",
+    "PEER-0006": "",
+}  # numbers that others give for their own models, and whose runs they judge them by
+_SHORT: Final = {
+    "source left out": "left out",
+    "source left out, its median known": "median known",
+    "MFU of the nearest": "nearest run",
 }
+_KNOWN: Final = ["one run known", "1 learnt", "3 learnt", "5 learnt"]
+_SHOWN: Final = ["blind", "left out", "median known", *_KNOWN, "calibrated", "nearest run"]
+_KEYS: Final = ["family", "source"]
+_LOSS: Final = "the first choice loses"
 _COLUMNS: Final = [
     "family",
     "source",
@@ -54,8 +71,7 @@ def scoreboard() -> pd.DataFrame:
     """Absolute errors [%] of every source, one row for each way in which its rows were used.
 
     ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give;
-    ``distance`` of the nearest run, the median (`cross_validate`). Peers: another model with its
-    author's calibration, Calculon, as published.
+    ``distance`` of the nearest run, the median (`cross_validate`).
     """
     table = derived("calibration_errors")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
@@ -65,7 +81,44 @@ def scoreboard() -> pd.DataFrame:
     )
     shown = table.assign(used=table["used"].mask(seen, "one number fitted"))
     shown = shown.rename(columns={"coverage": "inside"})[_COLUMNS]
-    return _percent(pd.concat([shown, _blind(), _peers(table)]))
+    shown = pd.concat([shown, _blind()], ignore_index=True)
+    shown[["median", "mean", "largest", "inside"]] *= 100
+    return shown
+
+
+def board() -> pd.DataFrame:
+    """The scoreboard by family and source [%]: errors by what was known, intervals, choices.
+
+    Runs that are in no fit count as left out. Runs inside are those of left-out sources, by the
+    intervals of each level that the others give. The pick is the first of the strategies that were
+    measured for one model and cluster; it loses against the best of them.
+    """
+    table = pd.concat([scoreboard(), _learnt()], ignore_index=True)
+    table = table[table["source"] != "all"]
+    unseen = table["used"].isin(["in no fit", "one number fitted"])
+    table = table.assign(used=table["used"].mask(unseen, "source left out"))
+    errors = table.pivot(index=_KEYS, columns="used", values="mean")
+    held = derived("interval_coverage").pivot(index=_KEYS, columns="level", values="held")
+    judged = checks().query("used == 'source left out' and source != 'all'").set_index(_KEYS)
+    choices = judged.pivot(columns="check", values="mean")[["strategies in order", _LOSS]]
+    parts = {
+        "": table.groupby(_KEYS)[["rows"]].max(),
+        "error of a step / %": errors.rename(columns=_SHORT)[_SHOWN],
+        "inside / %": 100 * held.rename(columns="{:.0%}".format),
+        "choosing / %": choices,
+    }
+    return pd.concat(parts, axis=1)
+
+
+def peers() -> pd.DataFrame:
+    """What others give as the error of their own models, and ours [%] on runs of the same source."""
+    rows = []
+    for name, source in _PEERS.items():
+        fact = facts()[name]
+        rows.append((fact.system, fact.quantity, fact.value, fact.inputs_text, source, fact.source))
+    table = pd.DataFrame(rows, columns=["model", "number", "/ %", "of", "source", "where"])
+    ours = board()["error of a step / %"].droplevel("family")[["left out", "calibrated"]]
+    return table.join(ours.add_prefix("ours, "), on="source")
 
 
 def _blind() -> pd.DataFrame:
@@ -90,37 +143,33 @@ def _summary(rows: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index().assign(distance=np.nan)
 
 
-def _peers(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean errors of Calculon: on its own rows from its predictions, on the others as recorded."""
-    pairs = [
-        (float(fact.value_text), float(fact.inputs["calculon_prediction"]))
-        for fact in facts("parallelism-cost").values()
-        if fact.id.startswith("KORTH-0") and fact.quantity == "iteration time"
-    ]
-    size = [abs(predicted / measured - 1) for measured, predicted in pairs]
-    means = {"Korthikanti": float(np.mean(size))}
-    means |= {source: float(facts()[row].value_text) / 100 for source, row in _PEERS.items()}
-    counted = table[table["way"] == "joint"].set_index("source")["rows"]
-    rows = [("a100", source, "Calculon", counted[source], mean) for source, mean in means.items()]
-    return pd.DataFrame(rows, columns=["family", "source", "used", "rows", "mean"])
-
-
-def _percent(table: pd.DataFrame) -> pd.DataFrame:
-    """Shares in per cent."""
-    table = table.reset_index(drop=True)
-    table[["median", "mean", "largest", "inside"]] *= 100
-    return table
+def _learnt() -> pd.DataFrame:
+    """Errors [%] of a source's other runs once k are known, its publisher in no fit."""
+    sets = derived("learning").query("learnt > 0")
+    sets["family"] = [accelerator(name).family for name in sets["accelerator"]]
+    by = [sets[name] for name in (*_KEYS, "learnt")]
+    sums = sets[["one_factor", "error"]].mul(100 * sets["rows"], axis=0).groupby(by).sum()
+    rows = sets["rows"].groupby(by).sum()
+    table = sums.div(rows, axis=0).assign(rows=rows).reset_index()
+    known = table[table["learnt"] == 1]
+    known = known.assign(used="one run known", mean=known["one_factor"])
+    learnt = table.assign(used=table["learnt"].map("{} learnt".format), mean=table["error"])
+    return pd.concat([known, learnt])[[*_KEYS, "used", "rows", "mean"]]
 
 
 def checks() -> pd.DataFrame:
-    """Left-out sources' strategies in right order [% of pairs]; errors [%] on thousands of GPUs.
+    """Left-out sources: strategies in order, what the first choice loses, thousands of GPUs [%].
 
-    Pairs as in `strategy_order`; beside those of the MFU of the nearest run.
+    Pairs as in `strategy_order`; beside those of the MFU of the nearest run. What is lost is told
+    of groups of strategies for one model and cluster.
     """
     table = derived("prediction_checks")
-    table[["mean", "largest"]] *= 100
     table["used"] = table["way"].map(_WAYS)
-    return table[["check", "family", "source", "used", "rows", "mean", "largest"]]
+    lost = derived("choices").rename(columns={"groups": "rows", "lost": "mean"})
+    lost = lost.assign(check=_LOSS, used=_WAYS["left_out"])
+    table = pd.concat([table, lost], ignore_index=True)
+    table[["mean", "largest"]] *= 100
+    return table[["check", *_KEYS, "used", "rows", "mean", "largest"]]
 
 
 def memory_scoreboard() -> pd.DataFrame:
@@ -202,6 +251,10 @@ def report() -> str:
         parts.append(f"{family}: absolute errors of step times / %\n{_shown(own)}")
     for check, own in checks().groupby("check"):
         parts.append(f"{check} / %\n{_shown(own.drop(columns='check'))}")
+    known = board()["error of a step / %"][["left out", *_KNOWN]].dropna()
+    parts.append(f"errors once own runs are known / %\n{_shown(known.reset_index())}")
+    others = peers().drop(columns=["of", "where"]).round(2)
+    parts.append(f"other models, as they or we found / %\n{_shown(others)}")
     kept = memory_scoreboard().reset_index()
     parts.append(
         f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(kept)}"
