@@ -1,4 +1,4 @@
-"""Static pages of the collection: notebooks, claims beside published numbers, and the public names.
+"""Static pages of the collection: notebooks, claims, the scoreboard of predictions, public names.
 
 Formulas are MathML, pictures and style are inside each page, and the search runs over an index in
 one script. The what-if page asks for no other file; its script evaluates the formulas of
@@ -55,6 +55,23 @@ _SEARCH: Final = (
     '<input id="search" type="search" placeholder="search headings and claims" '
     'aria-label="search headings and claims">\n<ul id="hits"></ul>'
 )
+_SCOREBOARD: Final = """# Scoreboard of predicted step times
+
+Mean absolute errors by source of measured runs. *Blind* was recorded before any of its runs was
+fitted; *left out* is predicted today without the source; *calibrated* is no prediction. Between them
+stand errors of the others once the median of the source, one random run, or 1, 3 or 5 own runs
+are known. [Notebook 39](39_predicting_a_step.ipynb) says how each is found.
+
+## By source
+
+{}
+
+## Other models
+
+As their authors print it, or as we found by running them; beside it, ours on runs of the same source.
+
+{}
+"""
 _SCRIPTS: Final = '<script src="index.js" defer></script>\n<script src="search.js" defer></script>'
 
 
@@ -73,6 +90,7 @@ def build_site(folder: str | PathLike[str], root: Path | None) -> list[Path]:
         front_page(root / "README.zh.md", "index.zh", notebooks),
         *notebooks,
         claims_page(),
+        scoreboard_page(),
         names_page(),
         whatif_page(),
     ]
@@ -290,6 +308,20 @@ def claims_page() -> Page:
     table = f"<h1>Claims</h1><div class=table><table><tr>{head}</tr>{''.join(rows)}</table></div>"
     return Page(
         name="claims", title="Claims beside published numbers", body=table, entries=tuple(entries)
+    )
+
+
+def scoreboard_page() -> Page:
+    """How far predictions of measured runs are off by source, and what others say of theirs."""
+    from relparallel.claims.scoreboard import board, peers
+
+    tables = [
+        f"<div class=table>{table.to_html(float_format='{:.1f}'.format, na_rep='')}</div>"
+        for table in (board(), peers().set_index("model"))
+    ]
+    rendered, entries = _anchored(_markdown(_SCOREBOARD.format(*tables)))
+    return Page(
+        name="scoreboard", title="Scoreboard", body=_linked(rendered, set()), entries=tuple(entries)
     )
 
 

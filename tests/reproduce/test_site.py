@@ -12,7 +12,14 @@ import pytest
 
 import relparallel as rp
 from relparallel.reproduce import site
-from relparallel.reproduce.site import Page, build_site, claims_page, names_page, notebook_page
+from relparallel.reproduce.site import (
+    Page,
+    build_site,
+    claims_page,
+    names_page,
+    notebook_page,
+    scoreboard_page,
+)
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -105,6 +112,15 @@ def test_the_page_of_claims_shows_value_computed_and_source(monkeypatch):
     assert '<tr id="DALY-001" class="reproduced">' in page.body
     assert "1.01" in page.body
     assert page.entries[0][1] == "DALY-001"
+
+
+def test_the_scoreboard_shows_every_source_and_every_other_model():
+    page = scoreboard_page()
+    assert [anchor for _, anchor in page.entries][1:] == ["by-source", "other-models"]
+    for cell in ("blind", "left out", "torchtitan", "Calculon", "SimAI", "PRISM"):
+        assert f">{cell}</t" in page.body
+    assert "NaN" not in page.body
+    assert 'href="39_predicting_a_step.html"' in page.body
 
 
 def test_every_public_name_has_its_entry():
