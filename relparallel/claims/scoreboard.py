@@ -98,7 +98,8 @@ def board() -> pd.DataFrame:
     unseen = table["used"].isin(["in no fit", "one number fitted"])
     table = table.assign(used=table["used"].mask(unseen, "source left out"))
     errors = table.pivot(index=_KEYS, columns="used", values="mean")
-    held = derived("interval_coverage").pivot(index=_KEYS, columns="level", values="held")
+    held = derived("interval_coverage").query("left_out == 'publisher'")
+    held = held.pivot(index=_KEYS, columns="level", values="held")
     judged = checks().query("used == 'source left out' and source != 'all'").set_index(_KEYS)
     choices = judged.pivot(columns="check", values="mean")[["strategies in order", _LOSS]]
     parts = {

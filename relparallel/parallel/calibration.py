@@ -181,6 +181,11 @@ def software(name: str) -> Software:
     return replace(made, name=name)
 
 
+def described(name: str) -> bool:
+    """Whether `software` knows a name, options aside."""
+    return name.partition("+")[0] in softwares()
+
+
 def generation(name: str) -> str:
     """Software without its options, but for adapters, whose kernels are others."""
     first, *options = name.split("+")

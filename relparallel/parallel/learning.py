@@ -22,6 +22,7 @@ from relparallel.hardware import Accelerator, Cluster
 from relparallel.parallel.calibration import (
     Calibration,
     calibration,
+    described,
     newest_software,
     softwares,
 )
@@ -174,7 +175,7 @@ class Lessons:
         if self.software == self.rules and not self.log_ratio.size:
             return step
         there, levels = features(model, precision, s), step.log_errors
-        if self.software not in softwares():
+        if not described(self.software):
             levels = experience().log_errors(there, step.mfu, known, precision, self.software)
         bound = np.interp([0.9], *np.transpose([(0.0, 0.0), *levels]))
         left = float(np.sqrt(self.covariance(there, bound)[0, 0]))
@@ -236,8 +237,9 @@ class Learned(Result):
         if software is None:
             most = max(on, key=lambda own: own.log_ratio.size, default=None)
             software = most.software if most else newest_software(device)
-        known = {*softwares(), *(own.software for own in self.lessons)}
-        require_choice(known, software=software)
+        if not described(software):
+            known = {*softwares(), *(own.software for own in self.lessons)}
+            require_choice(known, software=software)
         nothing = Lessons(software=software, rules=_rules(software, device))
         return next((own for own in on if own.software == software), nothing)
 
@@ -300,4 +302,4 @@ def require_device(cluster: Cluster) -> Accelerator:
 
 def _rules(software: str, device: Accelerator) -> str:
     """Known software as which another is priced: the newest on the accelerator."""
-    return software if software in softwares() else newest_software(device)
+    return software if described(software) else newest_software(device)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator, Cluster
-from relparallel.parallel.calibration import Calibration
+from relparallel.parallel.calibration import Calibration, generation
 from relparallel.parallel.columns import Numbers, Split
 from relparallel.parallel.experience import REACH, experience, features, sizes
 from relparallel.parallel.feasibility import require_feasible
@@ -329,7 +329,8 @@ def step_of(
     """Parts of a step [s] with what is known of them."""
     named: dict[str, Any] = dict(zip(PARTS, map(float, parts), strict=True))
     total, name, known = math.fsum(named.values()), machine.software.name, machine.known
-    mfu = model.flops_per_iteration(global_batch) / (total * gpus * machine.peak)
+    flops = machine.software.passes / 3 * model.flops_per_iteration(global_batch)
+    mfu = flops / (total * gpus * machine.peak)
     family, measured, place = known.family, experience(), features(model, machine.precision, s)
     precision, own = machine.precision, known.borrowed or family
     nearest, distance = measured.nearest(place, own)
@@ -345,7 +346,7 @@ def step_of(
         notes.append(
             f"software {name} was assumed, the newest that was measured on {borrowed or family}"
         )
-    if name not in known.factors and not borrowed:
+    if generation(name) not in known.factors and not borrowed:
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"
         )
