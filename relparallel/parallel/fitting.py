@@ -92,10 +92,7 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
     """
     require_choice(("source", "software"), by=by)
     named = np.array(
-        [
-            run.source if by == "source" else generation(run.software)
-            for run in _require_runs(runs)
-        ]
+        [run.source if by == "source" else generation(run.software) for run in _require_runs(runs)]
     )
     groups = np.unique(named)
     if len(groups) < 2:

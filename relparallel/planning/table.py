@@ -189,7 +189,7 @@ def _software() -> str:
     }
     for name in accelerators():
         known = calibration(name)
-        for measured in () if known.borrowed else known.factors:
+        for measured in () if known.borrowed else rows.keys() & set(known.factors):
             if known.family not in rows[measured][-1].split(", "):
                 rows[measured][-1] = ", ".join(filter(None, (rows[measured][-1], known.family)))
     return text_table(
