@@ -4,8 +4,8 @@ The logarithm of measured over predicted time is taken for a Student process. Ha
 is a factor that all runs with one software on one kind of accelerator share, the other half depends
 on sizes and degrees; a run repeats to 4 %. Its scale is learnt as well, with two degrees of freedom
 before the first run, when the interval is that of `step_time`. These numbers are those of the
-largest marginal likelihood over 27 published sets of runs, rounded. Chosen without the publisher of
-a set they leave it an error of 9.2 % after three runs, as they are 8.9 %.
+largest marginal likelihood over 27 published sets of runs, rounded; with the fits of that day, those
+chosen without the publisher of a set left it 9.2 % after three runs, and these 8.9 %.
 """
 
 from __future__ import annotations

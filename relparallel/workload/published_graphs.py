@@ -57,7 +57,8 @@ def layer_graphs() -> tuple[str, ...]:
     >>> layer_graphs()[:5]
     ('vgg-11', 'vgg-13', 'vgg-16', 'vgg-19', 'resnet-50')
     """
-    return (*BUILDERS, *transformers())
+    alike = (name for name in transformers() if not transformer(name).windowed)
+    return (*BUILDERS, *alike)
 
 
 def layer_graph(name: str, **sizes: Any) -> LayerGraph:
