@@ -10,6 +10,7 @@ from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.experience import experience_table
 from relparallel.derive.learning import learning_tables
 from relparallel.derive.steps import step_table
+from relparallel.derive.vintages import vintage_table
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.training.order_statistics import LAWS, largest
@@ -119,6 +120,17 @@ def test_the_shipped_table_says_how_runs_differ():
     normal = LAWS["normal"]
     expected = largest(int(many["gpus"].median()), normal)[1] / largest(8, normal)[1]
     assert fewer == pytest.approx(expected, rel=0.4)
+
+
+def test_what_a_container_was_worth_is_the_ratio_of_speeds_of_the_same_job():
+    """Four runs of one job: two with a container of April 2026, two with one of June."""
+    names = "BRIDGE-0080", "BRIDGE-0126", "BRIDGE-0006", "BRIDGE-0030"
+    runs = {run.id: run for run in measured_runs() if run.id in names}
+    (row,) = vintage_table(list(runs.values()))["vintages"].to_dict("records")
+    old, new = (np.mean([runs[name].time for name in pair]) for pair in (names[:2], names[2:]))
+    assert (row["kind"], row["jobs"], row["pairs"], row["months"]) == ("MoE", 1, 1, 2)
+    assert row["gain"] == pytest.approx(old / new - 1) == row["low"] == row["high"]
+    assert row["gain"] > 0.5
 
 
 @pytest.mark.slow

@@ -76,11 +76,7 @@ def scoreboard() -> pd.DataFrame:
     table = derived("calibration_errors")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
     table = table[(table["way"] != "unfitted") | (table["source"] != "all")]
-    seen = (table["way"] == "unfitted") & table["source"].str.fullmatch(
-        "Megatron-Bridge MoE, G?B200"
-    )
-    shown = table.assign(used=table["used"].mask(seen, "one number fitted"))
-    shown = shown.rename(columns={"coverage": "inside"})[_COLUMNS]
+    shown = table.rename(columns={"coverage": "inside"})[_COLUMNS]
     shown = pd.concat([shown, _blind()], ignore_index=True)
     shown[["median", "mean", "largest", "inside"]] *= 100
     return shown
@@ -95,8 +91,7 @@ def board() -> pd.DataFrame:
     """
     table = pd.concat([scoreboard(), _learnt()], ignore_index=True)
     table = table[table["source"] != "all"]
-    unseen = table["used"].isin(["in no fit", "one number fitted"])
-    table = table.assign(used=table["used"].mask(unseen, "source left out"))
+    table = table.replace({"used": {"in no fit": "source left out"}})
     errors = table.pivot(index=_KEYS, columns="used", values="mean")
     held = derived("interval_coverage").query("left_out == 'publisher'")
     held = held.pivot(index=_KEYS, columns="level", values="held")

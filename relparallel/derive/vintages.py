@@ -49,7 +49,7 @@ def vintage_table(runs: Sequence[Run]) -> Mapping[str, pd.DataFrame]:
 
 
 def _kind(experts: int) -> str:
-    return "mixture of experts" if experts > 1 else "dense"
+    return "MoE" if experts > 1 else "dense"
 
 
 def _month(container: object) -> int:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance
 from relparallel.parallel.calibration import Calibration, generation, priors, software
 from relparallel.parallel.columns import Split
+from relparallel.parallel.experience import features
 from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.records import Rates, Sizes
 from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
-from relparallel.parallel.strategy import RECOMPUTE
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
@@ -132,25 +132,10 @@ def _baselines(runs: Sequence[Run], others: Sequence[Run]) -> pd.DataFrame:
 
 
 def _features(runs: Sequence[Run]) -> NDArray[np.float64]:
-    """Logarithms of sizes and degrees, and choices, one row for each run."""
-    rows = []
-    for run in runs:
-        model, split = run.model, run.strategy
-        sizes = (
-            model.hidden,
-            model.layers,
-            model.sequence,
-            split.tensor,
-            split.pipeline,
-            split.data,
-            split.context,
-            split.virtual_stages,
-            split.micro_batch,
-            split.micro_batches(run.global_batch),
-        )
-        kinds = RECOMPUTE.index(split.recompute), run.precision == "fp8", split.zero_stage >= 2
-        rows.append([*np.log(sizes), *kinds])
-    return np.array(rows, dtype=np.float64)
+    """Where runs lie among others, one row for each."""
+    splits = [Split.of(run.strategy, run.global_batch) for run in runs]
+    rows = [features(run.model, run.precision, s)[0] for run, s in zip(runs, splits, strict=True)]
+    return np.array(rows)
 
 
 def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:

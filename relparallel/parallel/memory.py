@@ -294,6 +294,8 @@ def kept_by(
         software.fused_attention
     ):  # Transformer Engine; torchao keeps inputs in bf16 and converts them again
         kept = replace(kept, product_bytes=PRODUCTS[precision])
+        if software.adapters:  # no update needs frozen weights in a larger format
+            kept = replace(kept, parameter_bytes=PRODUCTS[precision])
     flash = software.flash_attention if flash_attention is None else flash_attention
     masks = software.dropout and model.biases if dropout is None else dropout
     return kept, require_flag(flash_attention=flash), require_flag(dropout=masks)

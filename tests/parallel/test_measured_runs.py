@@ -161,6 +161,7 @@ def test_adapters_have_no_gradients_of_weights_nor_an_optimizer():
     assert 2 / 3 < adapters.compute / all_of.compute / factor < 0.8
     assert adapters.memory.fits
     assert not all_of.memory.fits
+    assert adapters.mfu * adapters.total == pytest.approx(2 / 3 * all_of.mfu * all_of.total)
     assert run.least_time == pytest.approx(
         2 / 3 * replace(run, software="nemo-2024").least_time, rel=1e-12
     )

@@ -26,7 +26,7 @@ from relparallel.parallel.passes import passes
 from relparallel.parallel.records import Rates, Sizes
 from relparallel.topology import dgx_superpod, leaf_spine
 from relparallel.units import TFLOP
-from relparallel.workload import Transformer
+from relparallel.workload import Transformer, transformer
 
 GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)
 KNOWN = calibration("a100-80gb")
@@ -377,3 +377,51 @@ def test_activations_that_leave_the_gpu_cost_what_the_passes_do_not_hide():
         step_time(GPT, split, with_link(0.0), 64, offload="activations")
     with pytest.raises(ValueError, match="offload must be one of 'none', 'activations'"):
         step_time(GPT, split, machine, 64, offload="optimizer")
+
+
+@pytest.mark.parametrize("gpus", [1, 8, 512])
+def test_a_step_waits_for_the_slowest_rank_as_the_logarithm_of_their_number(gpus):
+    """The longest of n exponential waits is ln(n) of them on average, but for a constant."""
+    known, name = calibration("h100-80gb"), "megatron-bridge-2026"
+    place = cluster("h100-80gb-dgx", 512)
+    dense = step_time(transformer("llama3-8b"), Strategy(data=gpus), place, 512, software=name)
+    waits = known.values["step"] * math.log(1 + gpus) * known.factor(name)
+    assert dense.overhead == pytest.approx(waits, rel=1e-12)
+
+
+def test_a_step_of_a_pipelined_moe_model_on_several_nodes_costs_more_besides_its_micro_batches():
+    known, name = calibration("h100-80gb"), "megatron-bridge-2026"
+    place, model = cluster("h100-80gb-dgx", 16), transformer("qwen3-30b-a3b")
+    one, several, flat = (
+        step_time(model, split, place, 64, software=name).overhead
+        for split in (
+            Strategy(pipeline=2, data=4, expert=4),
+            Strategy(pipeline=2, data=8, expert=8),
+            Strategy(data=16, expert=8),
+        )
+    )
+    assert several - flat == pytest.approx(known.values["mixed_step"] * known.factor(name))
+    assert one < flat  # eight ranks in a node wait less than sixteen
+
+
+@pytest.mark.parametrize("zero_stage", [0, 1])
+def test_what_hides_gradients_does_not_hide_tensor_parallel_sums(zero_stage):
+    known, place = calibration("h100-80gb"), cluster("h100-80gb-dgx", 64)
+    split = Strategy(tensor=8, data=8, sequence_parallel=True, zero_stage=zero_stage)
+
+    def moved(**values):
+        step = step_time(
+            transformer("llama3-8b"),
+            split,
+            place,
+            64,
+            software="megatron-bridge-2025",
+            calibrated=replace(known, values={**known.values, **values}),
+        )
+        return step.data, step.tensor
+
+    data, tensor = moved(late=0.1, exposed=0.1)
+    later, same = moved(late=0.9, exposed=0.1)
+    assert (later > 1.5 * data, same) == (True, tensor)
+    less, more = moved(late=0.1, exposed=0.9)  # longer passes hide more of the gradients
+    assert (less <= data, more > 2 * tensor) == (True, True)
