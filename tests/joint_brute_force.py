@@ -17,6 +17,7 @@ from relparallel.training import (
     Recovery,
     optimal_training_time_ratio,
 )
+from relparallel.training._random_failures import units_hit
 from relparallel.training.goodput import steady_state
 from relparallel.workload import Transformer
 
@@ -167,14 +168,30 @@ def shares(hit, shape, nodes, held, recovery, instance, known):
             np.fill_diagonal(flow, 0)
             return balanced(flow)
 
-        # Outside a pause only e^{-pause/repair} of the repairs that went on before it still do, and
-        # of the nodes those that were missing during it could not fail.
-        able, gone = spread(1.0) @ up, np.exp(-pause / repair)
-        gone_on = gone * able / (1 - (1 - able) * gone)
+        # A replica is whole or broken; outside a pause it has not become broken for so long. A
+        # failure in a broken one begins no pause, and that of the last one leaves no state.
+        before, size, gone_on, paused = spread(1.0), shape.nodes_per_replica, 1.0, pause
+        if not recovery.waits:
+            fails, whole = births @ np.arange(births.size) / nodes, before @ speed
+            away = ((1 + fails * repair) ** size - 1) / (size * fails) if fails else repair
+            struck, odds = size * on / nodes, (1 - whole) / whole
+            clean, gone = np.exp(-struck * pause), np.exp(-pause / away)
+            back_again = (clean - gone) / (1 - struck * away)
+            kept = whole * clean + (1 - whole) * back_again
+            if on and pause and whole < 1 - 1e-12:
+                both = (1 + (1 - whole) * gone / kept) ** (1 / size) - 1
+                gone_on = both / ((1 + odds) ** (1 / size) - 1)
+            if on and pause:
+                paused = -np.log(kept + (1 - whole) * gone) / struck
+            none = units_hit(shape.units, size, int(missing[-1]))
+            none = np.pad(none, ((0, 0), (0, shape.units)))[:, shape.units]
+            later = none[np.append(missing[1:], missing[-1])]
+            last = on * float(before * up @ (later - none[missing]))
+            back += last if last > 1e-15 else 0.0
         left = [rate * n * (1 if goes_back else gone_on) for rate, n, goes_back in hit]
         clear = spread(births @ np.arange(births.size) / sum(left) if sum(left) else 1.0)
-        outside = np.exp(-on * (pause - (1 - able) * repair * (1 - gone)))
-        with_nodes, without = (chance[speed > 0].sum() for chance in (spread(1.0), clear))
+        outside = np.exp(-on * paused)
+        with_nodes, without = (chance[speed > 0].sum() for chance in (before, clear))
         if outside * without > with_nodes > 1e-9:  # no more time than there are nodes for
             outside = with_nodes / without
         running = clear @ speed * outside

@@ -19,6 +19,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "repair": 86400.0,
         "restart": 300.0,
         "pause": 30.0,
+        "timeout": 600.0,
+        "meeting": 5.0,
         "batch": "keep",
         "micro_batches": 8,
     },

@@ -138,7 +138,10 @@ def _job(run: Run, known: Inputs, rate: float) -> tuple[Any, ...]:
     model = FailureModel(
         classes=(ComponentClass(name="node", level="node", rate=rate),),
         cluster=Cluster(nodes=active, gpus_per_node=1),
-        placement=Placement(strategy=Strategy(pipeline=size, data=active // size)),
+        placement=Placement(
+            strategy=Strategy(pipeline=size, data=active // size),
+            order=("tensor", "context", "pipeline", "data"),  # nodes in a row are a replica
+        ),
     )
     level = CheckpointLevel(name="file", cost=known["checkpoint"], restart=0.0)
     plan = Checkpointing(levels=(level,), interval=run.every * known["step"])

@@ -11,14 +11,22 @@ from numba import njit
 from numpy.typing import NDArray
 
 from relparallel.training._job import JobRows
-from relparallel.training._job_kernel import BARE, PLANNED, advance, clear, speed_left, strike
+from relparallel.training._job_kernel import (
+    BARE,
+    PLANNED,
+    advance,
+    clear,
+    slowest,
+    speed_left,
+    strike,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DOWN, ACTIVE, FREE = 0, 1, 2
-UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(
-    7
-)  # active nodes, pool, sizes of heaps, record
+SPARE, BESIDE, INSIDE = 0, 1, 2  # a node that fails: no part, of a unit that has left, at work
+# active nodes, pool, sizes of heaps, record, units that have left
+UP, HEAD, READY, LIVES, REPAIRS, NEXT, BROKEN, COUNTERS = range(8)
 
 
 class Nodes(NamedTuple):
@@ -43,6 +51,9 @@ class Nodes(NamedTuple):
     begin: Floats  # [record]
     finish: Floats  # [record]
     node: Integers  # [record]
+    seat: Integers  # [node] that it takes, or will when it is back; those of spares come last
+    unit: Integers  # [seat] which leaves as a whole; empty where none does
+    gone: Integers  # [unit] nodes that it lacks
 
 
 @njit(**BARE)
@@ -123,6 +134,8 @@ def _return(name: int, running: float, job: JobRows, nodes: Nodes) -> None:
     if count[UP] < job.total:
         count[UP] += 1
         nodes.role[name] = ACTIVE
+        if nodes.unit.size > 0:
+            _take_seat(name, job, nodes)
     else:
         nodes.role[name] = FREE
         nodes.pool[(count[HEAD] + count[READY]) % nodes.pool.size] = name
@@ -132,8 +145,20 @@ def _return(name: int, running: float, job: JobRows, nodes: Nodes) -> None:
 
 
 @njit(**BARE)
-def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> bool:
-    """A node goes down; a spare takes its place. True if it was one of the job's."""
+def _take_seat(name: int, job: JobRows, nodes: Nodes) -> None:
+    """A node that is back takes its own seat, or where a spare has that, one of the next nodes."""
+    other = name
+    while (nodes.role[other] != DOWN and other != name) or nodes.seat[other] >= job.total:
+        other = (other + 1) % nodes.role.size
+    nodes.seat[name], nodes.seat[other] = nodes.seat[other], nodes.seat[name]
+    unit = nodes.unit[nodes.seat[name]]
+    nodes.gone[unit] -= 1
+    nodes.tally[BROKEN] -= nodes.gone[unit] == 0
+
+
+@njit(**BARE)
+def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> int:
+    """A node goes down; a spare takes its place. SPARE, BESIDE or INSIDE."""
     count, hit = nodes.tally, nodes.role[name] == ACTIVE
     if hit or job.hot:
         nodes.end[name] -= running
@@ -147,7 +172,9 @@ def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> bool:
         for later in range(place, count[READY]):
             after = nodes.pool[(count[HEAD] + later + 1) % nodes.pool.size]
             nodes.pool[(count[HEAD] + later) % nodes.pool.size] = after
-        return False
+        return SPARE
+    unit = nodes.unit[nodes.seat[name]] if nodes.unit.size > 0 else -1
+    whole = unit < 0 or nodes.gone[unit] == 0
     count[UP] -= 1
     if count[READY] > 0:
         other = nodes.pool[count[HEAD]]
@@ -155,9 +182,19 @@ def _leave(name: int, running: float, nodes: Nodes, job: JobRows) -> bool:
         count[READY] -= 1
         count[UP] += 1
         nodes.role[other] = ACTIVE
+        nodes.seat[name], nodes.seat[other] = nodes.seat[other], nodes.seat[name]
         if not job.hot:
             _enter(other, running, nodes)
-    return True
+    elif unit >= 0:
+        nodes.gone[unit] += 1
+        count[BROKEN] += whole
+    return INSIDE if whole else BESIDE
+
+
+@njit(**BARE, inline="always")
+def _felt(hit: int, row: int, job: JobRows) -> bool:
+    """Whether the job notices a failure there."""
+    return bool(hit == INSIDE or (hit == BESIDE and job.back[row]))
 
 
 @njit(**BARE)
@@ -172,13 +209,13 @@ def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, job: JobRow
     wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) * job.repair[row]
     _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
     nodes.tally[REPAIRS] += 1
-    return row if hit else -1 - row
+    return row if _felt(hit, row, job) else -1 - row
 
 
 @njit(**BARE)
 def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, job: JobRows) -> bool:
     """A part that is no node fails; its group of nodes is down until one repair is over."""
-    width, hit = job.nodes[row], bool(job.nodes[row] == 0)
+    width, hit = job.nodes[row], SPARE
     wait = now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) * job.repair[row]
     if width == 0:
         _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, -1 - row)
@@ -187,10 +224,10 @@ def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, job: J
     first = int(rng.random() * -(-nodes.role.size // width)) * width
     for name in range(first, min(first + width, nodes.role.size)):
         if nodes.role[name] != DOWN:
-            hit = bool(_leave(name, running, nodes, job) or hit)
+            hit = max(_leave(name, running, nodes, job), hit)
             _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, name)
             nodes.tally[REPAIRS] += 1
-    return hit
+    return bool(_felt(hit, row, job))
 
 
 @njit(**BARE)
@@ -203,7 +240,7 @@ def _record(running: float, nodes: Nodes, job: JobRows) -> bool:
         return False
     _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], nodes.finish[record], name)
     nodes.tally[REPAIRS] += 1
-    return bool(_leave(name, running, nodes, job))
+    return bool(_felt(_leave(name, running, nodes, job), job.rate.size - 1, job))
 
 
 @njit(**BARE)
@@ -251,7 +288,7 @@ def run_identities(
     waiting, working = nodes.group[0, -1], nodes.group[1, -1]
     hazard = rng.standard_exponential()
     while place < found.shape[0]:
-        alive = not stopped and (job.hot or share > 0.0)
+        alive = not stopped and (job.hot or share > 0.0 or nodes.unit.size > 0)
         works = not stopped and share > 0.0
         others = 0.0 if stopped else working if works else waiting
         _tidy(nodes)
@@ -296,9 +333,13 @@ def run_identities(
             counts[row, 0] += 1
             under[row] += job.nodes[row] == 0
             cause = row if _outage(rng, row, now, running, nodes, job) else -1
+        if nodes.unit.size > 0:
+            share = job.units[count[BROKEN]] / slowest(under, job)
+        else:
+            share = speed_left(job.total - count[UP], under, job)
         if cause >= 0 and works and job.stops[cause]:
-            strike(rng, cause, job, times, places, marks, spent, blame, counts)
-        share = speed_left(job.total - count[UP], under, job)
+            last = share == 0.0 and not job.back[cause]
+            strike(rng, cause, last, job, times, places, marks, spent, blame, counts)
 
 
 def new_nodes(
@@ -308,6 +349,7 @@ def new_nodes(
     repair: tuple[Floats, Floats],
     remaining: Floats,
     record: tuple[Floats, Floats, Integers],
+    unit: Integers,
 ) -> Nodes:
     """Nodes with the lives that remain to them: those of the job first, then the spares."""
     size, single, load = job.total, job.nodes == 1, float((job.rate * job.repair).sum())
@@ -324,7 +366,7 @@ def new_nodes(
     pool[: total - size] = np.arange(size, total)
     space = total + int(load + 20 * load**0.5) + 1000
     groups = np.where(single, 0.0, job.rate) * np.where(job.nodes > 1, total / size, 1.0)
-    awake = np.where(job.nodes > 0, job.hot, job.slowdown > 1.0)
+    awake = np.where(job.nodes > 0, job.hot or unit.size > 0, job.slowdown > 1.0)
     shares = np.vstack([own / max(own.sum(), 1e-300), groups * awake, groups])
     cumulated = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1)
     return Nodes(
@@ -345,4 +387,7 @@ def new_nodes(
         begin=record[0],
         finish=record[1],
         node=record[2],
+        seat=np.arange(total),
+        unit=unit,
+        gone=np.zeros(unit.max(initial=-1) + 1, np.int64),
     )

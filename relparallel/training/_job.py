@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
+from relparallel.training._random_failures import unit_clean, units_hit
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.down_nodes import (
     able_to_fail,
@@ -18,9 +19,10 @@ from relparallel.training.down_nodes import (
     reach,
     speeds,
 )
-from relparallel.training.factors import fading, slowest_decides
+from relparallel.training.factors import NEVER, fading, slowest_decides
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
+from relparallel.training.recovery import speed_of
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.rollback import Causes, Levels, Rollback, going_back
 
@@ -28,6 +30,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
+_FEW: Final = 1e-14  # least share of nodes that work, or do not
 _SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
 
 
@@ -54,6 +57,11 @@ class JobRows(NamedTuple):
     waits: bool  # for missing nodes
     pause: float  # s
     restart_fixed: float  # s
+    timeout: float  # s
+    meeting: float  # s
+    hit: Floats  # [k] probability that a node that fails works for the job; the last for more
+    none: Floats  # [k] probability that no speed is left; the last for more
+    units: Floats  # [u] speed without u units, where those that are hit leave; else empty
 
     @property
     def pausing(self) -> Bools:
@@ -97,19 +105,33 @@ class JobRows(NamedTuple):
         return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
     def outside_pauses(self) -> tuple[JobRows, Floats]:
-        """The job as it is outside its pauses, and the share of parts that can fail then, [i].
+        """The job as it is outside its pauses, and the share of parts that can pause it then, [i].
 
-        Outside a pause of length d nothing has failed for d seconds, and of the parts that were
-        under repair then the share e^{-d/r} still is. With repairs of mean r and the share a of all
-        nodes that can fail that is a smaller load, rho e^{-d/r} a / (1 - (1 - a) e^{-d/r}), exact
-        for nodes on their own.
+        Outside a pause of length d nothing has failed for d seconds that pauses the job: no node of
+        a unit that was whole. Units are taken as on their own, broken for exponential times, as
+        long as those of g independent nodes in the mean; what leaves alone is a unit of one node.
         """
-        able = float(self.down() @ np.minimum(self.states()[0], 1.0))
+        size = self.total // (self.units.size - 1) if self.units.size else 1
+        chance, able = self.down(), np.minimum(self.states()[0], 1.0)
+        hit = speeds(np.arange(chance.size), self.spares, self.hit)
+        works = min(max(float(chance @ (able * hit)), _FEW), 1 - _FEW)
         still = np.where(self.pausing & (self.repair > 0), self.detection + self.pause, 0.0)
-        past = still / np.maximum(self.repair, 1.0)
-        left = np.exp(-past) * np.where(past > 0, able / (1 - (1 - able) * np.exp(-past)), 1.0)
-        mean = 1 - (1 - able) * -np.expm1(-past) / np.where(past > 0, past, 1.0)
-        return self._replace(repair=self.repair * left), np.where(self.nodes > 0, mean, 1.0)
+        load = float((self.rate * self.nodes) @ self.repair) / self.total
+        longer = np.expm1(min(size * np.log1p(load), 700.0)) / (size * load) if load else 1.0
+        past = still / (longer * np.maximum(self.repair, 1.0))
+        struck = size * float((self.rate * self.nodes)[self.pausing].sum()) / self.total * still
+        broken, clean = np.exp(-past), np.exp(-struck)
+        # One that was broken is back and has not failed since: a convolution.
+        gap = np.where(past == struck, 1e-9, past - struck)
+        back = past * clean * -np.expm1(-gap) / gap
+        broken, whole = (1 - works) * broken, works * clean + (1 - works) * back
+        left = _load(broken / whole, size) / _load((1 - works) / works, size)
+        mean = -np.log(broken + whole) / np.where(struck > 0, struck, 1.0)
+        paused = still > 0
+        return (
+            self._replace(repair=np.where(paused, self.repair * left, self.repair)),
+            np.where(paused & (self.nodes > 0), mean, 1.0),
+        )
 
     def slow_parts(self) -> float:
         """Mean speed with slow parts, of which Poisson numbers are slow at once."""
@@ -132,6 +154,19 @@ class JobRows(NamedTuple):
         cycle = none * repair / busy * fading(horizon, (1 - none) * repair / busy)
         return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
 
+    def losing(self) -> Floats:
+        """Failures per second that leave no speed, though each alone would not, [i]."""
+        found, rows = np.zeros(self.rate.size), ~self.back & self.stops & (self.nodes > 0)
+        if not self.none.any() or not rows.any():
+            return found
+        chance, able = self.down(), self.states()[0]
+        down = np.arange(chance.size)
+        before = speeds(down, self.spares, self.none)
+        for row in np.flatnonzero(rows):
+            after = speeds(down + self.nodes[row], self.spares, self.none)
+            found[row] = self.rate[row] * float((chance * able) @ (after - before))
+        return np.where(found > NEVER, found, 0.0)
+
     def rollback(self, speed: float = 1.0) -> Rollback:
         """What checkpoints leave at a mean speed: an interval is work, and takes longer."""
         interval = self.interval / speed if STANDING <= speed < 1 else self.interval
@@ -151,11 +186,24 @@ class JobRows(NamedTuple):
         return job._replace(interval=job.interval * pace) if pace > STANDING else job
 
     def _going_back(self, interval: float | None, every: tuple[int, ...] | None) -> Rollback:
-        """`rollback` of the rows that go back."""
-        rows = self.back
-        causes = self.rate[rows], self.survive[rows], self.detection[rows], self.restart_fixed
+        """`rollback` of the rows that go back, and of failures that leave nothing in memory."""
+        rows, losing = self.back, self.losing()
+        last = np.tile(
+            np.arange(self.cost.size) == self.cost.size - 1, (int((losing > 0).sum()), 1)
+        )
+        causes = Causes(
+            np.append(self.rate[rows], losing[losing > 0]),
+            np.vstack([self.survive[rows], last]),
+            np.append(self.detection[rows], self.detection[losing > 0]),
+            self.restart_fixed,
+        )
         levels = Levels(self.cost, self.restart, self.delay)
-        return going_back(levels, Causes(*causes), interval, every)
+        return going_back(levels, causes, interval, every)
+
+
+def _load(odds: Any, size: int) -> Any:
+    """Load of each node of a unit that is broken with these odds."""
+    return np.expm1(np.log1p(odds) / size)
 
 
 def under(model: FailureModel, recovery: Recovery) -> FailureModel:
@@ -190,6 +238,8 @@ def job_rows(
     survive = [[level.survival(part.level) for level in levels] for part in parts]
     load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
     most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more than occur
+    speed = recovery.speed(shape, min(shape.nodes, most))
+    hit, none, units = _leaving(recovery, shape, speed)
     job = JobRows(
         rate=rate,
         nodes=nodes,
@@ -204,13 +254,18 @@ def job_rows(
         delay=_column(levels, "delay"),
         every=np.ones(len(levels), np.int64),
         interval=np.inf,
-        speed=recovery.speed(shape, min(shape.nodes, most)),
+        speed=speed,
         total=shape.nodes,
         spares=spares,
         hot=recovery.hot,
         waits=recovery.waits,
         pause=float(recovery.pause),
         restart_fixed=float(recovery.restart),
+        timeout=float(recovery.timeout),
+        meeting=float(recovery.pause if recovery.meeting is None else recovery.meeting),
+        hit=hit,
+        none=none,
+        units=units,
     )
     return job.chosen(checkpointing.interval, checkpointing.every)
 
@@ -244,6 +299,18 @@ def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> 
         return nodes
     units = -(-_column(domains, "replicas").astype(np.int64) // shape.replicas_per_unit)
     return np.minimum(nodes, units)
+
+
+def _leaving(recovery: Recovery, shape: JobShape, speed: Floats) -> tuple[Floats, Floats, Floats]:
+    """``hit``, ``none`` and ``units`` of `JobRows`."""
+    if not recovery.drops:
+        return np.ones(1), np.where(speed == 0, 1.0, 0.0), np.empty(0)
+    nodes, size, units, most = shape.nodes, shape.nodes_per_replica, shape.units, len(speed) - 1
+    up = np.maximum(nodes - np.arange(most + 1), 1)
+    hit = unit_clean(nodes, size, most) * nodes / up if size > 1 else np.ones(1)
+    none = units_hit(units, size, most)[:, units] if most >= units else np.zeros(1)
+    alive = units - np.arange(units + 1)
+    return hit, none, speed_of(alive, units, recovery.batch, recovery.micro_batches)
 
 
 def _column(entries: Sequence[Any], name: str) -> Floats:

@@ -23,9 +23,10 @@ PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = r
 # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
 TIMES = 6
 STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)
-# of the job: writing (or computing), place in the pattern, level it comes back from, last cause
-PLACES = 4
-WRITING, PATTERN, LEVEL, CAUSE = range(PLACES)
+# of the job: writing (or computing), place in the pattern, level it comes back from, last cause,
+# whether a time-out is in the standstill
+PLACES = 5
+WRITING, PATTERN, LEVEL, CAUSE, LATE = range(PLACES)
 
 
 def new_marks(levels: int) -> Floats:
@@ -186,6 +187,7 @@ def _go_back(
 def strike(
     rng: Any,
     row: int,
+    last: bool,
     job: JobRows,
     times: Floats,
     places: Integers,
@@ -196,22 +198,26 @@ def strike(
 ) -> None:
     """A failure stops the job: it goes back to a checkpoint that survives, or pauses where it is.
 
-    A failure during a standstill begins the standstill anew, from no cheaper level than before.
+    A failure during a standstill begins the standstill anew, from no cheaper level than before, and
+    with a time-out where the others meet. ``last``: it leaves nothing in memory to go on with.
     """
     places[CAUSE] = row
     counts[row, 1] += 1
     busy = times[STILL] > 0.0 or times[BACK] > 0.0
     returning = busy and places[LEVEL] >= 0
-    level = -1
+    meets = times[STILL] == 0.0 and times[BACK] > job.pause - job.meeting
+    late = busy and not returning and (meets or places[LATE] == 1)
+    level = marks.shape[0] - 1 if last else -1
     if job.back[row]:
         level = 0
         while level < marks.shape[0] - 1 and rng.random() >= job.survive[row, level]:
             level += 1
-        counts[row, 2] += level == marks.shape[0] - 1
+    counts[row, 2] += level == marks.shape[0] - 1
     level = max(level, places[LEVEL]) if returning else level
-    if job.back[row]:
+    if job.back[row] or last:
         _go_back(level, job, times, places, marks, spent, blame)
-    times[STILL] = job.detection[row]
+    places[LATE] = 1 if late and level < 0 else 0
+    times[STILL] = job.detection[row] + (job.timeout if places[LATE] else 0.0)
     times[BACK] = job.restart_fixed + job.restart[level] if level >= 0 else job.pause
     places[LEVEL] = level
 
@@ -265,6 +271,26 @@ def pick_row(draw: float, up: float, waiting: bool, job: JobRows) -> int:
             if draw < 0.0:
                 break
     return last
+
+
+@njit(**BARE, inline="always")
+def at(table: Floats, missing: int) -> float:
+    """Entry for a number of nodes missing; the last is for more."""
+    return float(table[min(missing, table.size - 1)])
+
+
+@njit(**BARE)
+def _reaches(rng: Any, row: int, missing: int, job: JobRows) -> tuple[bool, bool]:
+    """Whether nodes that fail beside those missing work for the job, and leave it no speed."""
+    width = job.nodes[row]
+    if width == 0 or job.back[row]:
+        return True, False
+    reached = 1.0 - (1.0 - at(job.hit, missing)) ** width
+    last = at(job.none, missing + width) - at(job.none, missing)
+    if (reached >= 1.0 and last <= 0.0) or last >= 1.0:
+        return True, last >= 1.0
+    draw = rng.random()
+    return draw < reached, draw < last
 
 
 @njit(**BARE)
@@ -359,10 +385,13 @@ def run_counts(
             row = pick_row(draw, up, share == 0.0, job)
             under[row] += job.nodes[row] > 0 or job.slowdown[row] > 1.0
             counts[row, 0] += 1
+            missing = count_missing(down, job)
             down += job.nodes[row]
             inside = not job.hot or job.nodes[row] == 0 or rng.random() * up < 1.0
             if inside and share > 0.0 and job.stops[row]:
-                strike(rng, row, job, times, places, marks, spent, blame, counts)
+                stops, last = _reaches(rng, row, missing, job)
+                if stops:
+                    strike(rng, row, last, job, times, places, marks, spent, blame, counts)
         share = speed_left(count_missing(down, job), under, job)
         up = _can_fail(down, share == 0.0, job)
         failing = own * up + slow + (other if share > 0.0 else 0.0)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from relparallel._checks import Result
 from relparallel.training._arguments import Real
 
+NEVER: Final = 1e-15  # 1/s: losses of the last replica that are rarer are left out
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Factors(Result):
@@ -84,6 +86,27 @@ def slowest_decides(absent: NDArray[np.float64], slowdown: NDArray[np.float64]) 
     """Mean speed with slow parts, slowest kind first, each kind absent with a probability."""
     none = np.cumprod(np.concatenate([[1.0], absent]))
     return float(none[-1] + ((none[:-1] - none[1:]) / slowdown).sum())
+
+
+def late_share(
+    rate: NDArray[np.float64],
+    detection: NDArray[np.float64],
+    pause: float,
+    meeting: float,
+    timeout: float,
+) -> float:
+    """Share of failures behind which a time-out passes before the pause.
+
+    Those that strike while the processes meet after another one, and those that strike in a
+    standstill with a time-out, which begin it anew.
+    """
+    total = rate.sum()
+    if not total * timeout:
+        return 0.0
+    chance = rate / total
+    into = chance @ np.exp(-total * detection) * -np.expm1(-total * meeting)
+    out = chance @ np.exp(-total * (detection + pause + timeout))
+    return float(into / (into + out))
 
 
 def outside_pauses(rate: NDArray[np.float64], pause: NDArray[np.float64]) -> float:

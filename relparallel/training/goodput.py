@@ -33,7 +33,7 @@ from relparallel.training.down_nodes import (
     speed_variance,
     speeds,
 )
-from relparallel.training.factors import Factors, fading, outside_pauses
+from relparallel.training.factors import Factors, fading, late_share, outside_pauses
 from relparallel.training.failures import FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
@@ -102,7 +102,8 @@ def goodput(
     constant rate in the time it runs. Products of means elsewhere. A job that pauses after failures
     computes while fewer nodes are missing than on average, and those missing cannot fail: within
     0.05 points for nodes that fail and are repaired on their own and pauses of one length up to an
-    hour. Its rollback is taken as independent of them. Where a higher level of checkpoints is
+    hour. A failure in a replica that has left pauses nobody; one that leaves no replica sends the
+    job back to the last level of checkpoints, a point too optimistic where that is common. Its rollback is taken as independent of them. Where a higher level of checkpoints is
     durable sooner than a lower one, see `rollback`. With failures of several sizes the distribution
     of the missing nodes is exact where all parts can always fail, and for cold spares where the
     parts under repair have at most a thousand states. Beyond, it keeps only mean balances: where a
@@ -163,7 +164,7 @@ def goodput(
         step_time=float(seconds),
         gpus=model.cluster.paid // job.total * (job.total + spares),
         mtti=_mean_times(names, job.rate * job.stops, [entry.name for entry in model.classes]),
-        state_loss_rate=float(job.rate @ (lost * inner)),
+        state_loss_rate=float(job.rate @ (lost * inner) + job.losing().sum()),
         importance=class_importance(
             names, job.rate, job.stops, elasticity, state.buckets["productive"]
         ),
@@ -180,6 +181,7 @@ class SteadyState(Factors):
     job: JobRows
     back: Rollback
     noticed: float  # share of the pauses that comes after the detection
+    late: float  # share of the failures that pause behind which a time-out passes
 
     @property
     def interval(self) -> float:
@@ -232,7 +234,8 @@ class SteadyState(Factors):
             parts = long / mean**2 * float(fading(horizon, memory))
         parts += self.back.variance_rate / self.back.share**2 / self.running
         rate, pause = job.rate[job.pausing], job.detection[job.pausing] + job.pause
-        parts += float(rate @ pause**2) * self.recovery / (self.scheduled * self.availability)
+        squares = (1 - self.late) * pause**2 + self.late * (pause + job.timeout) ** 2
+        parts += float(rate @ squares) * self.recovery / (self.scheduled * self.availability)
         return float(self.share**2 * (parts + job.slow_variance(horizon)))
 
     @property
@@ -294,7 +297,10 @@ def _state(
     """Factors in closed form, or those of missing nodes and pauses from the Markov chain."""
     clear, able = job.outside_pauses()
     rate, found = (job.rate * able)[job.pausing], job.detection[job.pausing]
-    recovery, noticed = outside_pauses(rate, found + job.pause), 1.0
+    late, noticed = late_share(rate, found, job.pause, job.meeting, job.timeout), 1.0
+    rate = np.append((1 - late) * rate, late * rate) if late else rate
+    found = np.append(found, found + job.timeout) if late else found
+    recovery = outside_pauses(rate, found + job.pause)
     if recovery < 1:
         unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
         noticed = 1 - unnoticed / (1 - recovery)
@@ -302,7 +308,7 @@ def _state(
     goes_on, speed = clear.running()
     recovery = min(recovery * goes_on / availability, 1.0) if availability else recovery
     if chain:
-        availability, goes_on, mean = _in_chain(job, crews)
+        availability, goes_on, mean = _in_chain(job, crews, rate, found + job.pause)
         recovery = min(goes_on / availability, 1.0) if availability else 1.0
         speed = min(mean / goes_on, 1.0) if goes_on else 0.0
     slow = job.slow_parts()
@@ -317,15 +323,18 @@ def _state(
         job=job,
         back=back,
         noticed=float(noticed),
+        late=late,
     )
 
 
-def _in_chain(job: JobRows, crews: int | None) -> tuple[float, float, float]:
+def _in_chain(
+    job: JobRows, crews: int | None, rate: Array, pause: Array
+) -> tuple[float, float, float]:
     """Shares of time with some speed, and of that outside pauses, and the mean speed outside.
 
     Every node is repaired on its own. Outside a pause of length d no failure that pauses has struck
     for d: the states of the chain after such a time without its moves by those failures. The pause
-    of a job without nodes passes as well.
+    of a job without nodes passes as well. ``rate`` weighs the lengths ``pause``.
     """
     from scipy.sparse.linalg import expm_multiply
 
@@ -349,12 +358,13 @@ def _in_chain(job: JobRows, crews: int | None) -> tuple[float, float, float]:
         own = job.nodes == n
         pauses[n] = job.rate[own & job.pausing].sum() / job.rate[own].sum()
     strikes = (size > 0) & (speed[moves.row] > 0)
-    moves.data = moves.data * np.where(strikes, 1 - pauses[np.maximum(size, 0)], 1.0)
-    found, rate = job.detection[job.pausing] + job.pause, job.rate[job.pausing]
+    missed = 1 - speeds(np.arange(chance.size), job.spares, job.hit)  # units that have left
+    hits = 1 - missed[moves.row] ** np.maximum(size, 1)
+    moves.data = moves.data * np.where(strikes, 1 - pauses[np.maximum(size, 0)] * hits, 1.0)
     alone = float(job.rate[job.pausing & (job.nodes == 0)].sum())
     outside = np.zeros(chance.size) if rate.size else chance
-    for still in np.unique(found).tolist():
-        weight = rate[found == still].sum() / rate.sum() * np.exp(-alone * still)
+    for still in np.unique(pause).tolist():
+        weight = rate[pause == still].sum() / rate.sum() * np.exp(-alone * still)
         outside = outside + weight * expm_multiply(moves.T.tocsr() * still, chance)
     return float(chance[speed > 0].sum()), float(outside[speed > 0].sum()), float(outside @ speed)
 

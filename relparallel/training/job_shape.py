@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel._checks import record, require_instance, require_int, whole
 from relparallel.hardware import Cluster
@@ -69,19 +70,7 @@ class JobShape:
         require_instance(Cluster, cluster=cluster)
         strategy = placement.strategy
         strategy.for_gpus(cluster.gpus)
-        # Each replica labels its nodes with its first one; labels agree, and it fills the nodes of
-        # its label.
-        held = np.sort(placement.replicas // cluster.gpus_per_node, axis=1)
-        unit = np.empty(cluster.nodes, dtype=np.int64)
-        unit[held] = held[:, :1]
-        touched = 1 + (np.diff(held, axis=1) > 0).sum(axis=1)
-        if (unit[held] != held[:, :1]).any() or (np.bincount(unit)[held[:, 0]] != touched).any():
-            raise ValueError(
-                "placement must let replicas share all of their nodes or none, got "
-                f"{strategy.data} replicas "
-                f"of {strategy.model_parallel} ranks on nodes of {cluster.gpus_per_node} GPUs, "
-                f"order {placement.order}"
-            )
+        unit = first_nodes(placement, cluster)
         stage = np.empty(strategy.gpus, dtype=np.int64)
         stage[placement.stages] = np.arange(strategy.pipeline)[:, None]
         on_node = np.sort(stage.reshape(cluster.nodes, -1), axis=1)
@@ -91,7 +80,7 @@ class JobShape:
             replicas=strategy.data,
             stages=strategy.pipeline,
             tensor=strategy.tensor,
-            nodes_per_replica=int(touched[0]),
+            nodes_per_replica=int(np.bincount(unit)[0]),
             stages_per_node=int(1 + (np.diff(on_node, axis=1) > 0).sum(axis=1).max()),
         )
 
@@ -116,3 +105,20 @@ class JobShape:
                 f"{held} stages on a node"
             )
         return self.stages // held, self.nodes_per_replica * held // self.stages
+
+
+def first_nodes(placement: Placement, cluster: Cluster) -> NDArray[np.int64]:
+    """First node of the replica that each node belongs to."""
+    # Each replica labels its nodes with its first one; labels agree, and it fills the nodes of its
+    # label.
+    held = np.sort(placement.replicas // cluster.gpus_per_node, axis=1)
+    unit = np.empty(cluster.nodes, dtype=np.int64)
+    unit[held] = held[:, :1]
+    touched = 1 + (np.diff(held, axis=1) > 0).sum(axis=1)
+    if (unit[held] != held[:, :1]).any() or (np.bincount(unit)[held[:, 0]] != touched).any():
+        raise ValueError(
+            "placement must let replicas share all of their nodes or none, got "
+            f"{placement.strategy.data} replicas of {placement.strategy.model_parallel} ranks on "
+            f"nodes of {cluster.gpus_per_node} GPUs, order {placement.order}"
+        )
+    return unit

@@ -116,11 +116,18 @@ class Recovery:
         One of the table of `relparallel.training.recovery_policies`, or one registered with
         ``@policy``.
     repair : float
-        Mean time until a failed node is back [s].
+        Mean time until a failed node works again [s]: with the start of its processes and the wait
+        for the next step.
     restart : float
         Fixed part of a restart of the whole job [s], besides reading the checkpoint.
     pause : float
-        Standstill where the job goes on without going back [s].
+        Standstill of a failure where the job goes on without going back [s]: at the loss and at the
+        return together.
+    timeout : float
+        What a second failure costs besides, where it strikes while the processes meet after the
+        first [s]: the others wait for a peer that is gone. Of pauses; 0 where nobody waits.
+    meeting : float, optional
+        Time in which they meet, from the detection on [s]; the whole pause where omitted.
     batch : {"shrink", "keep"}
         "shrink": the global batch shrinks with the replicas. "keep": it is kept, and the replicas
         left do more micro-batches each, a whole number of them.
@@ -173,6 +180,8 @@ class Recovery:
     _: KW_ONLY
     restart: float = 0.0
     pause: float = 0.0
+    timeout: float = 0.0
+    meeting: float | None = None
     batch: str = "shrink"
     micro_batches: int | None = None
     overhead: float | None = _option(require_probability)
@@ -193,8 +202,10 @@ class Recovery:
                 "with "
                 f"@policy as at the end of {__name__}, got {self.policy!r}"
             )
-        for name in ("repair", "restart", "pause"):
+        for name in ("repair", "restart", "pause", "timeout"):
             require_instance(float, **{name: require_time(**{name: getattr(self, name)})})
+        if self.meeting is not None:
+            require_real(meeting=self.meeting, at_least=0, at_most=self.pause)
         kind = POLICIES[self.policy]
         require_choice(kind.batches, batch=self.batch)
         if kind.hides and self.batch == "shrink" and self.micro_batches is not None:

@@ -27,7 +27,7 @@ from relparallel._checks import (
 from relparallel.parallel import Placement
 from relparallel.training._arguments import FASTEST, LONGEST, MOST_NODES, Real, require_time
 from relparallel.training.domains import POLICIES, blast_radius
-from relparallel.training.factors import Factors, best_rollback
+from relparallel.training.factors import NEVER, Factors, best_rollback
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.recovery import check_batch, mean_speed
 from relparallel.training.spares import loss_probability
@@ -210,8 +210,9 @@ def relative_goodput(
     others. restart is S = 0.
 
     elastic = `elastic_throughput` (1 - y(C Lam_j)) e^{-R Lam_j}: only failures of the whole job go
-    back to a checkpoint. A product of means; it neglects that a pause may meet a failure of the
-    whole job.
+    back to a checkpoint, and those that break the last of U units, N lam a^g (1 - a^g)^(U - 1) a
+    second with the share a of nodes that are up. A product of means; it neglects that a pause may
+    meet a failure of the whole job.
 
     `goodput` of the same job without pauses, for all repair times at once; with a pause it also
     counts the failures that fall into it. The best S is found by enumeration: (n/N)(1 - y) e^{-RL}
@@ -248,7 +249,11 @@ def _elastic(job: Job, repair: Any) -> RelativeGoodput:
         raise ValueError(
             f"policy must be 'restart' or 'spares' for this job, got 'elastic': {job.reason}"
         )
-    kept, interval = best_rollback(job.checkpoint, job.restart, np.asarray(job.job_rate))
+    units, whole = job.nodes // job.nodes_per_replica, job.node_rate * repair
+    whole = (1 + np.asarray(whole)) ** -job.nodes_per_replica
+    last = job.nodes * job.node_rate * whole * (1 - whole) ** (units - 1)
+    rate = job.job_rate + np.where(~np.bool_(job.regroup) & (last > NEVER), last, 0.0)
+    kept, interval = best_rollback(job.checkpoint, job.restart, rate)
     batch = job.batch, job.micro_batches, job.regroup
     return RelativeGoodput(
         policy="elastic",

@@ -161,16 +161,15 @@ def test_one_job_agrees_with_the_closed_forms(policy):
         checkpoints=Checkpointing(levels=(CheckpointLevel(name="s", cost=60.0, restart=600.0),)),
     )
     if policy == "elastic":
-        # Pauses overlap when another failure comes during one; the closed form lets none come then.
-        # fewer are missing outside pauses
-        down, gone = rate * DAY / (1 + rate * DAY), np.exp(-30.0 / DAY)
-        left = DAY * gone * (1 - down) / (1 - down * gone)
-        unpaused = elastic_throughput(nodes, 16, rate, left, 0.0)
-        paused = 30.0 - down * DAY * (1 - gone)  # and those that are missing begin none
-        assert plan.share == pytest.approx(unpaused * np.exp(-nodes * rate * paused), rel=1e-12)
-        assert plan.share == pytest.approx(
-            elastic_throughput(nodes, 16, rate, left, 30.0), rel=1e-5
-        )
+        # Replicas on their own, whole or broken: none has become broken for a pause's length.
+        whole, fails = (1 + rate * DAY) ** -16, 16 * rate
+        back = fails * whole / (1 - whole)
+        clean, gone = np.exp(-30.0 * fails), np.exp(-30.0 * back)
+        kept = whole * clean + (1 - whole) * back * (clean - gone) / (back - fails)
+        outside = kept + (1 - whole) * gone
+        assert plan.share == pytest.approx(outside**127 * kept, rel=1e-9)
+        paused = elastic_throughput(nodes, 16, rate, DAY, 30.0 * whole)
+        assert plan.share == pytest.approx(paused, rel=1e-4)
     else:
         ratio = effective_training_time_ratio(1 / (nodes * rate), plan.interval, 60.0, 900.0)
         waits = 1 - shortage_probability(nodes, 0, rate, DAY)

@@ -110,13 +110,15 @@ def test_every_recorded_run_has_a_date_a_load_and_its_failures():
     assert len(pd.read_csv(folder / "kills.csv")) == runs["kills"].sum()
 
 
-def test_recorded_predictions_are_what_the_closed_form_gives():
+def test_recorded_predictions_are_what_the_closed_form_gave():
+    """They were written before the runs; what those taught moves the closed form a little."""
     stored = pd.read_csv(data_folder() / "rehearsals" / "predictions.csv")
     for row, run in zip(stored.to_dict("records"), runs_of(1, 240.0), strict=True):
         cell = run.policy, run.nodes_per_replica, run.repair
         assert cell == (row["policy"], row["nodes_per_replica"], row["repair"])
         known = {name: row[name] for name in COSTS}
-        assert predicted(run, known)["predicted"] == pytest.approx(row["predicted"], rel=1e-4)
+        near = {"abs": 0.015} if run.elastic else {"rel": 1e-4}
+        assert predicted(run, known)["predicted"] == pytest.approx(row["predicted"], **near)
 
 
 def test_the_lag_is_lost_beside_the_repair():

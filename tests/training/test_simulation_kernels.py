@@ -47,6 +47,11 @@ def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pau
         waits=speed is None,
         pause=pause,
         restart_fixed=0.0,
+        timeout=0.0,
+        meeting=pause,
+        hit=np.ones(1),
+        none=np.zeros(1),
+        units=np.empty(0),
     )
 
 
@@ -66,7 +71,9 @@ def shares(job, window, windows, rng, law=None):
         )
     else:
         total, mend = job.total + job.spares, Lifetime.exponential(1.0)
-        nodes = new_nodes(total, job, law.draws, mend.draws, law.remaining(rng, total), NOTHING)
+        nodes = new_nodes(
+            total, job, law.draws, mend.draws, law.remaining(rng, total), NOTHING, NOTHING[2]
+        )
         run_identities(
             rng, job, np.zeros(1, np.int64), np.inf, 0.0, nodes, window, found, *state, *place
         )
