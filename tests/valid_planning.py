@@ -79,7 +79,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "planning.learn": lambda: {"runs": measured(), "accept": False},
     "planning.read_cluster": lambda: {"path": machine()},
     "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
-    "training.read_run_log": lambda: {"path": events(), "dialect": "events"},
+    "training.read_run_log": lambda: {
+        "path": events(),
+        "dialect": "events",
+        "checkpoint_every": 2,
+    },
     "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }

@@ -67,7 +67,8 @@ def _restarts(log: Log) -> list[float]:
 def _paused(run: Run, log: Log, step: float, cost: float) -> tuple[float, int]:
     """Seconds in which an elastic job stood still to regroup, and the failures behind it.
 
-    Gaps in which no replica was up count too, as in the predictions that are recorded.
+    Gaps in which no replica was up and time-outs count too, as in the predictions that are
+    recorded: what is replayed pays for them twice.
     """
     lost, hits = 0.0, 0
     for (at, done, *_), (then, *_) in zip(log.steps, log.steps[1:], strict=False):
@@ -116,12 +117,16 @@ def spread(run: Run, known: Inputs) -> dict[str, float]:
     return {"low": low, "high": high}
 
 
-def replayed(run: Run, known: Inputs, kills: pd.DataFrame) -> float:
-    """Relative goodput on recorded failures: columns node, start and end of the repair [s]."""
+def replayed(run: Run, known: Inputs, kills: pd.DataFrame, **waits: float) -> float:
+    """Relative goodput on recorded failures: columns node, start and end of the repair [s].
+
+    ``waits``: ``timeout`` and ``meeting`` of an elastic job, as in `Recovery`.
+    """
     table = kills[["node", "start", "end"]].sort_values(["node", "start"])
     again = table.groupby("node")["start"].shift(-1).fillna(np.inf)  # it may die as it comes back
     table["end"] = np.minimum(table["end"] + known["lag"], again - 1e-6)
-    share = _simulated(run, known, 2, 0.0, records=table).mean  # both are alike
+    own = waits if run.elastic else {}
+    share = _simulated(run, known | own, 2, 0.0, records=table).mean  # both are alike
     return float(share * (1 - run.spares / run.nodes))
 
 
@@ -146,5 +151,6 @@ def _job(run: Run, known: Inputs, rate: float) -> tuple[Any, ...]:
     level = CheckpointLevel(name="file", cost=known["checkpoint"], restart=0.0)
     plan = Checkpointing(levels=(level,), interval=run.every * known["step"])
     repair, restart, pause = run.repair + known["lag"], known["restart"], known["pause"]
-    recovery = Recovery(run.policy, repair, restart=restart, pause=pause)
+    waits: dict[str, Any] = {name: known[name] for name in ("timeout", "meeting") if name in known}
+    recovery = Recovery(run.policy, repair, restart=restart, pause=pause, **waits)
     return model, known["step"], plan, recovery, run.spares

@@ -67,15 +67,18 @@ def rehearse(folder: Path, seeds: int, seconds: float) -> Iterator[str]:
             yield "the machine was too busy to keep the steps of some runs: steady is False there"
 
 
-def beside(folder: Path) -> pd.DataFrame:
-    """Recorded runs beside what was predicted, and what the package gives on their own failures."""
+def beside(folder: Path, **waits: float) -> pd.DataFrame:
+    """Recorded runs beside what was predicted, and what the package gives on their own failures.
+
+    ``waits`` as in `replayed`.
+    """
     names = ("predictions", "runs", "kills")
     expected, found, kills = (pd.read_csv(folder / f"{name}.csv") for name in names)
     costs = expected.set_index(CELL)[_COSTS]
     shown = found.merge(expected[[*CELL, "predicted", "low", "high", "predicted_rate"]], on=CELL)
     struck = kills.groupby(["seed", *CELL])
     shown["same_failures"] = [
-        replayed(run, costs.loc[cell].to_dict(), struck.get_group((row["seed"], *cell)))
+        replayed(run, costs.loc[cell].to_dict(), struck.get_group((row["seed"], *cell)), **waits)
         for row in shown.to_dict("records")
         for run in runs_of(row["seed"], row["seconds"])
         if (cell := tuple(_cell(run).values())) == tuple(row[name] for name in CELL)

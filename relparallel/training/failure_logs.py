@@ -7,7 +7,7 @@ counted in `FailureLog.notes`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Final
@@ -255,13 +255,22 @@ class FailureLog(Result):
         levels = {cause: self.level_of()[cause]} if self.levels else None
         return replace(self, levels=levels, **columns)
 
-    def records(self) -> pd.DataFrame:
-        """Return failures as records for `simulate`: nodes from 0 in the order of their names."""
+    def records(self, nodes: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return failures as records for `simulate`.
+
+        Nodes have the places of their names in ``nodes``, those of the job by rank, then its spares;
+        where omitted, those that failed are numbered in the order of their names.
+        """
         if open_ := int(np.isnan(self.end).sum()):
             raise ValueError(
                 f"end must be known for records, got {open_} failures without one: give repair="
             )
         number = np.unique(self.node, return_inverse=True)[1]
+        if nodes is not None:
+            places = {name: place for place, name in enumerate(nodes)}
+            if unknown := sorted(set(self.node.tolist()) - set(places)):
+                raise ValueError(f"nodes must hold every node that failed, got none {unknown[0]!r}")
+            number = np.array([places[name] for name in self.node])
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
     def to_frame(self) -> pd.DataFrame:

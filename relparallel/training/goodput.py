@@ -103,8 +103,9 @@ def goodput(
     computes while fewer nodes are missing than on average, and those missing cannot fail: within
     0.05 points for nodes that fail and are repaired on their own and pauses of one length up to an
     hour. A failure in a replica that has left pauses nobody; one that leaves no replica sends the
-    job back to the last level of checkpoints, a point too optimistic where that is common. Its rollback is taken as independent of them. Where a higher level of checkpoints is
-    durable sooner than a lower one, see `rollback`. With failures of several sizes the distribution
+    job back to the last level of checkpoints: within 0.3 points where that is common. Its rollback
+    is taken as independent of them. Where a higher level of checkpoints is durable sooner than a
+    lower one, see `rollback`. With failures of several sizes the distribution
     of the missing nodes is exact where all parts can always fail, and for cold spares where the
     parts under repair have at most a thousand states. Beyond, it keeps only mean balances: where a
     third of the missing nodes leave four at a time and spares are short, waiting comes out up to a

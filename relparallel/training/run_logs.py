@@ -4,7 +4,7 @@ Lines are read, never executed.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -36,6 +36,8 @@ class RunLog(Result):
     steps: NDArray[np.float64]  # time of every step, or the mean of every block of steps [s]
     weights: NDArray[np.float64]  # steps that each of these stands for
     repeated: int = 0  # steps that were done again after going back
+    checkpoints: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # each [s]
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # of steps
     batch: int | None = None  # sequences of a step
     sequence: int | None = None  # tokens of one
     # what was left out, with the number of rows, and what the log says twice
@@ -68,10 +70,13 @@ class RunLog(Result):
         lost = {
             "starts": float(self.start_ups.sum()),
             "repeated steps": self.repeated * self.step_time,
+            "checkpoints": float(self.checkpoints.sum()),
             "steps slower than the median": stepping
             - float(np.median(self.steps)) * self.weights.sum(),
-            "evaluation, saving and waiting": self.elapsed - stepping - float(self.start_ups.sum()),
         }
+        lost["evaluation, saving and waiting"] = (
+            self.elapsed - stepping - lost["starts"] - lost["checkpoints"]
+        )
         table = pd.DataFrame({"seconds": pd.Series(lost).clip(lower=0.0)})
         return table.assign(faster=self.elapsed / (self.elapsed - table["seconds"]) - 1)
 
@@ -82,7 +87,9 @@ class RunLog(Result):
         return self.step_time / predicted
 
 
-def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
+def read_run_log(
+    path: str | PathLike[str], dialect: str = "events", *, checkpoint_every: int | None = None
+) -> RunLog:
     """Read the log of a run.
 
     Parameters
@@ -96,6 +103,10 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
         seconds since 1970 or in ISO 8601. A job that starts again writes ``job_start_time`` again.
         "mlperf": ``result_N.txt`` of MLPerf Training, lines with ``:::MLLOG`` behind whatever a
         launcher puts in front.
+    checkpoint_every : int, optional
+        Steps from one blocking checkpoint to the next, of "events" that log every step. By what
+        every so many steps last longer than the median of the others, checkpoints are told from
+        steps; where omitted, they are a part of them.
 
     Returns
     -------
@@ -121,7 +132,23 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
     ([60.0, 50.0], [2.0, 2.0, 2.0, 2.0, 2.0], 1)
     """
     found: RunLog = reader_of("run", dialect)(path)
-    return found
+    if checkpoint_every is None:
+        return found
+    require_int(checkpoint_every=checkpoint_every, at_least=2)
+    if not found.counts.size or (found.weights > 1).any():
+        raise ValueError(
+            f"checkpoint_every must be left out unless every step is logged, got {checkpoint_every}"
+        )
+    return _without_checkpoints(found, checkpoint_every)
+
+
+def _without_checkpoints(log: RunLog, every: int) -> RunLog:
+    """Take from steps what one in so many lasts longer than the others, wherever counting begins."""
+    place = log.counts % every
+    writes = place == pd.Series(log.steps).groupby(place).median().idxmax()
+    usual = np.median(log.steps[~writes]) if (~writes).any() else np.inf
+    extra = np.where(writes, np.maximum(log.steps - usual, 0.0), 0.0)
+    return replace(log, steps=log.steps - extra, checkpoints=extra[writes])
 
 
 @reads("run", "mlperf")
@@ -135,7 +162,8 @@ def _events(path: str | PathLike[str]) -> RunLog:
     """Events of a goodput library."""
     tracked, apart, others = _tracked(path)
     started, begun = None, None
-    steps, weights, start_ups, done, repeated, inside, back = [], [], [], -1, 0, 0.0, 0
+    steps, counts, weights, start_ups = [], [], [], []
+    done, repeated, inside, back = -1, 0, 0.0, 0
     for number, name, time, count in tracked:
         if name == "job_start_time":
             started, begun = time, None
@@ -151,6 +179,7 @@ def _events(path: str | PathLike[str]) -> RunLog:
             many = max(count - last, 1) if name == "step_start_time" else 1
             steps.append((time - since - lost) / many)
             weights.append(many)
+            counts.append(last)
             inside += lost
             # the same steps again, or the end
             done = last if count <= last and last > done else done
@@ -169,6 +198,7 @@ def _events(path: str | PathLike[str]) -> RunLog:
         steps=np.array(steps),
         start_ups=np.array(start_ups, dtype=np.float64),
         weights=np.array(weights, dtype=np.float64),
+        counts=np.array(counts, dtype=np.int64),
         repeated=repeated,
         notes=told(
             {

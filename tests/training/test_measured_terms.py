@@ -189,7 +189,7 @@ FEW = [
 
 @pytest.mark.parametrize(("policy", "replicas", "size", "pause"), FEW)
 def test_few_replicas_of_four_routes_agree(policy, replicas, size, pause):
-    """Products of means are right to a point where every third moment has no replica."""
+    """Products of means are right to 0.2 points where every third moment has no replica."""
     rate, repair = 1 / 40000.0, 20000.0
     recovery = Recovery(policy, repair, restart=100.0, pause=pause)
     plan = Checkpointing(levels=(CheckpointLevel(name="s", cost=20.0, restart=300.0),))
@@ -208,7 +208,7 @@ def test_few_replicas_of_four_routes_agree(policy, replicas, size, pause):
     for level in ("count", "identity"):
         rng = np.random.default_rng(4)
         made = simulate(model, 1.0, plan, recovery, years=20, rng=rng, level=level)
-        near(made, closed.mean, 0.01)
+        near(made, closed.mean, 2e-3)
         if policy == "elastic":
             assert made.state_loss_rate == pytest.approx(last, rel=0.05)
     without = (
