@@ -8,6 +8,7 @@ from pathlib import Path
 
 import relparallel as rp
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
+from relparallel.units import GB
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
@@ -270,6 +271,12 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--precision", metavar="FORMAT", help="of products with weights: bf16 (default), fp8 or fp4"
     )
     add(
+        "--storage",
+        type=float,
+        metavar="GB/S",
+        help="that checkpoints are written and read with; default Llama 3's, by the GPUs",
+    )
+    add(
         "--measured",
         type=Path,
         metavar="FILE",
@@ -380,6 +387,8 @@ def _plan(options: argparse.Namespace) -> None:
     if Path(options.model).suffix == ".json" or options.failures is None:
         given["ignore"] = options.ignore
     given |= {"only_measured": True} if options.only_measured else {}
+    if options.storage is not None:
+        given["storage_bandwidth"] = options.storage * GB
     for name in ("gpus", "price"):
         value = getattr(options, name)
         given[name] = value[0] if value and len(value) == 1 else value

@@ -35,7 +35,9 @@ from relparallel.training.recovery_policies import POLICIES
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
-WRITE: Final = 57.5 * GB  # per second: 2.3 TB in 40 s, row BLM-002
+# Storage of Llama 3's run, row L3-041: 2 TB/s for 16,384 GPUs. BLOOM's 384 GPUs had 57.5 GB/s
+# (BLM-002), 150 MB/s each where these have 122.
+STORAGE: Final = 2000 * GB / 16384
 HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
 
 
@@ -148,12 +150,20 @@ def recoveries_of(
     return found
 
 
-def checkpoints_of(checkpoints: Any, workload: Transformer) -> dict[str, Checkpointing]:
+def checkpoints_of(
+    checkpoints: Any, storage_bandwidth: float | None, workload: Transformer, gpus: int
+) -> dict[str, Checkpointing]:
     """By name."""
     if checkpoints is None:
-        save = float(checkpoint_time(workload.parameters, WRITE))
+        rate = STORAGE * gpus if storage_bandwidth is None else storage_bandwidth
+        require_real(storage_bandwidth=rate, at_least=1, at_most=1e18)
+        save = float(checkpoint_time(workload.parameters, rate))
         storage = CheckpointLevel(name="storage", cost=save, restart=save)
         return {"storage": Checkpointing(levels=(storage,))}
+    if storage_bandwidth is not None:
+        raise ValueError(
+            f"storage_bandwidth must be left out with checkpoints, got {storage_bandwidth!r:.80}"
+        )
     if isinstance(checkpoints, Checkpointing):
         return {" + ".join(level.name for level in checkpoints.levels): checkpoints}
     if not require_instance(Mapping, checkpoints=checkpoints):

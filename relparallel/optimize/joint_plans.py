@@ -182,6 +182,7 @@ def joint(
     global_batch: int | None = None,
     policies: Sequence[str | Recovery] = POLICIES,
     checkpoints: Checkpointing | Mapping[str, Checkpointing] | None = None,
+    storage_bandwidth: float | None = None,
     spares: int | Sequence[int] | None = None,
     repair: float = DAY,
     restart: float = 300.0,
@@ -214,7 +215,11 @@ def joint(
     policies : sequence of str or Recovery
         Recovery policies to choose from, by name or in full.
     checkpoints : Checkpointing or Mapping of str to Checkpointing, optional
-        Levels to choose from, by name. Where omitted, storage that writes 57.5 GB/s (BLOOM).
+        Levels to choose from, by name. Where omitted, storage.
+    storage_bandwidth : float, optional
+        Rate at which the storage is written and read [bytes/s], without ``checkpoints``. Where
+        omitted, in proportion to the GPUs of the largest cluster what Llama 3's run had: 2e12 for
+        16,384.
     spares : int or sequence of int, optional
         Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the
         nodes for which the rules leave a strategy; with ``measured``, every number of whole
@@ -331,7 +336,7 @@ def joint(
     search = JointSearch(
         sites=tuple(sites),
         recoveries=recoveries_of(policies, repair, restart, pause),
-        checkpoints=checkpoints_of(checkpoints, workload),
+        checkpoints=checkpoints_of(checkpoints, storage_bandwidth, workload, most),
         tokens=batch * workload.sequence,
         horizon=horizon,
         objective=objective,

@@ -26,6 +26,7 @@ from relparallel._checks import (
     require_int,
 )
 from relparallel.hardware import Cluster
+from relparallel.optimize._joint_arguments import STORAGE
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
@@ -406,8 +407,8 @@ def plan(
     ignore : sequence of str
         Fields of a ``config.json`` that change nothing, as in `read_config`.
     **options
-        Of `optimize.joint`: policies, checkpoints, spares, repair, restart, pause, horizon,
-        software, precision.
+        Of `optimize.joint`: policies, checkpoints, storage_bandwidth, spares, repair, restart, pause,
+        horizon, software, precision.
 
     Returns
     -------
@@ -451,6 +452,9 @@ def plan(
         )
     if isinstance(rates, str):
         notes.append(f"parts fail as in the table {rates!r}")
+    if not {"checkpoints", "storage_bandwidth"} & options.keys():
+        rate = STORAGE * max(one.gpus for one in machines) / GB
+        notes.append(f"checkpoints are written at {rate:,.0f} GB/s, Llama 3's storage by the GPUs")
     if isinstance(rates, FailureLog):
         notes += [note for note in rates.notes if note != rates.reading] + [rates.reading]
     for one in machines:
