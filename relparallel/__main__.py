@@ -259,14 +259,10 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens of a sequence; default as published, of a file at most 8192",
     )
-    add(
-        "--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each cluster"
-    )
+    add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each")
     add("--strategies", type=int, metavar="N", default=5, help="rows for each cluster; default 5")
     add("--network", metavar="NAME", help="whose parts fail too: a file or a name, rail-optimised")
-    add(
-        "--software", metavar="NAME", help="default the newest that was measured on the accelerator"
-    )
+    add("--software", metavar="NAME", help="default the newest measured on the accelerator")
     add(
         "--precision", metavar="FORMAT", help="of products with weights: bf16 (default), fp8 or fp4"
     )
@@ -303,11 +299,7 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--why-not",
-        metavar="STRATEGY",
-        help="why this strategy is not the best, such as 'TP8 PP16 DP128'",
-    )
+    add("--why-not", metavar="STRATEGY", help="why it is not the best, such as 'TP8 PP16 DP128'")
     add("--wide", action="store_true", help="all strategies beside each other, whatever the width")
     add(
         "--save",

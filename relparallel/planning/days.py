@@ -10,7 +10,8 @@ import math
 from functools import cache
 from typing import Final, NamedTuple
 
-from scipy.special import betaincinv
+import numpy as np
+from scipy.special import betaincinv, ndtri
 
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.published import shipped_rows
@@ -52,8 +53,9 @@ def day_of(search: JointSearch, choice: Choice) -> Day:
 def day_of_state(state: SteadyState, gpus: int, step: float) -> Day:
     """A day of a job of so many GPUs, whose steps take so many seconds.
 
-    Failures leave a beta distribution with their mean and variance over a day, steps and slow GPUs
-    a normal one; the distances of quantiles from the mean add in squares.
+    Failures leave a beta distribution with their mean and variance over a day, and at its upper end
+    days without any; steps and slow GPUs leave a normal one; the distances of quantiles from the
+    mean add in squares.
     """
     spread, mean = _spread(), float(state.share)
     slowest, apart = _slowest(gpus)
@@ -63,6 +65,10 @@ def day_of_state(state: SteadyState, gpus: int, step: float) -> Day:
     low, median, high = _left_by_failures(mean, variance)
     wide = NORMAL * mean * math.hypot(steps, slow)
     least, most = mean - math.hypot(mean - low, wide), mean + math.hypot(high - mean, wide)
+    chance, whole = _without_failures(state)
+    if chance > 0.05 and variance > 0:  # the best days are those; a smooth law has none of them
+        median = min(median, whole)
+        most = whole * (1 + float(ndtri(1 - 0.05 / chance)) * math.hypot(steps, slow))
     return Day(
         median=median / (1 + growth),
         low=least / (1 + growth) if low > _NONE else 0.0,
@@ -82,6 +88,15 @@ def _left_by_failures(mean: float, variance: float) -> tuple[float, float, float
     both = max(most / variance - 1, 1e-3)
     low, median, high = betaincinv(mean * both, (1 - mean) * both, [0.05, 0.5, 0.95])
     return float(low), float(median), float(high)
+
+
+def _without_failures(state: SteadyState) -> tuple[float, float]:
+    """Chance that a day begins at full speed and nothing fails in it, and its share."""
+    job = state.job
+    whole = float(job.down()[job.states()[1] == 1].sum())
+    chance = whole * math.exp(-DAY * float(job.rate.sum()))
+    written = job.cost / np.cumprod(np.concatenate([[1], job.every[:-1]]))
+    return chance, 1 / (1 + float(written.sum()) / job.interval)
 
 
 @cache

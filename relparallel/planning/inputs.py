@@ -1,6 +1,6 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -16,11 +16,12 @@ from relparallel.hardware import (
     cluster as named_cluster,
     clusters,
 )
+from relparallel.optimize._joint_arguments import STORAGE
 from relparallel.parallel.memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
 from relparallel.topology.formats._text import loaded
-from relparallel.training import redundant_fabric
+from relparallel.training import FailureLog, redundant_fabric
 from relparallel.training.log_files import read_rows
 from relparallel.units import GB, GBIT
 from relparallel.workload import Transformer, read_config, transformer, transformers
@@ -169,6 +170,24 @@ def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
         raise ValueError(
             f"path must hold whole clusters, got {path}, cluster {number}: {error}"
         ) from None
+
+
+def assumptions(rates: Any, options: Mapping[str, Any], machines: Sequence[Cluster]) -> list[str]:
+    """What is said of failures, of storage that nothing was said of, and of spare trays."""
+    said = [f"parts fail as in the table {rates!r}"] if isinstance(rates, str) else []
+    if isinstance(rates, FailureLog):
+        said = [*(note for note in rates.notes if note != rates.reading), rates.reading]
+    if not {"checkpoints", "storage_bandwidth"} & options.keys():
+        rate = STORAGE * max(one.gpus for one in machines) / GB
+        said.append(f"checkpoints are written at {rate:,.0f} GB/s, Llama 3's storage by the GPUs")
+    for one in machines:
+        if one.spare_trays:
+            kept = f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray}"
+            said.append(
+                f"each node of {one.name or 'the cluster'} has {kept} of the job; a failed tray "
+                "takes one first"
+            )
+    return said
 
 
 def model_of(

@@ -26,7 +26,6 @@ from relparallel._checks import (
     require_int,
 )
 from relparallel.hardware import Cluster
-from relparallel.optimize._joint_arguments import STORAGE
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
@@ -37,7 +36,14 @@ from relparallel.parallel.stage_times import dealt_layers, in_chunks
 from relparallel.parallel.step_time import step_timeline
 from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import asked_for, doubt_of, order_of
-from relparallel.planning.inputs import clusters_of, model_of, network_of, require_room, usual_batch
+from relparallel.planning.inputs import (
+    assumptions,
+    clusters_of,
+    model_of,
+    network_of,
+    require_room,
+    usual_batch,
+)
 from relparallel.planning.own_runs import asked_with
 from relparallel.planning.table import (
     ENDINGS,
@@ -52,7 +58,6 @@ from relparallel.planning.table import (
 )
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import require_target, write
-from relparallel.training.failure_logs import FailureLog
 from relparallel.training.order_statistics import NORMAL
 from relparallel.units import DAY, GB, MINUTE
 from relparallel.workload import Transformer
@@ -450,21 +455,9 @@ def plan(
         notes.append(
             f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens"
         )
-    if isinstance(rates, str):
-        notes.append(f"parts fail as in the table {rates!r}")
-    if not {"checkpoints", "storage_bandwidth"} & options.keys():
-        rate = STORAGE * max(one.gpus for one in machines) / GB
-        notes.append(f"checkpoints are written at {rate:,.0f} GB/s, Llama 3's storage by the GPUs")
-    if isinstance(rates, FailureLog):
-        notes += [note for note in rates.notes if note != rates.reading] + [rates.reading]
+    notes += assumptions(rates, options, machines)
     for one in machines:
         require_room(name, sizes, one)
-        if one.spare_trays:
-            kept = f"{one.spare_trays} spare trays besides the {one.gpus_per_node // one.tray}"
-            notes.append(
-                f"each node of {one.name or 'the cluster'} has {kept} of the job; a failed tray "
-                "takes one first"
-            )
     given = {"model": sizes, "batch": global_batch, **options}
     question = {"rates": rates, **options}
     question |= asked_with(measured, only_measured, given, machines)
