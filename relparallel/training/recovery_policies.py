@@ -3,10 +3,11 @@
 ==============  ====================================================================================
 policy          after a node has failed
 ==============  ====================================================================================
-restart         the job waits for the repair and goes back to its last checkpoint
-spares          a spare that was switched off takes the place; the job goes back to its checkpoint
+restart         the job waits for the repair and goes back to its last checkpoint: no node is free
+spares          the job restarts at its last checkpoint on a spare that was switched off: what a
+                scheduler does that puts it back into the queue while nodes are free
 hot_spares      a spare that was running (and can fail) takes the place; otherwise as spares
-elastic         the job goes on without the replicas that are hit
+elastic         the job goes on without the replicas that are hit; a spare takes the node's place
 regroup         as elastic, but healthy nodes of broken replicas are put together to whole ones
 bamboo          the node before the failed one also does its work; a pipeline that loses two neighbours drops
                 out as with elastic
