@@ -2,7 +2,7 @@
 
 `Chaos` kills and tells nobody. The controller learns of a death from a pipe that closes. Waiting
 policies then end all processes and start as many again once enough nodes are there; the elastic one
-goes on with the whole replicas.
+goes on with the whole replicas, once spares that stand by have taken the places of dead nodes.
 """
 
 import os
@@ -36,7 +36,7 @@ class Log:
         default_factory=list
     )  # node, at, back, working
     waits: list[tuple[float, float]] = field(default_factory=list)  # from, to: too few nodes
-    joins: list[float] = field(default_factory=list)  # s from the end of a repair to the first step
+    joins: list[float] = field(default_factory=list)  # s from a repair until it is of use
     timeouts: int = 0  # groups that broke though nobody had died
 
 
@@ -81,6 +81,8 @@ class _Controller:
             range(run.nodes)
         )  # nodes that are up: who works, then spares by their turn
         self.back: dict[int, float] = {}  # when repaired, of those that are down
+        # node by place, a replica after the other: an elastic job's, of which spares may take one
+        self.places = self.free[: self.wanted]
         self.children: dict[int, tuple[int, Connection]] = {}
         self.ready: set[int] = set()
         self.joining: dict[int, float] = {}
@@ -127,7 +129,7 @@ class _Controller:
         """Start as many nodes as the job needs, or wait for them."""
         self._wait(len(self.free) < self.wanted)
         if not self.waiting:
-            for slot in self.free[: self.wanted]:
+            for slot in self.free if self.run.elastic else self.free[: self.wanted]:
                 self._start(slot)
 
     def _start(self, slot: int) -> None:
@@ -163,7 +165,7 @@ class _Controller:
     def _lost(self, slot: int) -> None:
         if self.run.elastic:
             self.joining.pop(slot, None)
-            if slot in self.order.members:
+            if self._whole() != self.order.members:
                 self._regroup()
         else:
             self._end_all()
@@ -172,13 +174,15 @@ class _Controller:
 
     def _on_ready(self, slot: int) -> None:
         self.ready.add(slot)
-        if self.begin and self.run.elastic:
+        if self.begin and slot in self.places and self.run.elastic:
             self.chaos.age(slot, time.monotonic())
-        complete = len(self.ready) == self.wanted
+        complete = self.ready == self.children.keys()
         if (complete or (self.begin and self.run.elastic)) and self._whole() != self.order.members:
             self._regroup()
-        if slot not in self.order.members:
-            self.joining.pop(slot, None)  # others of its replica are still away
+        if slot not in self.order.members:  # others of its replica are away, or it stands by
+            back = self.joining.pop(slot, None)
+            if back is not None and slot not in self.places:
+                self.log.joins.append(time.monotonic() - back)
 
     def _on_broken(self, number: int) -> None:
         """Order the same again, unless a death explains it."""
@@ -189,7 +193,7 @@ class _Controller:
     def _on_begin(self, now: float, number: int, done: int) -> None:
         if not self.begin:
             self.begin = now
-            for slot in self.children:
+            for slot in self.places:
                 self.chaos.age(slot, now)
         self.log.began.append((self._at(now), number, done))
         if number == self.order.number:
@@ -204,9 +208,15 @@ class _Controller:
         self.log.saves.append((self._at(now), seconds))
 
     def _whole(self) -> tuple[int, ...]:
-        """Nodes that are ready and whose replicas are whole."""
-        size = 1 if not self.run.elastic else self.run.nodes_per_replica
-        replicas = [range(first, first + size) for first in range(0, self.run.nodes, size)]
+        """Nodes that are ready and whose replicas are whole, spares in the places of dead ones."""
+        if not self.run.elastic:
+            return tuple(sorted(self.ready))
+        size, places = self.run.nodes_per_replica, self.places
+        for place in [place for place, slot in enumerate(places) if slot in self.back]:
+            if free := sorted(self.ready.difference(places)):
+                places[place] = free[0]
+                self.chaos.age(free[0], time.monotonic())
+        replicas = [places[first : first + size] for first in range(0, self.wanted, size)]
         return tuple(slot for own in replicas if self.ready.issuperset(own) for slot in own)
 
     def _regroup(self) -> None:

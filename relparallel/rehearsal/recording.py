@@ -15,15 +15,17 @@ from relparallel.rehearsal.pipelines import compared, measure
 from relparallel.rehearsal.predictions import Inputs, inputs, measured, predicted, replayed, spread
 from relparallel.units import DAY
 
-CELL: Final = ["policy", "nodes_per_replica", "repair"]
+CELL: Final = ["policy", "nodes_per_replica", "spares", "repair"]
 _CELLS: Final = (
-    ("elastic", 1, 3.0),
-    ("elastic", 4, 3.0),
-    ("spares", 4, 3.0),
-    ("restart", 4, 3.0),
-    ("elastic", 1, 40.0),
-    ("elastic", 4, 40.0),
-    ("spares", 4, 40.0),
+    ("elastic", 1, 0, 3.0),
+    ("elastic", 4, 0, 3.0),
+    ("elastic", 4, 4, 3.0),
+    ("spares", 4, 4, 3.0),
+    ("restart", 4, 0, 3.0),
+    ("elastic", 1, 0, 40.0),
+    ("elastic", 4, 0, 40.0),
+    ("elastic", 4, 4, 40.0),
+    ("spares", 4, 4, 40.0),
 )
 _STEP: Final = {1: 0.40, 4: 0.285}  # s: larger replicas make the faster strategy
 _COSTS: Final = ["step", "checkpoint", "restart", "pause", "lag"]
@@ -40,7 +42,7 @@ def rehearse(folder: Path, seeds: int, seconds: float) -> Iterator[str]:
     known = _calibrated(seconds / 2)
     expected = []
     for run in runs_of(0, seconds):
-        own = known[run.policy, run.nodes_per_replica]
+        own = known[_kind(run)]
         expected.append(
             {"date": _now(), **_cell(run), **own, **predicted(run, own), **spread(run, own)}
         )
@@ -53,7 +55,7 @@ def rehearse(folder: Path, seeds: int, seconds: float) -> Iterator[str]:
         for run, log in zip(runs, together(runs), strict=True):
             row = {"date": date, "load": os.getloadavg()[1], "seed": seed, "seconds": seconds}
             row |= _cell(run) | measured(run, log)
-            row["steady"] = _steady(row, known[run.policy, run.nodes_per_replica]["step"])
+            row["steady"] = _steady(row, known[_kind(run)]["step"])
             own = {"seed": seed, **_cell(run)}
             kills += [
                 own | {"node": node, "start": at, "end": end} for node, at, end, _ in log.kills
@@ -97,23 +99,25 @@ def runs_of(seed: int, seconds: float) -> list[Run]:
             seed=seed,
             seconds=seconds,
             step=_STEP[size],
-            spares=4 if policy == "spares" else 0,
+            spares=spares,
         )
-        for policy, size, repair in _CELLS
+        for policy, size, spares, repair in _CELLS
     ]
 
 
-def _calibrated(seconds: float) -> dict[tuple[str, int], Inputs]:
-    """What each policy costs with each size of replicas, from the same jobs under another seed."""
+def _calibrated(seconds: float) -> dict[tuple[Any, ...], Inputs]:
+    """What each kind of job costs, from the same jobs under another seed."""
     runs = runs_of(0, seconds)
     pairs = list(zip(runs, together(runs), strict=True))
-    kinds = dict.fromkeys((run.policy, run.nodes_per_replica) for run in runs)
     return {
-        kind: inputs(
-            *zip(*[p for p in pairs if (p[0].policy, p[0].nodes_per_replica) == kind], strict=True)
-        )
-        for kind in kinds
+        kind: inputs(*zip(*[pair for pair in pairs if _kind(pair[0]) == kind], strict=True))
+        for kind in dict.fromkeys(map(_kind, runs))
     }
+
+
+def _kind(run: Run) -> tuple[Any, ...]:
+    """All of a cell but the repair time."""
+    return tuple(_cell(run).values())[:-1]
 
 
 def _steady(row: dict[str, Any], step: float) -> bool:

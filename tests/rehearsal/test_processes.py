@@ -30,8 +30,9 @@ def chaos(nodes, life):
 given = {"nodes_per_replica": 2, "repair": 1.5, "seed": 0, "seconds": SECONDS, "step": 0.15, "nodes": 4}
 restart = Run(policy="restart", **given)
 spares = Run(policy="spares", spares=2, **given | {"nodes": 6})
-runs = [restart, restart, spares, Run(policy="elastic", **given)]
-logs = together(runs, [chaos(run.nodes, life) for run, life in zip(runs, (1e9, 2.0, 2.0, 2.0))])
+both = Run(policy="elastic", spares=2, **given | {"nodes": 6})
+runs = [restart, restart, spares, Run(policy="elastic", **given), both]
+logs = together(runs, [chaos(run.nodes, life) for run, life in zip(runs, (1e9, 2.0, 2.0, 2.0, 2.0))])
 print(json.dumps([dataclasses.asdict(log) for log in logs]))
 """
 
@@ -59,7 +60,7 @@ def test_a_kill_under_every_policy(tmp_path):
     """Restart and spares repeat the losses of a run without failures to the bit; the elastic job goes on."""
     with started(8.0, tmp_path) as run:
         said, errors = run.communicate(timeout=90)
-    calm, restart, spares, elastic = json.loads(said)
+    calm, restart, spares, elastic, both = json.loads(said)
     assert errors == ""
     losses = {done: loss for _, done, _, loss in calm["steps"]}
     assert losses[max(losses)] < losses[1]
@@ -67,7 +68,7 @@ def test_a_kill_under_every_policy(tmp_path):
         found = [(done, loss) for _, done, _, loss in log["steps"] if done in losses]
         assert len(found) > 20
         assert found == [(done, losses[done]) for done, _ in found]
-    for log in (restart, spares, elastic):
+    for log in (restart, spares, elastic, both):
         ((node, at, back, working),) = log["kills"]
         assert (node, working) == (1, True)
         assert back == pytest.approx(at + 1.5)
@@ -76,6 +77,11 @@ def test_a_kill_under_every_policy(tmp_path):
     assert spares["waits"] == [], "a spare steps in"
     assert [replicas for _, _, replicas, _ in elastic["steps"]].count(1) >= 3
     assert elastic["steps"][-1][2] == 2, "the replica is back"
+    assert {replicas for _, _, replicas, _ in both["steps"]} == {2}, (
+        "a spare takes the place at once"
+    )
+    assert len(both["joins"]) == 1, "who is back stands by"
+    assert len(both["began"]) == 2
     assert list(tmp_path.iterdir()) == []
 
 
