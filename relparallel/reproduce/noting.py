@@ -20,7 +20,9 @@ def note(shell: Any, path: str) -> None:
                 found.add(os.path.realpath(arguments[0]) + ("" if event == "open" else "/"))
 
     def write(_: object) -> None:
-        ours = [module for name, module in list(sys.modules.items()) if name.startswith("relparallel")]
+        ours = [
+            module for name, module in list(sys.modules.items()) if name.startswith("relparallel")
+        ]
         modules = {os.path.realpath(module.__file__) for module in ours if module.__file__}
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join(sorted(found | modules)))
