@@ -1,11 +1,11 @@
 """The ledger: every claim of the project beside the number it is held against and its source.
 
 `ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced*
-inside its stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no
-model computes it. Its origin says whose number it is: only *printed* and *artefact* (authors' code
-or data) are published. Published numbers are computed when they are asked for. Both sides of a
-theorem are read from ``data/derived/theorems.csv``, which the tests of a checkout verify: an
-installed package shows them only.
+inside its tolerance, *printed* or *ours* (see `relparallel.published`), a declared *discrepancy*
+with its reason, *failed*, or *open* while no model computes it. Its origin says whose number it is:
+only *printed* and *artefact* (authors' code or data) are published. Published numbers are computed
+when they are asked for. Both sides of a theorem are read from ``data/derived/theorems.csv``, which
+the tests of a checkout verify: an installed package shows them only.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -3,9 +3,11 @@
 A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text
 (``h=6144; MTTR=600 s; rate=3.79e-3/d``) stands beside the same as JSON in SI units, ``inputs_si``;
 its ``value`` is read into a tuple of numbers; its ``tolerance`` stands beside the same in numbers,
-``rtol``, ``atol`` or ``digits``, which the ledger applies. A folder named by the environment
-variable ``RELPARALLEL_DATA`` may hold more rows in ``facts/*.csv``; rows that the project ships
-come first.
+``rtol``, ``atol`` or ``digits``, which the ledger applies. The tolerance of somebody else's number
+is *printed*, half a unit of its last digit (``117e6`` has its last digit in the millions, ``16`` is
+a count and has none), or *ours*, with the reason why its digits cannot be asked for. A folder named
+by the environment variable ``RELPARALLEL_DATA`` may hold more rows in ``facts/*.csv``; rows that
+the project ships come first.
 """
 
 from __future__ import annotations

@@ -49,6 +49,14 @@ def test_published_numbers_are_counted_apart_from_our_own_computations():
     assert f"{count['second route']} second computations of ours" in text
 
 
+def test_a_printed_number_that_does_not_agree_says_what_kind_of_difference_it_is():
+    """The models' rows: every size that the digits do not allow."""
+    frame = ledger("models")
+    off = frame[frame["status"] == "discrepancy"]
+    assert len(off) < len(frame) / 2
+    assert off["reason"].str.match("a (naming|rounding|part left out): ").all()
+
+
 @pytest.mark.slow
 def test_the_ledger_loses_no_row():
     frame = ledger()
@@ -162,8 +170,10 @@ def test_a_printed_ledger_fits_and_says_the_reasons(monkeypatch, room):
     assert set(frame["id"].str[:25]) >= {
         line[:25].strip() for line in lines[1:] if not line.startswith(" ")
     }
-    (off,) = frame.loc[frame["status"] == "discrepancy", "reason"]
-    assert off in " ".join(" ".join(lines).split())
+    reasons = frame.loc[frame["status"] == "discrepancy", "reason"]
+    said = " ".join(" ".join(lines).split())
+    assert len(reasons) > 1
+    assert all(reason in said for reason in reasons)
 
 
 def test_counts_of_subsets_are_whole_numbers_beyond_what_floats_hold():

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from decimal import Decimal
 
 import pytest
 from tolerance_text import tolerance_columns
@@ -149,6 +151,10 @@ def test_inputs_with_units_come_in_si():
         ("16", "0", 16, 17),
         ("16", "exact", 16, 16.0000001),
         ("0.054688", "exact", 0.0546875, 0.0546886),
+        ("117e6", "printed", 117.49e6, 117.51e6),
+        ("130.", "printed", 129.6, 129.4),
+        ("15.4e9", "printed", 15.45e9, 15.46e9),
+        ("100", "ours: 7 % (model against measurement)", 106.9, 107.1),
         ("5.466667", "1e-5", 5.466676, 5.466680),
         ("2.0e-12", "rel 1e-12", 2.0e-12 * (1 + 9e-13), 2.0e-12 * (1 + 3e-12)),
         ("10.0", "1e-4 rel", 10.0009, 10.002),
@@ -172,6 +178,44 @@ def test_columns_of_a_tolerance_are_what_its_words_say():
             fact.tolerance, fact.inputs
         )
         assert {name: getattr(fact, name) for name in columns} == columns, fact.id
+
+
+def somebody_elses():
+    """Rows that a model computes and that hold a number of somebody else."""
+    return [
+        fact
+        for fact in facts().values()
+        if fact.role == "check" and fact.origin in (*PUBLISHED, "unverified")
+    ]
+
+
+def test_a_tolerance_is_printed_or_ours_and_says_why():
+    """What a paper prints is met to its digits unless a model predicts it or chance decides it."""
+    for fact in somebody_elses():
+        if fact.tolerance == "printed":
+            continue
+        assert re.fullmatch(r"ours: .*\d.* \(.+\)", fact.tolerance), fact
+        chance = ("(model against measurement)", "(random search)")
+        assert fact.origin == "artefact" or fact.tolerance.endswith(chance), fact
+
+
+def test_a_printed_tolerance_is_half_a_unit_of_the_last_digit():
+    """And nothing at all for a whole number: it is a count."""
+    printed = [fact for fact in somebody_elses() if fact.tolerance == "printed"]
+    assert len(printed) > 150
+    for fact in printed:
+        numbers = list(fact.values)
+        for place, text in enumerate(fact.tokens):
+            if not text:
+                continue
+            number = Decimal(text)
+            half = Decimal((0, (5,), number.as_tuple().exponent - 1))
+            if isinstance(fact.values[place], int):
+                half = Decimal(0)
+            for share, within in (("0.999", True), ("1.001", False)):
+                off = float(number + half * Decimal(share)) if half else int(number) + 1 - within
+                moved = [*numbers[:place], off, *numbers[place + 1 :]]
+                assert agrees(fact, moved).within is within, (fact.id, text, off)
 
 
 def test_a_tolerance_may_divide_by_an_input():

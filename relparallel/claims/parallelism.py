@@ -85,8 +85,14 @@ def sharded_or_split_rate(fact: Fact, gbs: int, vstages: int, zero: int) -> floa
 
 
 ROWS: Final[Rows] = {
-    "ZERO-* | model-state memory*": lambda psi, dp, K, stage: (
-        parallel.model_state_bytes(psi, dp, stage, optimizer_bytes=K) / units.GB
+    "ZERO-* | model-state memory*": (
+        lambda psi, dp, K, stage: (
+            parallel.model_state_bytes(psi, dp, stage, optimizer_bytes=K) / units.GB
+        ),
+        dict.fromkeys(
+            ("ZERO-0039", "ZERO-0051", "ZERO-0053", "ZERO-0054"),
+            "a rounding: the table cuts the digits after the point off",
+        ),
     ),
     "ACT-*": lambda s, b, h, a, t, seqpar, recompute: parallel.activation_bytes_per_layer(
         s, h, a, b, tensor=t, sequence_parallel=seqpar, recompute=recompute
