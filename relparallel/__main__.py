@@ -73,7 +73,7 @@ _COMMANDS = {
         "measure the predictions on real processes that are killed",
         "Run pipeline schedules, predict what small jobs keep under failures, then run those and kill "
         "their nodes: 22 minutes, 86 processes, 2 GiB, on the loopback. Needs Linux and the extra "
-        "rehearsal.",
+        "rehearsal; the backend torchft, which knows elastic jobs alone, needs rehearsal-torchft.",
     ),
     "warm": (
         "compile what the main functions need",
@@ -103,6 +103,7 @@ _COMMANDS = {
         "Write notebooks/NAME.ipynb with the cells that all notebooks have; it runs as it is.",
     ),
 }
+_EXTRAS = {"torch": "rehearsal", "torchft": "rehearsal-torchft"}  # by what is missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,9 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         from relparallel._checks import meant
 
-        close = meant(
-            [name for name in options.parser._option_string_actions if len(name) > 2], unknown[0]
-        )
+        known = [name for name in options.parser._option_string_actions if len(name) > 2]
+        close = meant(known, unknown[0])
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{close}")
     refused = NotebookError if options.command in ("figures", "notebook") else (ValueError, OSError)
     try:
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options, "compiled code finds no folder to stay in; let NUMBA_CACHE_DIR name one", 2
         )
     except ModuleNotFoundError as error:  # of a plain installation
-        extra = "rehearsal" if error.name == "torch" else "notebooks"
+        extra = _EXTRAS.get(str(error.name), "notebooks")
         return _said(options, f"{error.name} is missing: pip install 'relparallel[{extra}]'", 2)
     except KeyboardInterrupt:
         print(
@@ -183,6 +183,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "rehearse":
             add("--seeds", type=int, default=4, metavar="N", help="how often all run; default 4")
             add("--seconds", type=float, default=240.0, metavar="S", help="of a run; default 240")
+            add("--backend", choices=("processes", "torchft"), default="processes")
         if name in ("rehearse", "site"):
             folder = Path("site" if name == "site" else "data/rehearsals")
             add("--output-dir", type=Path, default=folder, metavar="DIR")
@@ -478,7 +479,7 @@ def _site(options: argparse.Namespace) -> None:
 def _rehearse(options: argparse.Namespace) -> None:
     from relparallel.rehearsal.recording import rehearse
 
-    for text in rehearse(options.output_dir, options.seeds, options.seconds):
+    for text in rehearse(options.output_dir, options.seeds, options.seconds, options.backend):
         print(text, flush=True)
 
 

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from relparallel.rehearsal import processes
-from relparallel.rehearsal.node import Order, Run, be_node
+from relparallel.rehearsal.node import Node, Order, Run, be_node
+from relparallel.rehearsal.torchft import TorchftNode, be_lighthouse
 
 _LIVES = 1000  # of a node that are drawn ahead
 
@@ -73,6 +74,8 @@ class Chaos:
 class _Controller:
     """Keeps a job going."""
 
+    kind: type[Node] = Node
+
     def __init__(self, run: Run, chaos: Chaos, folder: Path) -> None:
         self.run, self.chaos, self.folder, self.log = run, chaos, folder, Log()
         self.wanted = run.nodes - run.spares
@@ -96,13 +99,15 @@ class _Controller:
             for slot in [slot for slot, at in self.chaos.due.items() if at <= now]:
                 self._strike(slot, now)
             for slot in [slot for slot, at in self.back.items() if at <= now]:
-                self._return(slot)
+                if slot not in self.children:  # its death is known
+                    self._return(slot)
             pipes: dict[Any, int] = {pipe: slot for slot, (_, pipe) in self.children.items()}
             ends = [now + 1, *self.chaos.due.values(), *self.back.values()]
             ends += [self.begin + self.run.seconds] if self.begin else []
             for pipe in wait(list(pipes), max(min(ends) - now, 0.0)):
-                if pipes[pipe] in self.children:  # not ended meanwhile with the others
-                    self._hear(pipes[pipe])
+                slot = pipes[pipe]
+                if slot in self.children and self.children[slot][1] is pipe:  # not ended meanwhile
+                    self._hear(slot)
         self._wait(False)
         self._end_all()
         return self.log
@@ -134,7 +139,7 @@ class _Controller:
 
     def _start(self, slot: int) -> None:
         ours, theirs = Pipe()
-        child = processes.fork(be_node, slot, self.run, self.folder, theirs)
+        child = processes.fork(be_node, self.kind(slot, self.run, self.folder, theirs))
         theirs.close()
         self.children[slot] = child, ours
         if self.begin and not self.run.elastic:
@@ -238,15 +243,70 @@ class _Controller:
         return now - (self.begin or now)
 
 
+class _TorchftController(_Controller):
+    """Does what a scheduler does: starts a replica once it is whole. torchft does the rest."""
+
+    kind = TorchftNode
+
+    def __init__(self, run: Run, chaos: Chaos, folder: Path) -> None:
+        super().__init__(run, chaos, folder)
+        self.sent: list[tuple[int, ...]] = []  # orders: the nodes of a replica
+
+    def go(self) -> Log:
+        """Run the job to its end."""
+        processes.isolate()
+        lighthouse = processes.fork(be_lighthouse)
+        log = super().go()
+        processes.kill(lighthouse)
+        return log
+
+    def _lost(self, slot: int) -> None:
+        first = slot - slot % self.run.nodes_per_replica
+        self._again(range(first, first + self.run.nodes_per_replica))
+        super()._lost(slot)
+
+    def _again(self, slots: Sequence[int]) -> None:
+        """Start those of a replica anew that are up."""
+        for slot in self.children.keys() & set(slots):
+            self._end(slot)
+            if slot not in self.back:
+                self._start(slot)
+
+    def _regroup(self) -> None:
+        members, size = self._whole(), self.run.nodes_per_replica
+        self._wait(not members)
+        for first in range(0, len(members), size):
+            own = members[first : first + size]
+            if own[0] not in self.order.members:
+                self.sent.append(own)
+                for slot in own:
+                    self.children[slot][1].send(Order(len(self.sent), own, frozenset()))
+        self.order = self.order._replace(members=members)
+
+    def _on_broken(self, number: int) -> None:
+        """Start a replica again that gave up, unless a death explains it."""
+        own = self.sent[number - 1]
+        if not self.back.keys() & set(own):
+            self.log.timeouts += 1
+            self._again(own)
+            self._regroup()
+
+    def _on_begin(self, now: float, number: int, done: int) -> None:
+        super()._on_begin(now, number, done)
+        joined = self.joining.keys() & set(self.sent[number - 1])
+        self.log.joins += [now - self.joining.pop(slot) for slot in joined]
+
+
 def run_job(run: Run, chaos: Chaos, folder: Path) -> Log:
     """Rehearse one job in a folder of its own."""
     folder.mkdir()
-    return _Controller(run, chaos, folder).go()
+    kind = _TorchftController if run.backend == "torchft" else _Controller
+    return kind(run, chaos, folder).go()
 
 
 def together(runs: Sequence[Run], chaos: Sequence[Chaos] | None = None) -> list[Log]:
     """Rehearse jobs side by side, each under a controller process of its own."""
     drawn = [Chaos.of(run) for run in runs] if chaos is None else chaos
-    with processes.stage() as folder:
+    with processes.stage(runs[0].backend) as folder:
         folders = [folder / str(place) for place in range(len(runs))]
         return processes.answers(run_job, list(zip(runs, drawn, folders, strict=True)))

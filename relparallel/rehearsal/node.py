@@ -20,7 +20,7 @@ torch: Any = lazy_loader.load("torch")
 SAMPLES: Final = 4  # of a node and step
 _WIDTH: Final = 16
 _SIZE: Final = 4 * _WIDTH**2  # weights of four layers
-_RATE: Final = 0.5  # of learning
+RATE: Final = 0.5  # of learning
 _WRITE: Final = 0.1  # s, slept while a checkpoint is written
 _START: Final = 1.0  # s, slept when a process starts
 _TIMEOUT: Final = 1.0  # s, of gloo; five times that for a peer that dies while it connects
@@ -38,6 +38,7 @@ class Run:
     step: float  # s, slept
     nodes: int = 12
     spares: int = 0
+    backend: str = "processes"
     mtbf: float = 120.0  # of a node [s]
 
     @property
@@ -59,10 +60,10 @@ class Order(NamedTuple):
     holders: frozenset[int]
 
 
-def be_node(slot: int, run: Run, folder: Path, pipe: Connection) -> None:
+def be_node(node: "Node") -> None:
     """Start, say so, and follow orders."""
     time.sleep(_START)
-    node = _Node(slot, run, folder, pipe)
+    slot, pipe = node.slot, node.pipe
     pipe.send(("ready", slot))
     while True:
         order = pipe.recv()
@@ -78,7 +79,7 @@ def be_node(slot: int, run: Run, folder: Path, pipe: Connection) -> None:
             node.group = None  # closes its connections, so that its peers notice too
 
 
-class _Node:
+class Node:
     """Weights of a stage, and what is sent to the other nodes."""
 
     def __init__(self, slot: int, run: Run, folder: Path, pipe: Connection) -> None:
@@ -87,16 +88,13 @@ class _Node:
         self.weights: Any = None
         self.before: Any = None
         self.group: Any = None
-        self.rank = self.stage = 0
+        self.rank = self.stage = self.replica = 0
         self.own = slice(0)  # of a vector of all weights: those of this stage
 
     def train(self, order: Order) -> None:
         """Meet the others, agree on the weights, and make steps until there is another order."""
-        self.rank, part = order.members.index(self.slot), _SIZE // self.run.nodes_per_replica
-        self.stage = self.rank % self.run.nodes_per_replica
-        self.own = slice(self.stage * part, (self.stage + 1) * part)
+        self._meet(order)
         replicas = len(order.members) // self.run.nodes_per_replica
-        self.group = _group(self.folder / f"store-{order.number}", self.rank, len(order.members))
         self._agree(len(order.members))
         self._tell("begin", order.number, self.done)
         leave = False
@@ -107,14 +105,23 @@ class _Node:
             total[-1] = self.pipe.poll()  # one who has an order takes all along
             self._sum(total)
             self.before, self.done = self.weights, self.done + 1
-            self.weights = self.weights - _RATE / replicas * total[self.own]
+            self.weights = self.weights - RATE / replicas * total[self.own]
             self._tell("step", self.done, replicas, float(total[-2]) / replicas)
             leave = bool(total[-1])
             if self.done % self.run.every == 0:
                 self._save()
 
+    def _meet(self, order: Order) -> None:
+        """Take a place, and connect with the others of the order."""
+        size = self.run.nodes_per_replica
+        self.rank = order.members.index(self.slot)
+        self.replica, self.stage = divmod(self.rank, size)
+        part = _SIZE // size
+        self.own = slice(self.stage * part, (self.stage + 1) * part)
+        self.group = _group(self.folder / f"store-{order.number}", self.rank, len(order.members))
+
     def _tell(self, *what: Any) -> None:
-        if self.rank == 0:
+        if self.replica == self.stage == 0:
             self.pipe.send((what[0], time.monotonic(), *what[1:]))
 
     def _sum(self, values: Any) -> None:
@@ -138,7 +145,7 @@ class _Node:
             self._load()
             return
         done = int(known[known > 0].min()) - 1
-        if self.rank // self.run.nodes_per_replica == int(whole.int().argmax()):
+        if self.replica == int(whole.int().argmax()):
             weights[self.own] = self.weights if self.done == done else self.before
         self._sum(weights)
         self.weights, self.done = weights[self.own].clone(), done
@@ -147,7 +154,7 @@ class _Node:
         """Forward and backward through the stages of this replica: gradient, and the loss where it ends."""
         size = self.run.nodes_per_replica
         if self.stage == 0:
-            draws = torch.Generator().manual_seed(1000 * self.done + self.rank // size)
+            draws = torch.Generator().manual_seed(1000 * self.done + self.replica)
             inputs = torch.randn(SAMPLES * size, _WIDTH, generator=draws)
         else:
             inputs = self._receive(self.rank - 1).requires_grad_()
@@ -170,11 +177,11 @@ class _Node:
     def _save(self) -> None:
         """Let the first replica write a checkpoint, which counts once all its parts are on the disk."""
         begin = time.monotonic()
-        if self.rank == self.stage:
+        if self.replica == 0:
             self._write(f"{self.done}-{self.stage}", lambda file: torch.save(self.weights, file))
         time.sleep(_WRITE)
         self._sum(torch.zeros(1))
-        if self.rank == 0:
+        if self.replica == self.stage == 0:
             self._write("newest", lambda file: file.write(str(self.done).encode()))
         self._tell("saved", time.monotonic() - begin)
 
@@ -188,8 +195,11 @@ class _Node:
 
     def _load(self) -> None:
         """Read the newest checkpoint, or begin."""
-        newest = self.folder / "newest"
-        self.done = int(newest.read_text()) if newest.exists() else 0
+        newest, done = self.folder / "newest", torch.zeros(1)
+        if self.rank == 0 and newest.exists():  # one reads: there may be a newer one meanwhile
+            done += int(newest.read_text())
+        self._sum(done)
+        self.done = int(done)
         if self.done:
             self.weights = torch.load(self.folder / f"{self.done}-{self.stage}")
         else:

@@ -4,6 +4,8 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
+import struct
 import sys
 import tempfile
 import traceback
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 _DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG of Linux
+_OWN_NAME, _OWN_USERS, _OWN_NETWORK = 0x4000000, 0x10000000, 0x40000000  # CLONE_NEW* of Linux
+_SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS and IFF_UP of Linux
 
 
 def fork(function: Callable[..., object], *arguments: Any) -> int:
@@ -35,6 +39,19 @@ def fork(function: Callable[..., object], *arguments: Any) -> int:
         traceback.print_exc()
     finally:
         os._exit(1)
+
+
+def isolate() -> bool:
+    """Leave this process and its later children the loopback as their network, if they may."""
+    import fcntl  # not on Windows
+
+    unshare, own = ctypes.CDLL(None).unshare, _OWN_NAME | _OWN_NETWORK
+    if unshare(own) and unshare(own | _OWN_USERS):
+        return False
+    socket.sethostname("localhost")
+    with socket.socket() as control:
+        fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sh", b"lo", _UP))
+    return True
 
 
 def kill(child: int) -> None:
@@ -65,15 +82,19 @@ def _answer(pipe: Connection, function: Callable[..., object], *arguments: Any) 
 
 
 @contextmanager
-def stage() -> Iterator[Path]:
+def stage(backend: str = "processes") -> Iterator[Path]:
     """Load PyTorch once for all, and give a folder that lasts as long as this process and its children.
 
     A janitor removes it: a process that reads a pipe which all of them hold and nobody writes to.
     """
     if sys.platform != "linux":
         raise ValueError("a rehearsal needs Linux, where processes can end with their parent")
+    if backend == "torchft" and not answers(isolate, [()])[0]:
+        raise ValueError("torchft listens on all networks, and no process may have its own here")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # that nodes die is no news
     import_module("torch").set_num_threads(1)
+    if backend == "torchft":
+        import_module("torchft")  # not before PyTorch, which is to load lazily
     path = tempfile.mkdtemp(prefix="rehearsal-")
     watched, held = os.pipe()
     janitor = os.fork()

@@ -31,27 +31,28 @@ _STEP: Final = {1: 0.40, 4: 0.285}  # s: larger replicas make the faster strateg
 _COSTS: Final = ["step", "checkpoint", "restart", "pause", "lag"]
 
 
-def rehearse(folder: Path, seeds: int, seconds: float) -> Iterator[str]:
+def rehearse(folder: Path, seeds: int, seconds: float, backend: str) -> Iterator[str]:
     """Run pipelines; calibrate, predict, then run jobs as often as there are seeds; tell how it goes."""
     require_int(seeds=seeds, at_least=1)
     require_real(seconds=seconds, at_least=120, at_most=DAY)  # else hardly a node fails
     folder.mkdir(parents=True, exist_ok=True)
-    pipelines = measure().assign(date=_now(), load=os.getloadavg()[1])
-    _write(pipelines, folder / "pipelines.csv")
-    yield compared(pipelines).drop(columns=["date", "load"]).round(4).to_string(index=False)
-    known = _calibrated(seconds / 2)
+    if backend == "processes":
+        pipelines = measure().assign(date=_now(), load=os.getloadavg()[1])
+        _write(pipelines, folder / "pipelines.csv")
+        yield compared(pipelines).drop(columns=["date", "load"]).round(4).to_string(index=False)
+    known = _calibrated(runs_of(0, seconds / 2, backend))
     expected = []
-    for run in runs_of(0, seconds):
+    for run in runs_of(0, seconds, backend):
         own = known[_kind(run)]
         expected.append(
             {"date": _now(), **_cell(run), **own, **predicted(run, own), **spread(run, own)}
         )
-    _write(expected, folder / "predictions.csv")
+    _write(expected, folder / "predictions.csv", backend=backend)
     yield f"predicted, before any run:\n{pd.DataFrame(expected).round(3).to_string(index=False)}"
     rows: list[dict[str, Any]] = []
     kills: list[dict[str, Any]] = []
     for seed in range(1, seeds + 1):
-        runs, date = runs_of(seed, seconds), _now()
+        runs, date = runs_of(seed, seconds, backend), _now()
         for run, log in zip(runs, together(runs), strict=True):
             row = {"date": date, "load": os.getloadavg()[1], "seed": seed, "seconds": seconds}
             row |= _cell(run) | measured(run, log)
@@ -61,8 +62,8 @@ def rehearse(folder: Path, seeds: int, seconds: float) -> Iterator[str]:
                 own | {"node": node, "start": at, "end": end} for node, at, end, _ in log.kills
             ]
             rows.append(row)
-        _write(rows, folder / "runs.csv")
-        _write(kills, folder / "kills.csv")
+        _write(rows, folder / "runs.csv", backend=backend)
+        _write(kills, folder / "kills.csv", backend=backend)
         shown = beside(folder).query("seed == @seed")
         yield f"seed {seed}:\n{shown.round(3).to_string(index=False)}"
         if not shown["steady"].all():
@@ -89,8 +90,8 @@ def beside(folder: Path, **waits: float) -> pd.DataFrame:
     return shown[["seed", *CELL, "kills", *compared, "load", "steady"]]
 
 
-def runs_of(seed: int, seconds: float) -> list[Run]:
-    """The jobs that run side by side under one seed."""
+def runs_of(seed: int, seconds: float, backend: str = "processes") -> list[Run]:
+    """The jobs that run side by side under one seed; torchft has elastic ones without spares."""
     return [
         Run(
             policy=policy,
@@ -100,14 +101,15 @@ def runs_of(seed: int, seconds: float) -> list[Run]:
             seconds=seconds,
             step=_STEP[size],
             spares=spares,
+            backend=backend,
         )
         for policy, size, spares, repair in _CELLS
+        if backend == "processes" or (policy, spares) == ("elastic", 0)
     ]
 
 
-def _calibrated(seconds: float) -> dict[tuple[Any, ...], Inputs]:
-    """What each kind of job costs, from the same jobs under another seed."""
-    runs = runs_of(0, seconds)
+def _calibrated(runs: list[Run]) -> dict[tuple[Any, ...], Inputs]:
+    """What each kind of job costs."""
     pairs = list(zip(runs, together(runs), strict=True))
     return {
         kind: inputs(*zip(*[pair for pair in pairs if _kind(pair[0]) == kind], strict=True))
@@ -133,5 +135,5 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="minutes")
 
 
-def _write(rows: Any, path: Path) -> None:
-    pd.DataFrame(rows).to_csv(path, index=False, float_format="%.5g")
+def _write(rows: Any, path: Path, **columns: str) -> None:
+    pd.DataFrame(rows).assign(**columns).to_csv(path, index=False, float_format="%.5g")

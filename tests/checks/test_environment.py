@@ -28,7 +28,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"] | {
 }
 # Sliders are not locked: their output differs from run to run, and stored notebooks hold none.
 # Nor is PyTorch: a rehearsal is recorded once, and nothing that is stored is computed with it.
-del EXTRAS["sliders"], EXTRAS["rehearsal"]
+del EXTRAS["sliders"], EXTRAS["rehearsal"], EXTRAS["rehearsal-torchft"]
 
 
 def bounds(lines: list[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ import pytest
 from relparallel.__main__ import main
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+needs_torchft = pytest.mark.skipif(find_spec("torchft") is None, reason="torchft is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 # A node of each job but the first dies after two seconds and is repaired in one and a half.
 JOBS = """
@@ -31,16 +32,18 @@ given = {"nodes_per_replica": 2, "repair": 1.5, "seed": 0, "seconds": SECONDS, "
 restart = Run(policy="restart", **given)
 spares = Run(policy="spares", spares=2, **given | {"nodes": 6})
 both = Run(policy="elastic", spares=2, **given | {"nodes": 6})
-runs = [restart, restart, spares, Run(policy="elastic", **given), both]
+runs = RUNS
 logs = together(runs, [chaos(run.nodes, life) for run, life in zip(runs, (1e9, 2.0, 2.0, 2.0, 2.0))])
 print(json.dumps([dataclasses.asdict(log) for log in logs]))
 """
+ALL = '[restart, restart, spares, Run(policy="elastic", **given), both]'
+UNDER_TORCHFT = '[Run(policy="elastic", backend="torchft", **given)] * 2'
 
 
 @contextmanager
-def started(seconds: float, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def started(seconds: float, folder: Path, runs: str = ALL) -> Iterator[subprocess.Popen[str]]:
     run = subprocess.Popen(
-        [sys.executable, "-c", JOBS.replace("SECONDS", str(seconds))],
+        [sys.executable, "-c", JOBS.replace("SECONDS", str(seconds)).replace("RUNS", runs)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -85,15 +88,51 @@ def test_a_kill_under_every_policy(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@needs_torch
+@needs_torchft
+@pytest.mark.slow
+def test_torchft_goes_on_without_the_replica_that_lost_a_node(tmp_path):
+    """It notices the loss late, and takes the replica in again once it is whole."""
+    with started(10.0, tmp_path, UNDER_TORCHFT) as run:
+        said, errors = run.communicate(timeout=90)
+    calm, struck = json.loads(said)
+    assert errors == ""
+    assert calm["kills"] == []
+    assert {replicas for _, _, replicas, _ in calm["steps"]} == {2}
+    assert calm["steps"][-1][3] < calm["steps"][0][3], "it learns"
+    ((node, at, back, working),) = struck["kills"]
+    assert (node, working, back) == (1, True, pytest.approx(at + 1.5))
+    counts = [replicas for _, _, replicas, _ in struck["steps"]]
+    assert (counts[0], counts[-1]) == (2, 2)
+    assert counts.count(1) >= 1
+    done = [done for _, done, *_ in struck["steps"]]
+    assert done == list(range(1, len(done) + 1)), "no step is lost while a replica is left"
+    assert len(struck["joins"]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is rehearsed at all")
+def test_torchft_is_refused_where_it_would_listen_on_real_networks(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("relparallel.rehearsal.processes.isolate", lambda: False)
+    assert main(["rehearse", "--backend", "torchft", "--output-dir", str(tmp_path)]) == 2
+    assert "torchft listens on all networks" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["interrupt", "kill -9", "a controller dies"])
-def test_nothing_stays_behind(tmp_path, end):
+@pytest.mark.parametrize(
+    ("runs", "count"),  # a janitor, the controllers, their nodes, and under torchft the lighthouses
+    [
+        pytest.param(ALL, 20, marks=needs_torch),
+        pytest.param(UNDER_TORCHFT, 13, marks=needs_torchft),
+    ],
+    ids=["all", "torchft"],
+)
+def test_nothing_stays_behind(tmp_path, end, runs, count):
     """Neither a process nor a folder, however it ends."""
-    with started(60.0, tmp_path) as run:
+    with started(60.0, tmp_path, runs) as run:
         known = psutil.Process(run.pid)
         deadline = time.monotonic() + 60
-        while len(known.children(recursive=True)) < 20:  # a janitor, 4 controllers, their nodes
+        while len(known.children(recursive=True)) < count:
             assert run.poll() is None, run.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.1)
