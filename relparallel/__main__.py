@@ -29,18 +29,18 @@ out of tolerance; 2 the command or a file was wrong; 130 interrupted
 """
 _FIGURES = """Execute notebooks through papermill, in place, and regenerate figures/.
 
-A notebook is skipped when it was run here and all is as that run left it: its code, the modules and data
-that it read, the tested versions, and its results. --stale also trusts runs elsewhere, whose records lie in
-the notebooks. The others run in processes of their own; each result takes its place in one step, so the run
-may be stopped, or killed, at any moment and the next one goes on from there. A notebook that fails is
-reported with the failing cell and kept for inspection; the others still run. Results are the same bytes on
-every run, however many workers there are."""
+A notebook is skipped when it was run here and all is as that run left it: its code, the values of its
+parameters, the modules and data that it read, the tested versions, and its results. --stale also trusts runs
+elsewhere, whose records lie in the notebooks. The others run in processes of their own; each result takes
+its place in one step, so the run may be stopped, or killed, at any moment and the next one goes on from
+there. A notebook that fails is reported with the failing cell and kept; the others still run. Results are
+the same bytes on every run, however many workers there are."""
 _FIGURES_EXAMPLES = """examples:
   relparallel figures --jobs 2
   relparallel figures --stale --dry-run
   relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
   relparallel figures --quick --output-dir OUT
-  relparallel figures 42 -p mttr_hours=24 -p nodes=2048 --output-dir OUT
+  relparallel figures 42 -p mttr_hours=1,6,24 -p nodes=512,2048 --output-dir OUT
   relparallel figures --executor tcp://HOST:8786
 
 exit status: 0 when every chosen notebook is up to date, 1 when one failed (with --dry-run: is not),
@@ -213,7 +213,7 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         "--executor",
         metavar="ADDRESS",
         help="the workers of the dask cluster at ADDRESS execute, such as tcp://HOST:8786; "
-        "needs the extra distributed, and the same files and versions on every worker",
+        "needs the extra distributed, and the same versions there; files are sent",
     )
     add("--force", action="store_true", help="run also what is up to date")
     add(
@@ -229,16 +229,12 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_assignment,
-        metavar="NAME=VALUE",
-        help="a value in place of a default of the parameters cell, of the same type; needs "
-        "--output-dir",
+        metavar="NAME=VALUE[,VALUE...]",
+        help="a value in place of a default of the parameters cell, of the same type, or several "
+        "between commas: each combination runs, in DIR/NAME=VALUE,.../, listed in DIR/sweep.csv; "
+        "text with a comma needs quotes, -p \"NAME='a, b'\"; needs --output-dir",
     )
-    add(
-        "--output-dir",
-        type=Path,
-        metavar="DIR",
-        help="write DIR/NAME.ipynb and DIR/figures/, not the repository",
-    )
+    add("--output-dir", type=Path, metavar="DIR", help="write DIR/NAME.ipynb and DIR/figures/")
     add("--root", type=Path, metavar="DIR", help="the checkout; default that of this package")
 
 
@@ -365,7 +361,10 @@ def _pair(text: str) -> tuple[str, str]:
 def _figures(options: argparse.Namespace) -> int:
     names = ("root", "jobs", "executor", "force", "stale", "dry_run", "quick", "output_dir")
     given = {name: getattr(options, name) for name in names}
-    return run_figures(options.names, parameters=dict(options.parameters), **given).exit_code
+    values = dict(options.parameters)
+    if len(values) < len(options.parameters):
+        options.parser.error("-p must give every NAME once, its values between commas")
+    return run_figures(options.names, parameters=values, **given).exit_code
 
 
 def _plan(options: argparse.Namespace) -> None:

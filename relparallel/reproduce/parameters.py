@@ -8,9 +8,13 @@ import ast
 import difflib
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
+from urllib.parse import quote
 
-from .notebook import Notebook, NotebookError, parameters_source
+from .notebook import Notebook, NotebookError, parameters_source, sha256
+
+_LONGEST = 200  # characters of a folder's name; file systems take 255
 
 
 def declared(notebook: Notebook) -> dict[str, Any]:
@@ -45,6 +49,51 @@ def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
                 f"(its default is {defaults[name]!r}), got {text!r}; {_listing(defaults)}"
             ) from None
     return values
+
+
+def combinations(notebook: Notebook, given: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return each combination of the values ``given``, by a name for its folder; a single has none.
+
+    Commas part values, as for Hydra, except inside quotes and brackets.
+    """
+    several = product(*(_parted(name, text) for name, text in given.items()))
+    found = {}
+    for texts in several:
+        values = checked(notebook, dict(zip(given, texts, strict=True)))
+        name = ",".join(f"{key}={_in_a_path(value)}" for key, value in values.items())
+        found[name if len(name) < _LONGEST else sha256(name.encode())] = values
+    return found if len(found) > 1 else {"": values}
+
+
+def _parted(name: str, text: str) -> list[str]:
+    """Part values at commas; what begins with a quote or a bracket goes on until it is closed."""
+    values, held = [], ""
+    for part in text.split(","):
+        held += part
+        if _whole(held):
+            values.append(held.strip())
+            held = ""
+        else:
+            held += ","
+    if held and "," in text:
+        raise NotebookError(
+            f"values of {name} must be parted by single commas, and text that holds a comma be in "
+            f"quotes, such as {name}=\"'a, b','c'\", got {text!r}"
+        )
+    return values if len(values) > 1 else [text]
+
+
+def _whole(text: str) -> bool:
+    """Tell whether this is a value: a bare word, or else a closed literal."""
+    try:
+        return text[:1] not in " ,'\"[({" or _literal(text, 0) is not None
+    except ValueError:
+        return False
+
+
+def _in_a_path(value: Any) -> str:
+    """Write a value as a part of a folder's name: other values have other names."""
+    return quote(value if isinstance(value, str) else repr(value).removesuffix(".0"), safe="+")
 
 
 def _assignment(statement: ast.stmt) -> tuple[str, Any]:

@@ -1,8 +1,13 @@
 """What a person sees while notebooks run: a live table on a terminal, else a line for each."""
 
+import csv
+import io
 from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
 from typing import Any, Self, TextIO
+
+from .record import replace_file
 
 
 class Progress:
@@ -89,3 +94,21 @@ class Progress:
         counts = {f"{len(self.over)} of {self.total}": 1, f"{failed} failed": failed}
         counts |= {f"{self.current} up to date": self.current}
         return ", ".join(text for text, number in counts.items() if number)
+
+
+class Table:
+    """The file of a sweep: a row for each of its runs, and for those of earlier sweeps."""
+
+    def __init__(self, path: Path) -> None:
+        text = path.read_text("utf-8") if path.exists() else ""
+        self.path, self.rows = path, {row["run"]: row for row in csv.DictReader(io.StringIO(text))}
+
+    def note(self, name: str, **cells: Any) -> None:
+        """Note what is known of a run."""
+        self.rows[name] = self.rows.get(name, {"run": name}) | cells
+        columns = dict.fromkeys(column for row in self.rows.values() for column in row)
+        text = io.StringIO()
+        table = csv.DictWriter(text, columns, lineterminator="\n")
+        table.writeheader()
+        table.writerows(self.rows.values())
+        replace_file(self.path, text.getvalue().encode(), self.path.parent)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from .notebook import (
     RECORD,
@@ -126,6 +126,10 @@ class Project:
     def failed(self) -> Path:
         """Where notebooks that failed are kept for inspection."""
         return self.state / "failed"
+
+    def under(self, *_: object) -> Self:
+        """Return itself: the checkout holds results of the default values only."""
+        return self
 
     def hashed(self, patterns: Iterable[str] = _SOURCES) -> dict[str, str]:
         """Return the digests of the files that results depend on, by their paths from the top."""
@@ -325,16 +329,25 @@ def _take(descriptor: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elsewhere:
-    """A folder for results with other parameters; always executed, nothing recorded."""
+    """A folder for results with other parameters; those that it has already are kept."""
 
     folder: Path
+    sources: Mapping[str, str]
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     def reason(self, notebook: Notebook, elsewhere: bool = False) -> str:
-        """Say why everything runs: what lies there may come from other parameters."""
-        return "it is written to a folder of its own"
+        """Say whether it has no result of this code and data with these values."""
+        path = self.folder / notebook.path.name
+        held = read(path).content["metadata"].get(RECORD, {}) if path.exists() else {}
+        made = self._made(notebook, held.get("read", {}))
+        return "" if held.get("made") == made else "it was not run with this code and these values"
+
+    def under(self, name: str, values: Mapping[str, Any]) -> Elsewhere:
+        """Return the folder of some values in this one."""
+        return replace(self, folder=self.folder / name, values=values)
 
     def expected(self, name: str) -> float | None:
-        """Return None: nothing is recorded."""
+        """Return None: other values take other times."""
         return None
 
     def store(self, notebook: Notebook, outcome: Outcome) -> None:
@@ -342,8 +355,15 @@ class Elsewhere:
         for name, data in outcome.figures.items():
             replace_file(self.folder / "figures" / name, data, self.folder)
         content = moved_beside_figures(json.loads(outcome.notebook))
+        noted = _by_folder(outcome.read)
+        content["metadata"][RECORD] = {"made": self._made(notebook, noted), "read": noted}
         replace_file(self.folder / notebook.path.name, normal_form(content), self.folder)
         self._failed(notebook).unlink(missing_ok=True)
+
+    def _made(self, notebook: Notebook, noted: Mapping[str, str]) -> str:
+        """Return the digest of what a result is made from."""
+        sources = _digest_of(noted, self.sources)
+        return sha256(f"{_code(notebook)} {sources} {self.values!r}".encode())
 
     def keep_failed(self, notebook: Notebook, executed: bytes) -> Path:
         """Keep a failed notebook under a name that says so."""
@@ -365,4 +385,4 @@ def opened(project: Project, output_dir: Path | None) -> Iterator[Project | Else
             f"output_dir must lie apart from the repository's own results, got {output_dir}"
         )
     else:
-        yield Elsewhere(folder=output_dir)
+        yield Elsewhere(folder=output_dir, sources=project.hashed())

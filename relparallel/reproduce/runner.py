@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from .notebook import Notebook, NotebookError, read
 from .paper import write_paper
-from .parameters import checked
-from .progress import Progress
+from .parameters import combinations
+from .progress import Progress, Table
 from .record import Elsewhere, Project, checkout, opened
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 _MOST_WORKERS = 8  # a kernel with the scientific stack takes some hundred megabytes
 _MOST_LINES = 15  # of a failing cell's source in the report
+
+
+class Run(NamedTuple):
+    """A notebook, the values of its parameters, and where its results go."""
+
+    notebook: Notebook
+    values: dict[str, Any]
+    store: Project | Elsewhere
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,15 +84,16 @@ def run_figures(
     folder; as many ``jobs`` as there are processors, at most 8, or threads of the cluster.
     ``force`` runs also what is current, ``stale`` only what the record in the notebook does not
     show to be current, wherever it was run; ``dry_run`` runs nothing and tells what would run, and
-    why. ``parameters``, written as on the command line, and ``quick`` need an ``output_dir``.
-    Longest times are in seconds, for a cell and for a notebook. ``pool`` gives, for a number of
-    workers, a context manager of the executor; ``executor`` is the address of a dask scheduler;
-    else processes here execute.
+    why. ``parameters``, written as on the command line, and ``quick`` need an ``output_dir``; of
+    parameters with several values every combination runs, in a folder of its own. Longest times are
+    in seconds, for a cell and for a notebook. ``pool`` gives, for a number of workers, a context
+    manager of the executor; ``executor`` is the address of a dask scheduler; else processes here
+    execute.
 
-    A notebook is current when it was run here, its code, the modules and data that its kernel read
-    and the tested versions are those of that run, and notebook and figures are as that run left
-    them. A result takes its place in one step per file; results that an edit has overtaken are
-    dropped; a failed notebook stops no other.
+    A notebook is current when it was run here with these values, its code, the modules and data
+    that its kernel read and the tested versions are those of that run, and notebook and figures are
+    as that run left them. A result takes its place in one step per file; results that an edit has
+    overtaken are dropped; a failed notebook stops no other.
     """
     start, stream = time.monotonic(), sys.stdout if stream is None else stream
     given = dict(parameters or {}) | ({"quick": "True"} if quick else {})
@@ -92,39 +101,48 @@ def run_figures(
     if pool is not None and executor is not None:
         raise NotebookError(f"executor must be None where a pool is given, got {executor!r}")
     project = Project(root=checkout(root))
-    notebooks = _selected(project, names)
-    values = {notebook.name: checked(notebook, given) for notebook in notebooks}
+    several = [(n, combinations(n, given)) for n in _selected(project, names)]
     with opened(project, output_dir) as store:
-        reasons = {
-            n.name: "it is to run in any case" if force else store.reason(n, stale)
-            for n in notebooks
+        runs = {
+            f"{where}/{n.name}".lstrip("/"): Run(n, values, store.under(where, values))
+            for n, found in several
+            for where, values in found.items()
         }
-        chosen = [n for n in notebooks if reasons[n.name]]
-        report = Report(current=tuple(n.name for n in notebooks if not reasons[n.name]))
+        reasons = {
+            name: "it is to run in any case" if force else run.store.reason(run.notebook, stale)
+            for name, run in runs.items()
+        }
+        chosen = {name: run for name, run in runs.items() if reasons[name]}
+        report = Report(current=tuple(name for name in runs if not reasons[name]))
         if dry_run:
-            report.stale.update((n.name, reasons[n.name]) for n in chosen)
+            report.stale.update((name, reasons[name]) for name in chosen)
         elif chosen:
             from .compiling import drop_outdated
             from .execute import Task, outcomes
 
             if pool is None:
                 drop_outdated()
-            longest_first = sorted(chosen, key=lambda n: -(store.expected(n.name) or float("inf")))
+            longest_first = sorted(chosen, key=lambda name: -(store.expected(name) or float("inf")))
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
             tasks = [
                 Task(
-                    name=n.name,
-                    raw=n.raw,
-                    folder=str(n.path.parent),
-                    parameters=values[n.name],
+                    name=name,
+                    raw=runs[name].notebook.raw,
+                    folder=str(project.notebooks),
+                    parameters=runs[name].values,
                     **limits,
                 )
-                for n in longest_first
+                for name in longest_first
             ]
+            table = None
+            if output_dir is not None and len(runs) > len(several):
+                table = Table(output_dir / "sweep.csv")
+                for name, run in runs.items():
+                    table.note(name, **run.values, state="waiting" if reasons[name] else "done")
             with _workers(executor, pool, project) as (found, most):
                 workers = min(jobs or most, len(tasks))
                 _run(
-                    partial(outcomes, tasks, workers, found), chosen, workers, store, report, stream
+                    partial(outcomes, tasks, workers, found), chosen, workers, table, report, stream
                 )
         if output_dir is None and not dry_run:
             write_paper(project, _selected(project, ()))
@@ -192,19 +210,23 @@ def _named(name: str, paths: list[Path]) -> list[Path]:
 
 def _run(
     run: Callable[[Callable[[str], None]], Generator[tuple[str, Outcome], None, None]],
-    notebooks: Sequence[Notebook],
+    chosen: Mapping[str, Run],
     workers: int,
-    store: Project | Elsewhere,
+    table: Table | None,
     report: Report,
     stream: TextIO,
 ) -> None:
     """Start the run, show it, and settle each notebook as it ends."""
-    by_name = {notebook.name: notebook for notebook in notebooks}
-    shown = Progress(stream, {n: store.expected(n) for n in by_name}, len(report.current), workers)
+    expected = {name: one.store.expected(name) for name, one in chosen.items()}
+    shown = Progress(stream, expected, len(report.current), workers)
     with shown, closing(run(shown.started)) as ended:
         for name, outcome in ended:
-            problem = _settle(store, by_name[name], outcome)
-            shown.ended(name, problem.partition("\n")[0])
+            problem = _settle(chosen[name].store, chosen[name].notebook, outcome)
+            first = problem.partition("\n")[0]
+            shown.ended(name, first)
+            if table is not None:
+                state = "failed" if problem else "done"
+                table.note(name, state=state, seconds=round(outcome.seconds, 1), problem=first)
             if problem:
                 report.failed[name] = problem
             else:
