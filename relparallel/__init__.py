@@ -1,9 +1,10 @@
 """How fast a large model trains under a parallel strategy, how reliably, and which choice is best.
 
-Thirteen verbs answer most questions. What they are asked about is built in the packages:
+Fourteen verbs answer most questions. What they are asked about is built in the packages:
 ``rp.topology.fat_tree(k=8)`` is a network, ``rp.training.Recovery`` a policy::
 
     plan            the best strategies of a model on a cluster: memory, speed, reliability, cost, reasons
+    study           plans of many models, clusters and sizes in one table
     learn           what own runs correct in the predictions of other strategies
     transformer     a model by its name, or by its sizes
     cluster         nodes, accelerators and links by name

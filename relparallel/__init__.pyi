@@ -29,7 +29,7 @@ from .hardware import cluster as cluster
 from .ledger import check as check
 from .optimize import joint as joint
 from .parallel import Strategy as Strategy, memory as memory, step_time as step_time
-from .planning import learn as learn, plan as plan
+from .planning import learn as learn, plan as plan, study as study
 from .reliability import evaluate as evaluate
 from .training import failure_model as failure_model, goodput as goodput
 from .workload import transformer as transformer

@@ -38,7 +38,7 @@ def step() -> Arguments:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.calibrate": lambda: {"runs": runs()},
     "parallel.calibration": lambda: {"name": "a100-80gb"},
-    "parallel.cross_validate": lambda: {"runs": runs(), "by": "source"},
+    "parallel.cross_validate": lambda: {"runs": runs(), "by": "source", "executor": None},
     "parallel.errors": lambda: {
         "runs": runs(),
         "calibration": rp.parallel.calibration("a100-80gb"),

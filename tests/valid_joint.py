@@ -18,6 +18,7 @@ def question() -> Any:
         "global_batch": 8,
         "policies": ("restart", "elastic"),
         "checkpoints": None,
+        "storage_bandwidth": None,
         "spares": 0,
         "repair": 86400.0,
         "restart": 300.0,
@@ -29,6 +30,7 @@ def question() -> Any:
         "network_rates": None,
         "write_off": 1e8,
         "orders": (("tensor", "context", "pipeline", "data"),),
+        "executor": None,
     }
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -49,7 +47,7 @@ class Fabric(NamedTuple):
 
     name: str = ""
     network: Topology | None = None
-    rates: Mapping[str, float] = MappingProxyType({})
+    rates: Mapping[str, float] | None = None
 
 
 def clusters_of(cluster: Any) -> tuple[Cluster, ...]:
@@ -205,7 +203,7 @@ def orders_of(orders: Any) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _held(
+def held_of(
     spares: Any,
     cluster: Cluster,
     model: Transformer,
@@ -238,63 +236,50 @@ def _held(
     return sorted(set(given))
 
 
-def sites_of(
+def site_of(
     model: Transformer,
-    cluster: Cluster,
     rates: Any,
     global_batch: int,
-    spares: Any,
     limits: Mapping[str, Any],
     options: Mapping[str, Any],
-    price: float,
     objective: str,
-    fabric: Fabric,
     write_off: float | None,
     measured: Measured,
-    orders: tuple[tuple[str, ...], ...],
-) -> list[Site]:
-    """A cluster with every number of nodes held back and every rank order."""
-    sites = []
+    place: tuple[Cluster, Fabric, float, int, tuple[str, ...]],
+) -> Site:
+    """A cluster with its network and price, with some nodes held back, and a rank order."""
+    cluster, fabric, price, held, order = place
     network = fabric.network
     if write_off is not None:
         require_time(write_off=write_off, positive=True)
         price += 0.0 if network is None else network_price(network) / write_off
-    counts = _held(spares, cluster, model, global_batch, limits, measured)
-    for held, order in product(counts, orders):
-        job = replace(cluster, nodes=cluster.nodes - held)
-        if measured:
-            fastest = measured_strategies(
-                measured, job, global_batch * model.sequence, whole=held == 0
-            )
-        else:
-            fastest = fastest_of_each_kind(
-                model, job, global_batch, limits, network, order, **options
-            )
-        wiring = (
-            None
-            if network is None or fastest.costs is None
-            else Wiring(
-                network=network,
-                job=job,
-                costs=fastest.costs,
-                rates=fabric.rates,
-                order=order,
-            )
+    job = replace(cluster, nodes=cluster.nodes - held)
+    if measured:
+        fastest = measured_strategies(measured, job, global_batch * model.sequence, whole=held == 0)
+    else:
+        fastest = fastest_of_each_kind(model, job, global_batch, limits, network, order, **options)
+    wiring = (
+        None
+        if network is None or fastest.costs is None
+        else Wiring(
+            network=network,
+            job=job,
+            costs=fastest.costs,
+            rates=fabric.rates or {},
+            order=order,
         )
-        sites.append(
-            Site(
-                cluster=cluster,
-                job=job,
-                spares=held,
-                failures=_failures(rates, job, wired=network is not None),
-                price=price,
-                fastest=fastest,
-                weight=price if objective == "cost" else 1.0,
-                fabric=fabric.name,
-                wiring=wiring,
-            )
-        )
-    return sites
+    )
+    return Site(
+        cluster=cluster,
+        job=job,
+        spares=held,
+        failures=_failures(rates, job, wired=network is not None),
+        price=price,
+        fastest=fastest,
+        weight=price if objective == "cost" else 1.0,
+        fabric=fabric.name,
+        wiring=wiring,
+    )
 
 
 def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:

@@ -9,7 +9,9 @@ spares.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -19,19 +21,21 @@ from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize._joint_arguments import (
     checkpoints_of,
     clusters_of,
+    held_of,
     measured_of,
     network_rates_of,
     networks_of,
     orders_of,
     prices_of,
     recoveries_of,
-    sites_of,
+    site_of,
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.parallel import Placement, Strategy, notation
 from relparallel.parallel.step_time import StepTime
 from relparallel.parallel.strategy import DEGREES
+from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
@@ -195,6 +199,7 @@ def joint(
     write_off: float | None = None,
     measured: Mapping[Strategy, float] | Mapping[Placement, float] | None = None,
     orders: tuple[tuple[str, ...], ...] = (DEGREES,),
+    executor: Executor | None = None,
     **options: Any,
 ) -> JointPlan:
     """Choose strategy, recovery, checkpoints, their interval and spares together.
@@ -251,6 +256,9 @@ def joint(
     orders : tuple of tuple of str, optional
         Rank orders to choose from, as of `Placement`: which ranks share a node, and what one
         failure stops.
+    executor : concurrent.futures.Executor, optional
+        Asks for the strategies of several clusters, spares and orders at a time; the plan does not
+        depend on it. Worth it where networks are wired or many schedules allowed.
     **options
         Of `evaluate`: software, precision, storage, reserve and so on; learned, what `learn` gave.
 
@@ -314,24 +322,18 @@ def joint(
     ranked = orders_of(orders)
     others = {"network": network, "limits": limits, "options": options}
     known = measured_of(measured, clusters, **others, orders=() if ranked == (DEGREES,) else ranked)
-    sites = [
-        site
+    asked = limits or {}
+    work = partial(site_of, workload, rates, batch, asked, options, objective, write_off, known)
+    places = [
+        (one, fabric, cost, held, order)
         for (one, fabric), cost in zip(wired, prices, strict=True)
-        for site in sites_of(
-            workload,
-            one,
-            rates,
-            batch,
-            spares,
-            limits or {},
-            options,
-            cost,
-            objective,
-            fabric,
-            write_off,
-            known,
-            ranked,
-        )
+        for held in held_of(spares, one, workload, batch, asked, known)
+        for order in ranked
+    ]
+    # what comes from another process has copies of the clusters, which a report would number
+    sites = [
+        replace(site, cluster=place[0])
+        for site, place in zip(map_chunks(work, places, executor), places, strict=True)
     ]
     search = JointSearch(
         sites=tuple(sites),

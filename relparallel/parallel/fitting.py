@@ -9,7 +9,9 @@ however many rows it has.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, combinations
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +26,7 @@ from relparallel.parallel.experience import features
 from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.records import Rates, Sizes
 from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
+from relparallel.sweep import map_chunks
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
@@ -64,7 +67,9 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     return replace(found, scatter=float(np.sqrt(squares.mean())))
 
 
-def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
+def cross_validate(
+    runs: Sequence[Run], by: str = "source", executor: Executor | None = None
+) -> pd.DataFrame:
     """Error of every run, predicted from the groups of runs to which it does not belong.
 
     Parameters
@@ -72,6 +77,8 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
     runs, by : sequence of Run, {"source", "software"}
         On accelerators of one family; what is left out at a time: a set of measurements, or all
         runs of a generation of software. At least two groups.
+    executor : concurrent.futures.Executor, optional
+        Calibrates for several groups at a time; the errors do not depend on it.
 
     Returns
     -------
@@ -97,21 +104,23 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
     groups = np.unique(named)
     if len(groups) < 2:
         raise ValueError(f"runs must come from at least two {by}s, got {groups.tolist()}")
-    tables = []
-    for group in groups:
-        left_out = [run for run, name in zip(runs, named, strict=True) if name == group]
-        others = [run for run, name in zip(runs, named, strict=True) if name != group]
-        found = calibrate(others)
-        table = errors(left_out, found)
-        ratio = 1 + table["error"]
-        table = table[["source"]].assign(
-            group=group,
-            seen=[generation(run.software) in found.factors for run in left_out],
-            raw=table["error"],
-            one_factor=ratio / ratio.median() - 1,
-        )
-        tables.append(table.join(_baselines(left_out, others)))
-    return pd.concat(tables)
+    return pd.concat(map_chunks(partial(_left_out, tuple(runs), named), groups, executor))
+
+
+def _left_out(runs: Sequence[Run], named: NDArray[np.str_], group: str) -> pd.DataFrame:
+    """Errors of the runs of a group, predicted from the others."""
+    left_out = [run for run, name in zip(runs, named, strict=True) if name == group]
+    others = [run for run, name in zip(runs, named, strict=True) if name != group]
+    found = calibrate(others)
+    table = errors(left_out, found)
+    ratio = 1 + table["error"]
+    table = table[["source"]].assign(
+        group=group,
+        seen=[generation(run.software) in found.factors for run in left_out],
+        raw=table["error"],
+        one_factor=ratio / ratio.median() - 1,
+    )
+    return table.join(_baselines(left_out, others))
 
 
 def _baselines(runs: Sequence[Run], others: Sequence[Run]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 Where to begin, by question:
 
 - The best strategies?  `plan`; why not another: ``plan(...).why_not``. A cluster of a file?
-  `read_cluster`.
+  `read_cluster`. Many models, clusters and sizes, for a purchase?  `study`.
 - Own runs that correct the predictions?  `learn`, or ``plan(..., measured="runs.csv")``.
 """
 

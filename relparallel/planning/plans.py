@@ -413,7 +413,7 @@ def plan(
         Fields of a ``config.json`` that change nothing, as in `read_config`.
     **options
         Of `optimize.joint`: policies, checkpoints, storage_bandwidth, spares, repair, restart, pause,
-        horizon, software, precision.
+        horizon, software, precision, executor.
 
     Returns
     -------
@@ -438,7 +438,7 @@ def plan(
     >>> print(found.why_not("TP1 PP1 DP64"))  # doctest: +ELLIPSIS
     TP1 PP1 DP64: ... does not fit: stage 0 needs ...
     """
-    _refuse_unknown(options)
+    refuse_unknown(options)
     require_int(strategies=strategies, at_least=1)
     require_instance((Mapping, type(None)), limits=limits)
     require_instance((str, PathLike, Topology, type(None)), network=network)
@@ -458,14 +458,13 @@ def plan(
     notes += assumptions(rates, options, machines)
     for one in machines:
         require_room(name, sizes, one)
+    executor = options.pop("executor", None)  # it may be gone when a plan is asked again
     given = {"model": sizes, "batch": global_batch, **options}
     question = {"rates": rates, **options}
     question |= asked_with(measured, only_measured, given, machines)
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
-    found = tuple(
-        joint(sizes, one, global_batch=global_batch, network=network_of(network, one), **question)
-        for one in machines
-    )
+    asked = {"global_batch": global_batch, "executor": executor, **question}
+    found = tuple(joint(sizes, one, network=network_of(network, one), **asked) for one in machines)
     assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
     wired = (
         one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
@@ -484,7 +483,7 @@ def plan(
     )
 
 
-def _refuse_unknown(options: Mapping[str, Any]) -> None:
+def refuse_unknown(options: Mapping[str, Any]) -> None:
     """Refuse options that neither `plan` nor what it asks takes, by name."""
     known = {
         *signature(plan).parameters,

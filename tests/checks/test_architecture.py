@@ -43,7 +43,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # it.
 MOST_TOKENS = {"library": 328_000, "book": 96_000, "evidence": 41_800, "reproduce": 18_200}
 # of library and evidence, without the designs, a catalogue that is offered whole
-MOST_PUBLIC_NAMES = 180
+MOST_PUBLIC_NAMES = 181
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LIBRARY = {name for row in FLOORS[:-2] for name in row if not name.startswith("_")}
 # names of the library that one notebook alone uses: to be moved into its chapter
@@ -141,11 +141,11 @@ def test_every_component_has_its_floor_and_is_reached_from_the_top():
         assert getattr(relparallel, name)
 
 
-def test_the_front_door_offers_thirteen_verbs_and_its_help_names_each():
+def test_the_front_door_offers_fourteen_verbs_and_its_help_names_each():
     verbs = [
         name for name in relparallel.__all__ if not inspect.ismodule(getattr(relparallel, name))
     ]
-    assert len(verbs) <= 13
+    assert len(verbs) <= 14
     assert set(re.findall(r"^    (\w+)  +\w", relparallel.__doc__, re.MULTILINE)) == set(verbs)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from relparallel._checks import (
     require_choice,
-    require_instance,
     require_int,
     require_real,
     require_rng,
@@ -28,7 +27,7 @@ from relparallel.reliability.sampling.moments import (
     share_interval,
 )
 from relparallel.reliability.sampling.samplers import PILOT_SHARE, Sampler, make_sampler
-from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
+from relparallel.sweep import chunk_sizes, map_chunks, require_executor, spawn_streams
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def estimate(
     if samples is not None:
         require_int(samples=samples, at_least=2, at_most=MOST_SAMPLES)
     require_real(max_work=max_work, at_least=1)
-    require_instance((Executor, type(None)), executor=executor)
+    require_executor(executor)
     problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
     return estimate_problem(problem, method, rng, rtol, confidence, samples, max_work, executor)
 

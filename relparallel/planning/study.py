@@ -1,0 +1,141 @@
+"""Plans of several models on several clusters, of several sizes and failure tables, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from itertools import product
+from os import PathLike
+from typing import Any, Final
+
+import pandas as pd
+
+from relparallel._checks import require_column, require_int
+from relparallel.hardware import Cluster, clusters as published
+from relparallel.planning.doubt import order_of
+from relparallel.planning.inputs import clusters_of, model_of
+from relparallel.planning.plans import plan, refuse_unknown
+from relparallel.sweep import map_chunks
+from relparallel.training.failure_model import rate_table
+
+_COST: Final = "cost of 1e9 tokens"
+_WHY: Final = "why not"
+
+
+def study(
+    models: Any,
+    clusters: Any,
+    gpus: int | Sequence[int] | None = None,
+    rates: Any = "llama3",
+    *,
+    price: float | Sequence[float] | None = None,
+    executor: Executor | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Plan every model on every cluster, of every size and under every failure table.
+
+    Parameters
+    ----------
+    models, clusters, rates : one or a sequence of them, or Mapping of str to them
+        As of `plan`; a Mapping names what has no name of its own.
+    gpus : int or sequence of int, optional
+        Sizes of each cluster that is given by a name of `hardware.clusters`; others have their own.
+    price : float or sequence of float, optional
+        Of a GPU-hour, one for all or one for each of ``clusters``.
+    executor : concurrent.futures.Executor, optional
+        Makes several plans at a time: a pool, or a dask cluster by ``Client(...).get_executor()``.
+        The table does not depend on it.
+    **options
+        Of `plan`, for all.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each: the best strategy in the units of `plan`, with 90 % intervals; the
+        probability that this cluster is the best for the model (most tokens a day, or for the
+        money) under that failure table, among those of one of ``gpus``, or of sizes of their own;
+        and ``why not`` where there is no plan.
+
+    Examples
+    --------
+    >>> table = study(["gpt3-6.7b", "gpt3-175b"], "a100-80gb-selene", gpus=16, price=2.0)
+    >>> table["strategy"][0], table["why not"][1]  # doctest: +ELLIPSIS
+    ('TP1 PP1 DP16 ...', 'cluster must hold the training state of gpt3-175b, 2,794 GB, got ...')
+    """
+    refuse_unknown(options)
+    reading = options.get("sequence"), options.pop("ignore", ())
+    sizes = _each("models", models, lambda one: _model(one, *reading))
+    tables = _each("rates", rates, lambda one: (rate_table(one, Cluster(nodes=1)), one)[1])
+    asked = list(product(sizes, _machines(clusters, gpus, price), tables))
+    questions = [(sizes[model], *machine, tables[table]) for model, machine, table in asked]
+    answers = map_chunks(
+        partial(_answer, options), questions, executor, lambda _, said: ({_WHY: said}, None)
+    )
+    rows, alike = list[dict[str, Any]](), dict[Any, list[int]]()
+    for (model, (name, machine, size, _), table), (row, found) in zip(asked, answers, strict=True):
+        if found is not None:
+            alike.setdefault((model, table, size), []).append(len(rows))
+        head = {"model": model, "cluster": name, "gpus": size or machine.gpus, "rates": table}
+        rows.append(head | row)
+    for places in alike.values():
+        plans, these = [answers[k][1] for k in places], [rows[k] for k in places]
+        worth = [1 / row[_COST] if _COST in row else row["1e9 tokens a day"] for row in these]
+        for row, chance in zip(these, order_of(plans, worth)[0], strict=True):
+            row["best cluster with probability"] = chance
+    table = pd.DataFrame(rows)
+    return table[[*table.columns.drop(_WHY), _WHY]]
+
+
+def _answer(options: Mapping[str, Any], question: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
+    """Best of a plan as a row, and what it is compared by; or why there is no plan."""
+    model, _, machine, size, price, rates = question
+    try:
+        found = plan(model, machine, gpus=size, rates=rates, price=price, **options)
+    except ValueError as error:
+        return {_WHY: str(error)}, None
+    row = found.clusters().drop(columns="before the next with probability").iloc[0]
+    return {**row, _WHY: ""}, found.best
+
+
+def _model(one: Any, sequence: int | None, ignore: Any) -> Any:
+    """A published name, or sizes: by workers no file is read."""
+    name, sizes, _ = model_of(one, sequence, ignore)
+    return one if one == name else sizes
+
+
+def _machines(clusters: Any, gpus: Any, price: Any) -> list[tuple[str, Any, Any, Any]]:
+    """Name, cluster, size where the cluster is only a name, and price of a GPU-hour."""
+    sizes = gpus if isinstance(gpus, (list, tuple)) and gpus else [gpus]
+
+    def sized(one: Any) -> list[tuple[Any, Any]]:
+        if isinstance(one, str) and one in published():
+            return [(one, require_int(gpus=size, at_least=1)) for size in sizes]
+        return [(machine, None) for machine in clusters_of(one, None)]
+
+    found = _each("clusters", clusters, sized)
+    prices = [None] * len(found)
+    if price is not None:
+        prices = require_column("price", price, len(found), above=0).tolist()
+    machines = [
+        (name if size or len(several) == 1 else machine.name, machine, size, paid)
+        for (name, several), paid in zip(found.items(), prices, strict=True)
+        for machine, size in several
+    ]
+    if gpus is not None and not any(size for _, _, size, _ in machines):
+        raise ValueError(f"gpus must be left out unless a cluster is given by name, got {gpus!r}")
+    return machines
+
+
+def _each(argument: str, given: Any, read: Callable[[Any], Any]) -> dict[str, Any]:
+    """One or several by name, as they are read; what is wrong with them names the argument."""
+    several = given if isinstance(given, (list, tuple, Mapping)) else [given]
+    if not isinstance(given, Mapping):
+        text = (str, PathLike)
+        given = {str(x) if isinstance(x, text) else getattr(x, "name", ""): x for x in several}
+    try:
+        if not several or len(given) < len(several) or "" in given:
+            raise ValueError("each must have a name of its own, as in a Mapping")
+        return {name: read(one) for name, one in given.items()}
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{argument}: {error}, got {several!r:.80}") from None
