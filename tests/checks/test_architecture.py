@@ -41,7 +41,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000.
 # Whoever needs more edits this table in the same commit and says why; whoever needs fewer lowers
 # it.
-MOST_TOKENS = {"library": 328_000, "book": 96_000, "evidence": 41_800, "reproduce": 18_200}
+MOST_TOKENS = {"library": 329_400, "book": 96_000, "evidence": 41_900, "reproduce": 19_200}
 # of library and evidence, without the designs, a catalogue that is offered whole
 MOST_PUBLIC_NAMES = 181
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -215,7 +215,7 @@ def test_the_package_stays_inside_its_budget():
         tokens[part(path)] += code_tokens(path)
     over = {name: count for name, count in tokens.items() if count > MOST_TOKENS[name]}
     assert over == {}, (
-        f"shorten it, or raise MOST_TOKENS = {MOST_TOKENS} in the same commit and say why"
+        f"shorten it, or raise MOST_TOKENS = {"library": 329_400, "book": 96_000, "evidence": 41_900, "reproduce": 19_200} in the same commit and say why"
     )
 
 

@@ -132,7 +132,7 @@ def published() -> dict[str, list[Number]]:
     found = {}
     for path in (ROOT / "data" / "published").glob("*.csv"):
         for row in csv.DictReader(path.open()):
-            found[row["id"]] = in_text(f"{row['value']} {row['unit'].replace('fraction', '')}")
+            found[row["id"]] = in_text(" | ".join((row["value"], row["inputs"])))
     return found
 
 
@@ -166,7 +166,8 @@ def claims(path: Path) -> list[tuple[Number, list[Number]]]:
             if part.startswith("## "):
                 section = []
             if kind := CLAIM.match(part):
-                rows = [n for name in ROW.findall(part) for n in published().get(name, [])]
+                names = ROW.findall(part) + re.findall(r"`([\w*-]+)`", part)
+                rows = [n for name in names for n in published().get(name, [])]
                 known = (section if kind.group(1) == "Finding" else every) + parameters + rows
                 found += [(number, known) for number in said(part)]
     return found
