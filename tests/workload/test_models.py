@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -195,3 +196,27 @@ def test_a_feedback_step_is_the_sum_of_its_passes_by_hand():
 def test_sizes_that_do_not_fit_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def rounds_to(value, printed):
+    """Whether a count is printed so, in millions or thousand millions."""
+    scale = 1e6 if printed > 20 else 1e9
+    return f"{value / scale:.{len(str(printed).partition('.')[2])}f}" == str(printed)
+
+
+def test_a_printed_size_that_differs_is_explained_by_what_its_row_says():
+    """The sizes under the reading that the ledger names give the printed digits."""
+    for name in (117, 345, 762, 1542):
+        assert rounds_to(replace(transformer(f"gpt2-{name}m"), vocabulary=40478).parameters, name)
+    assert rounds_to(vision_transformer(24, 1024, 16, ffn=4096, patch=32).parameters, 307)
+    assert rounds_to(vision_transformer(12, 768, 12, ffn=3072).parameters - 769_000, 86)
+    deepseek = transformer("deepseek-v3")
+    embedding = deepseek.vocabulary * deepseek.hidden
+    assert round((deepseek.active_parameters - embedding) / 1e9) == 37
+    whole = t5(24, 1024, 32, 16384, head_size=128).parameters
+    assert rounds_to(whole - 32128 * 1024, 2.8)
+    heads = 768 * 768 + 768 + 2 * 768 + 30522 + 2 * 768 + 2  # words left out, next sentence
+    assert rounds_to(bert(12, 768, 12).parameters + heads, 110)
+    for size, ffn, vocabulary, printed in ((512, 2048, 41000, 65), (1024, 4096, 36000, 213)):
+        layers = encoder_decoder(6, 6, size, size // 64, ffn, vocabulary)
+        assert rounds_to(layers.parameters, printed)
