@@ -61,7 +61,7 @@ class TorchftNode(Node):
             state_dict=lambda: self.weights,
             min_replica_size=1,
             use_async_quorum=False,
-            timeout=patience,
+            timeout=3 * patience,  # stages of a replica notice one after the other
             rank=self.stage,
             world_size=self.run.nodes_per_replica,
             store_addr="localhost",

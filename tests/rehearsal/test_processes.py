@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from relparallel.__main__ import main
+from relparallel.rehearsal.processes import answers, isolate
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 needs_torchft = pytest.mark.skipif(find_spec("torchft") is None, reason="torchft is not installed")
@@ -115,6 +117,29 @@ def test_torchft_is_refused_where_it_would_listen_on_real_networks(tmp_path, cap
     monkeypatch.setattr("relparallel.rehearsal.processes.isolate", lambda: False)
     assert main(["rehearse", "--backend", "torchft", "--output-dir", str(tmp_path)]) == 2
     assert "torchft listens on all networks" in capsys.readouterr().err
+
+
+def networks() -> tuple[bool, list[str]]:
+    return isolate(), [name for _, name in socket.if_nameindex()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is rehearsed at all")
+def test_an_isolated_process_has_the_loopback_alone_and_the_others_keep_theirs():
+    before = socket.if_nameindex()
+    ((isolated, names),) = answers(networks, [()])
+    if not isolated:
+        pytest.skip("no process may have a network of its own here")
+    assert names == ["lo"]
+    assert socket.if_nameindex() == before
+
+
+def test_torchft_is_named_with_its_extra_where_it_is_missing(tmp_path, capsys, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise ModuleNotFoundError("no torchft", name="torchft")
+
+    monkeypatch.setattr("relparallel.rehearsal.recording.rehearse", refuse)
+    assert main(["rehearse", "--backend", "torchft", "--output-dir", str(tmp_path)]) == 2
+    assert "pip install 'relparallel[rehearsal-torchft]'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

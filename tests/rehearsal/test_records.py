@@ -101,7 +101,7 @@ def test_two_numbers_of_1f1b_are_found_again():
     assert found["per_message"][0] == pytest.approx(2e-3, rel=0.05)
 
 
-@pytest.mark.parametrize("part", ["", "first"])
+@pytest.mark.parametrize("part", ["", "first", "torchft"])
 def test_every_recorded_run_has_a_date_a_load_and_its_failures(part):
     folder = data_folder() / "rehearsals" / part
     runs, shown = pd.read_csv(folder / "runs.csv"), beside(folder)
@@ -111,7 +111,7 @@ def test_every_recorded_run_has_a_date_a_load_and_its_failures(part):
     assert len(pd.read_csv(folder / "kills.csv")) == runs["kills"].sum()
 
 
-@pytest.mark.parametrize(("part", "near"), [("", 1e-4), ("first", 0.015)])
+@pytest.mark.parametrize(("part", "near"), [("", 1e-4), ("first", 0.015), ("torchft", 1e-4)])
 def test_recorded_predictions_are_what_the_closed_form_gave(part, near):
     """What the first runs taught moves the closed form of elastic jobs a little."""
     stored = pd.read_csv(data_folder() / "rehearsals" / part / "predictions.csv")
@@ -146,3 +146,22 @@ def test_nodes_in_a_row_are_a_replica_when_failures_are_replayed():
         replayed(run, paid, kills, **waits) for waits in ({}, {"timeout": 5.0, "meeting": 0.1})
     )
     assert short - long == pytest.approx(5 / (3 * 240), rel=0.01)  # one replica of three is left
+
+
+def test_jobs_under_torchft_met_the_failures_that_all_backends_meet():
+    """The first life and repair of each node are those drawn for the seed."""
+    kills = pd.read_csv(data_folder() / "rehearsals" / "torchft" / "kills.csv")
+    assert (kills["backend"] == "torchft").all()
+    single = [run for run in runs_of(1, 240.0, "torchft") if run.nodes_per_replica == 1]
+    assert {(run.policy, run.spares, run.repair) for run in single} == {
+        ("elastic", 0, 3.0),
+        ("elastic", 0, 40.0),
+    }
+    for run in single:
+        chaos = Chaos.of(run)
+        own = kills[(kills["seed"] == 1) & (kills["nodes_per_replica"] == 1)]
+        for node, rows in own[own["repair"] == run.repair].groupby("node"):
+            first = rows.iloc[0]
+            assert first["start"] == pytest.approx(chaos.left[int(node)], abs=0.1)
+            length = next(chaos.repairs[int(node)])
+            assert first["end"] - first["start"] == pytest.approx(length, abs=0.1)
