@@ -1,14 +1,17 @@
 """Notebooks on a dask cluster: the same bytes as from worker processes on this machine.
 
-The cluster runs a notebook again when the worker that had it dies. A worker needs the runner's
-files, package and versions; it may keep them in a folder of another name. Each notebook gets a
-process of its own, which can be killed without the worker, leaves the worker's environment alone,
-and ends with it.
+The cluster runs a notebook again when the worker that had it dies, and the runner says so. A worker
+needs the runner's versions, and its files, in a folder of any name, or a nanny that takes them: then
+workers restart with those. Each notebook gets a process of its own, which can be killed without the
+worker, leaves the worker's environment alone, and ends with it.
 """
 
 from __future__ import annotations
 
 import platform
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -17,11 +20,12 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from .execute import Failure, Outcome, Pool, Task
 from .notebook import NotebookError, sha256
 from .pins import PACKAGE
-from .processes import run_apart
+from .processes import PREFIX, run_apart
 from .record import Project, checkout_of_package
 
 if TYPE_CHECKING:
@@ -37,7 +41,8 @@ def connected(address: str, root: Path) -> Iterator[tuple[Pool, int]]:
     client = _client(address)
     try:
         wanted = described(root)
-        _refuse_others(client, address, str(root), wanted)
+        _refuse_others(client, address, root, wanted)
+        client.subscribe_topic("all", _tell_losses)
 
         @contextmanager
         def pool(workers: int) -> Iterator[Executor]:
@@ -48,6 +53,7 @@ def connected(address: str, root: Path) -> Iterator[tuple[Pool, int]]:
                 executor.shutdown(wait=False)
 
         yield pool, sum(client.nthreads().values())
+        client.unsubscribe_topic("all")
     finally:
         client.close()
 
@@ -69,7 +75,7 @@ def _client(address: str) -> Client:
         ) from None
 
 
-def _refuse_others(client: Client, address: str, root: str, wanted: Mapping[str, str]) -> None:
+def _refuse_others(client: Client, address: str, root: Path, wanted: Mapping[str, str]) -> None:
     """Refuse a cluster without workers, and one with a worker whose results may be others."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
@@ -77,18 +83,47 @@ def _refuse_others(client: Client, address: str, root: str, wanted: Mapping[str,
         raise NotebookError(
             f"the cluster at {address} has no worker; start one: dask worker {address}"
         ) from None
-    answers = client.run(checked_checkout, root, wanted, on_error="return")
-    for worker, answer in answers.items():
-        wrong = (
-            f"fails: {answer!r}"
-            if isinstance(answer, BaseException)
-            else answer[1] and f"has {answer[1]}"
+    wrong = _others(client, root, wanted)
+    versions = {name: wanted[name] for name in wanted if name not in (_FILES, _CODE)}
+    sendable = code_digest(root / "relparallel") == wanted[_CODE]
+    if (
+        wrong
+        and sendable
+        and not any(told.split()[2] == "has" for told in _others(client, root, versions))
+    ):
+        _send(client, root, wanted[_FILES])
+        wrong = _others(client, root, wanted)
+    for told in wrong:
+        raise NotebookError(
+            f"{told}; a worker needs the runner's versions, and a nanny that takes its files"
         )
-        if wrong:
-            raise NotebookError(
-                f"worker {worker} {wrong}; a worker needs the runner's checkout, package and "
-                "versions"
-            )
+
+
+def _others(client: Client, root: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Say of each worker that differs, how it does."""
+    answers = client.run(checked_checkout, str(root), wanted, on_error="return")
+    return [
+        f"worker {worker} fails: {answer!r}"
+        if isinstance(answer, BaseException)
+        else f"worker {worker} has {answer[1]}"
+        for worker, answer in answers.items()
+        if isinstance(answer, BaseException) or answer[1]
+    ]
+
+
+def _send(client: Client, root: Path, digest: str) -> None:
+    """Have every nanny unpack the checkout, and start its worker anew with the package from there."""
+    from distributed.diagnostics.plugin import UploadDirectory
+
+    workers = len(client.nthreads())
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        top = Path(folder) / f"relparallel-{digest}"
+        for name in [*Project(root=root).hashed(), *Project(root=root).hashed(["notebooks/*"])]:
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, top / name)
+        given = {"restart_workers": True, "update_path": True, "skip_words": ()}
+        client.register_plugin(UploadDirectory(top, **given))
+    client.wait_for_workers(workers, timeout=60)
 
 
 class _Apart(Executor):
@@ -97,12 +132,14 @@ class _Apart(Executor):
     def __init__(self, client: Client, root: str, wanted: Mapping[str, str]) -> None:
         self.client, self.root, self.wanted = client, root, wanted
         # pure: equal tasks would be done once
-        self.inner: Executor = client.get_executor(pure=False)
+        self.inner: Any = client.get_executor(pure=False)
 
     def submit(self, function: Any, task: Any, /) -> Future[Any]:  # type: ignore[override]
         """Send one task to the cluster; after the cluster's end the task fails at once."""
         if self.client.status not in ("closing", "closed"):
-            return self.inner.submit(_run_there, function, task, self.root, self.wanted)
+            key = f"{task.name} {uuid4().hex}"  # by which a loss is told
+            given = function, task, self.root, self.wanted
+            return self.inner.submit(_run_there, *given, key=key)  # type: ignore[no-any-return]
         lost: Future[Any] = Future()
         lost.set_exception(ConnectionError("nothing answers there any more"))
         return lost
@@ -113,12 +150,17 @@ class _Apart(Executor):
             self.inner.shutdown(wait=wait)
 
 
+def _tell_losses(event: tuple[float, Mapping[str, Any]]) -> None:
+    """Say which notebooks went with a worker that died; dask runs them again elsewhere."""
+    said = event[1]
+    if said.get("action") == "remove-worker" and not said["expected"]:
+        lost = ", ".join(str(key).rpartition(" ")[0] for key in said["processing-tasks"])
+        if lost:
+            sys.stderr.write(f"worker {said['worker']} died; {lost} runs again elsewhere\n")
+
+
 def described(root: Path | None) -> dict[str, str]:
     """Return what a result's bytes depend on: files, package, interpreter, installed versions."""
-    modules = sorted(PACKAGE.rglob("*.py"))
-    code = "".join(
-        f"{p.relative_to(PACKAGE).as_posix()} {sha256(p.read_bytes())}\n" for p in modules
-    )
     found = _installed()
     # a checkout without one compares no versions
     lock = root / "requirements.lock" if root else None
@@ -126,10 +168,17 @@ def described(root: Path | None) -> dict[str, str]:
     locked = {line.partition("==")[0].lower() for line in lines if "==" in line}
     return {
         _FILES: Project(root=root).sources_digest()[:12] if root else "missing",
-        _CODE: sha256(code.encode())[:12],
+        _CODE: code_digest(PACKAGE),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     } | {name: found[name] for name in sorted(locked & set(found))}
+
+
+def code_digest(package: Path) -> str:
+    """Return the digest of the modules of a package."""
+    modules = sorted(package.rglob("*.py"))
+    code = (f"{p.relative_to(package).as_posix()} {sha256(p.read_bytes())}\n" for p in modules)
+    return sha256("".join(code).encode())[:12]
 
 
 @cache

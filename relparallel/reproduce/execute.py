@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relparallel.sweep import loss
+
 from . import noting
 from .pins import PACKAGE, environment, pins
 from .processes import PREFIX, end_children, local_pool
@@ -241,5 +243,5 @@ def _outcome(future: Future[Outcome]) -> Outcome:
     except BrokenExecutor as error:
         return Outcome(failure=Failure(error=str(error)))
     except Exception as error:
-        told = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return Outcome(failure=Failure(error=f"the cluster lost it ({told})"))
+        told = loss(error) or f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Outcome(failure=Failure(error=f"the cluster lost it: {told}"))

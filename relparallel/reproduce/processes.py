@@ -74,7 +74,7 @@ def _supervise(private: str, wanted: Callable[[], bool]) -> None:
     """Run the process to its end, or end it."""
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import _main; _main({private!r})"],
+        [sys.executable, "-P", "-c", f"from {__name__} import _main; _main({private!r})"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

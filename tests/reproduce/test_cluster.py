@@ -43,11 +43,12 @@ def gone(toy) -> bool:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_no_byte(toy, dask_cluster):
+def test_a_worker_that_is_killed_changes_no_byte(toy, dask_cluster, capfd):
     for name in ("01_a", "02_b"):
         toy.write(name, FIGURE.replace("NAME", name), *([DEADLY_ONCE] if name == "02_b" else []))
     assert toy.run(executor=dask_cluster.scheduler_address).done == ["01_a", "02_b"]
     assert (toy.root / "died").exists()
+    assert re.search(r"worker tcp://\S+ died; 02_b runs again elsewhere\n", capfd.readouterr().err)
     assert gone(toy)
     there = toy.results()
     assert len(there) == 4
@@ -102,7 +103,7 @@ def test_a_dead_process_is_told_and_costs_no_worker(toy, dask_cluster):
 
 
 @pytest.fixture
-def elsewhere(toy, tmp_path_factory):
+def elsewhere(toy, tmp_path_factory, request):
     """A worker whose checkout lies in another folder than the runner's, and that folder."""
     folder = tmp_path_factory.mktemp("elsewhere")
     shutil.rmtree(toy.root / "relparallel")
@@ -115,22 +116,16 @@ def elsewhere(toy, tmp_path_factory):
         n_workers=0, dashboard_address=NO_PORT, local_directory=str(folder / "d")
     ) as few:
         address = few.scheduler_address
-        command = [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            address,
-            "--no-nanny",
-            "--no-dashboard",
-        ]
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
+        command += [getattr(request, "param", "--no-nanny"), "--nthreads", "1"]
         worker = subprocess.Popen(
-            [*command, "--nthreads", "1", "--local-directory", str(folder / "w")],
+            [*command, "--local-directory", str(folder / "w")],
             env={**os.environ, "PYTHONPATH": str(folder)},
             cwd=folder,
             stderr=subprocess.DEVNULL,
         )
         yield address, folder
-        worker.kill()
+        worker.terminate()
         worker.wait()
 
 
@@ -149,6 +144,22 @@ def test_a_worker_uses_its_own_checkout_and_is_refused_when_it_differs(toy, else
     ):
         toy.run(executor=address, force=True)
     assert toy.files() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("elsewhere", ["--nanny"], indirect=True)
+def test_a_worker_with_a_nanny_is_sent_the_checkout(toy, elsewhere):
+    address, folder = elsewhere
+    (folder / "relparallel/reproduce/__init__.py").write_text("raise ImportError('broken')")
+    where = "import os, relparallel.units\nprint(os.getcwd())\nprint(relparallel.__file__)"
+    toy.write("01_where", where)
+    (toy.root / "data/facts.csv").write_text("only the runner has this")
+    assert toy.run(executor=address).exit_code == 0
+    said = (toy.root / "notebooks/01_where.ipynb").read_text()
+    assert (
+        len(re.findall(rf"{folder}/w/\S*relparallel-\w+/(notebooks|relparallel/__init)", said)) == 2
+    )
+    assert toy.run(executor=address, force=True).exit_code == 0
 
 
 @pytest.mark.slow

@@ -146,6 +146,23 @@ def test_one_failure_stops_no_other_and_is_told_at_the_end(sweep, pretend):
     assert sweep()[0].done == sorted(failed)
 
 
+def test_a_notebook_that_is_lost_with_its_workers_says_so_in_a_sentence(toy):
+    """dask gives up a task when four workers have died with it."""
+
+    class Deadly:
+        def submit(self, function, task):
+            future = Future()
+            future.set_exception(type("KilledWorker", (Exception,), {})("a long story"))
+            return future
+
+        __enter__, __exit__ = lambda self: self, lambda self, *error: None
+
+    toy.write("42_example")
+    report = toy.run(pool=lambda workers: Deadly())
+    told = "failed: the cluster lost it: every worker that took it died (out of memory, or killed)"
+    assert report.failed["42_example"].startswith(f"{told}; give workers more memory")
+
+
 def test_an_interrupted_sweep_goes_on_from_there(sweep, pretend):
     def stop(task):
         if len(pretend.ran) == 3:
