@@ -33,8 +33,11 @@ function bestSpares(job) {
   }
   return best;
 }
+const NEVER = 1e-15;  // 1/s
 function elastic(job) {
-  const up = Math.pow(1 / (1 + job.nodeRate * job.repair), job.replica);
-  return up / (1 + job.nodes * job.nodeRate * job.pause) * rollback(job.checkpoint, job.restart, job.jobRate);
+  const up = Math.pow(1 + job.nodeRate * job.repair, -job.replica), failures = job.nodes * job.nodeRate;
+  const last = failures * up * Math.pow(1 - up, job.nodes / job.replica - 1);  // the only replica that was left
+  const rate = job.jobRate + (last > NEVER ? last : 0);
+  return up / (1 + failures * job.pause) * rollback(job.checkpoint, job.restart, rate);
 }
 if (typeof module !== "undefined") module.exports = { restartOrSpares, bestSpares, elastic };
