@@ -72,6 +72,8 @@ def _entries(generator: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floa
         raise ValueError(f"generator must be square and have a state, got shape {generator.shape}")
     table = scipy.sparse.csr_array(generator).tocoo()
     off = table.row != table.col
+    if table.data.size:
+        require_real(generator=table.data)  # the diagonal says nothing, but is a number
     rate = np.asarray(table.data[off], dtype=np.float64)
     if rate.size:
         require_real(generator=rate, at_least=0)
