@@ -72,7 +72,7 @@ _COMMANDS = {
     "rehearse": (
         "measure the predictions on real processes that are killed",
         "Run pipeline schedules, predict what small jobs keep under failures, then run those and kill "
-        "their nodes: 22 minutes, 86 processes, 2 GiB, on the loopback. Needs Linux and the extra "
+        "their nodes: 22 minutes, 110 processes, 2 GiB, on the loopback. Needs Linux and the extra "
         "rehearsal; the backend torchft, which knows elastic jobs alone, needs rehearsal-torchft.",
     ),
     "warm": (
