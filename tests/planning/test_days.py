@@ -56,6 +56,7 @@ def test_nine_simulated_days_of_ten_lie_in_the_range(policy, gpus):
     drawn, day = simulated(found, np.random.default_rng(4)), found.day
     inside = np.mean((drawn >= day.low - 1e-9) & (drawn <= day.high))
     assert 0.86 < inside < 0.97
+    assert np.mean(drawn > day.high) == pytest.approx(0.05, abs=0.015)
     everything = np.hypot(day.failures, np.hypot(day.steps, day.slow_gpus)) * found.best.share
     assert everything == pytest.approx(drawn.std(), rel=0.1)
     assert np.median(drawn) == pytest.approx(day.median, abs=0.03)
