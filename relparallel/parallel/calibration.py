@@ -44,7 +44,8 @@ class Software:
     that has some of its experts, under the work of the layer, else once to each of these;
     ``graphs``: kernels are replayed from CUDA graphs, so that none waits for the host;
     ``rowwise``: fp8 with a scale for each row, whose products are no faster than in bf16;
-    ``adapters``: weights are frozen but for small adapters, so that only inputs have gradients.
+    ``adapters``: weights are frozen but for small adapters, so that only inputs have gradients;
+    ``eager``: PyTorch's kernels one by one, not compiled.
     """
 
     name: str = instance(str)
@@ -64,6 +65,7 @@ class Software:
     graphs: bool = flag(default=False)
     rowwise: bool = flag(default=False)
     adapters: bool = flag(default=False)
+    eager: bool = flag(default=False)
 
     @property
     def passes(self) -> int:
@@ -167,6 +169,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
     "no_tp_overlap": {"tensor_overlap": False},
     "rowwise": {"rowwise": True},
     "adapters": {"adapters": True},
+    "eager": {"eager": True},
 }
 """What a run may switch on or off in its software, as in ``torchtitan-2024+async_tp``."""
 

@@ -104,6 +104,15 @@ def bounds(name: str) -> tuple[int, int]:
     return (0, 3) if name == "zero_stage" else (1, MOST_DEVICES)
 
 
+def by_kind(recompute: Numbers, *kinds: Numbers) -> Numbers:
+    """The value for a kind of recomputation, given one for each in the order of `RECOMPUTE`."""
+    found = kinds[0]
+    for code, value in enumerate(kinds[1:], start=1):
+        if some(recompute == code):
+            found = where(recompute == code, value, found)
+    return found
+
+
 def where(condition: Numbers, yes: Numbers, no: Numbers) -> Numbers:
     """One of two values, in a column by a column of conditions."""
     if isinstance(condition, np.ndarray):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.parallel.calibration import Calibration, generation, quantiles
-from relparallel.parallel.columns import Numbers, Split
+from relparallel.parallel.columns import Numbers, Split, where
 from relparallel.published import data_folder
 from relparallel.workload import Transformer
 
@@ -65,6 +65,7 @@ def features(model: Transformer, precision: str, s: Split) -> Vector:
 
 
 def _columns(model: Transformer, precision: str, s: Split) -> list[Numbers]:
+    s = s._replace(recompute=where(s.recompute == 3, 1, s.recompute))  # a part, as selective is
     columns: list[Numbers] = [getattr(s, name) for name in _DEGREES]
     columns += [float(model.parameters), model.sequence]
     columns += [getattr(s, name) for name in _KINDS]

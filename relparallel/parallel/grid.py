@@ -231,7 +231,7 @@ def _inner_axes(
         "micro_batch": _divisors(global_batch),
         "virtual_stages": chunks,
         "sequence_parallel": (False, True),
-        "recompute": RECOMPUTE,
+        "recompute": RECOMPUTE[:3],
         "schedule": SYNCHRONOUS,
         "ends_as_layers": "auto",
         "experts_over_tensor": False,

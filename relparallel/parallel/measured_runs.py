@@ -121,14 +121,15 @@ _SIZES: Final = (
 _OPTIONS: Final = {
     "adapters_only": "adapters",
     "async_tp": "async_tp",
+    "compiled=no": "eager",
     "cuda_graph": "cuda_graphs",
     "full_cuda_graph": "cuda_graphs",
     "layer_cuda_graph": "cuda_graphs",
     "rowwise": "rowwise",
 }
+_ALTERNATE: Final = "recompute=every_second_product"
 _UNKNOWN: Final = {
     "cp_exchange=all-to-all": "context ranks exchange heads, not keys and values",
-    "recompute=every_second_product": "every second matrix product is computed again",
 }  # what a row says of itself that no strategy can
 
 
@@ -209,7 +210,7 @@ def _from_row(row: Mapping[str, str]) -> Run:
     degrees: dict[str, Any] = {name: int(row[name]) for name in _LAYOUT[:-1]}
     strategy = Strategy(
         **degrees,
-        recompute=row["recompute"],
+        recompute="alternate" if _ALTERNATE in row["options"].split() else row["recompute"],
         experts_over_tensor=degrees["expert"] > 1,
         sequence_parallel=row["sequence_parallel"] == "1",
         zero_stage=int(row["zero_stage"]),

@@ -107,7 +107,7 @@ def activation_bytes_per_layer(
     s, h, a = require_whole(sequence=sequence, hidden=hidden, heads=heads, at_least=1)
     b, t, c = require_whole(micro_batch=micro_batch, tensor=tensor, context=context, at_least=1)
     require_flag(sequence_parallel=sequence_parallel)
-    require_choice(RECOMPUTE, recompute=recompute)
+    require_choice(RECOMPUTE[:3], recompute=recompute)
     n = s * b / c
     kept, needed, _ = layer_bytes(
         n,
@@ -116,6 +116,7 @@ def activation_bytes_per_layer(
         h,
         8 * h,
         24 * h,
+        0.0,
         a,
         s,
         RECOMPUTE.index(recompute),

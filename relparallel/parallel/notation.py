@@ -95,7 +95,7 @@ def read_strategy(text: str, gpus: int | None = None) -> Strategy:
         ETP1 are whole experts; VPP, VP or v the chunks per stage; MBS the sequences in a
         micro-batch; "ZeRO-1/16" or "shard=16" the ranks that share the state; FSDP is ZeRO-3,
         FSDP16 and HSDP16 with 16 ranks in a shard group, HSDP 8x16 with 8 such groups; a schedule
-        by its name; none, selective or full recompute. What is not named is 1, or not done. With
+        by its name; none, selective, full or alternate recompute. What is not named is 1, or not done. With
         chunks the schedule is the interleaved one.
     gpus : int, optional
         GPUs to fill: the data-parallel degree where the text has none.

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from relparallel.parallel.columns import Numbers, Split, some, where
+from relparallel.parallel.columns import Numbers, Split, by_kind, some, where
 from relparallel.parallel.records import Rates, Sizes
 
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
@@ -75,29 +75,35 @@ def _attention(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, Numbers]:
 
 def _feed_forward(
     n: Numbers, width: Numbers, matrices: Numbers, depth: Numbers, batch: Numbers, h: Rates
-) -> tuple[Numbers, Numbers]:
-    """Forward and backward time of the matrices and the activation function between them."""
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Forward and backward time of the matrices and the activation function between them.
+
+    Last, forward, the activation and the second of two products that a gate has before it.
+    """
     up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_rate, h)
     down, down_back = _linear(n, depth, width, batch, h.weight_rate, h)
     moved = n * width * batch * (matrices - 1) * _GELU_BYTES * h.traffic * h.elementwise
     between = moved / (h.memory_bandwidth * h.hbm)
-    return up + down + between, up_back + down_back + between
+    second = up * (1 - 1 / (matrices - 1))
+    return up + down + between, up_back + down_back + between, second + between
 
 
 class Passes(NamedTuple):
     """Seconds of the kernels of one layer on one micro-batch.
 
-    Forward, backward, of that for the weights, and of the attention core, forward.
+    Forward, backward, of that for the weights; forward, of the attention core, and of every second
+    product with what lies between products.
     """
 
     forward: Numbers
     backward: Numbers
     weight: Numbers
     core: Numbers
+    alternate: Numbers
 
     def again(self, recompute: Numbers) -> Numbers:
         """What is computed once more."""
-        return where(recompute == 2, self.forward, where(recompute == 1, self.core, 0.0))
+        return by_kind(recompute, 0.0, self.core, self.forward, self.alternate)
 
 
 def passes(model: Sizes, h: Rates, s: Split) -> Passes:
@@ -110,7 +116,7 @@ def passes(model: Sizes, h: Rates, s: Split) -> Passes:
         mixer, mixer_back = _linear(n, model.mixer / t, model.hidden, 1.0, h.weight_rate, h)
         around, around_back = around + mixer, around_back + mixer_back
     core, core_back = _attention(model, h, s)
-    block, block_back = _blocks(model, h, s, n)
+    block, block_back, second = _blocks(model, h, s, n)
     split = where(s.sequence_parallel > 0, t, 1)
     moved = n * model.hidden * _STREAM_BYTES / split
     if some(h.weight_peak > h.peak):
@@ -120,19 +126,22 @@ def passes(model: Sizes, h: Rates, s: Split) -> Passes:
     products = around_back + block_back
     weights = where(h.adapters > 0, 0.0, products / 2)  # half of them make gradients of weights
     inputs = products / 2 + core_back + stream
-    return Passes(around + core + block + stream, inputs + weights, weights, core)
+    keys = model.kv_heads * model.head / model.queries
+    alternate = second + (keys * qkv + out) * model.attention + stream
+    alternate = where(h.flash_attention > 0, alternate, alternate + core)
+    return Passes(around + core + block + stream, inputs + weights, weights, core, alternate)
 
 
-def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numbers]:
-    """Forward and backward time of feed-forward blocks, dense ones and experts."""
-    t, block, block_back = s.tensor, 0.0, 0.0
+def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """`_feed_forward` of all blocks of a layer, dense ones and experts."""
+    t, block, block_back, second = s.tensor, 0.0, 0.0, 0.0
     if some(model.dense > 0):
-        block, block_back = _feed_forward(n, model.ffn / t, model.matrices, model.hidden, 1.0, h)
-        block, block_back = block * model.dense, block_back * model.dense
+        times = _feed_forward(n, model.ffn / t, model.matrices, model.hidden, 1.0, h)
+        block, block_back, second = (time * model.dense for time in times)
     if some(model.mixture > 0):
         local, split = model.experts / s.expert, s.expert_tensor
         mine = n * (split / t)  # tokens that a rank sends to experts
-        routed, routed_back = _feed_forward(
+        routed, routed_back, other = _feed_forward(
             mine * model.active / local,
             model.expert_ffn / split,
             model.matrices,
@@ -143,14 +152,15 @@ def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numb
         copies = mine * model.active * model.hidden * _PERMUTE_BYTES
         permuted = copies * h.traffic / (h.memory_bandwidth * h.hbm)
         routed, routed_back = routed + permuted, routed_back + permuted
-        always, always_back = 0.0, 0.0
+        always, always_back, same = 0.0, 0.0, 0.0
         if some(model.shared > 0):
-            always, always_back = _feed_forward(
+            always, always_back, same = _feed_forward(
                 n, model.shared * model.expert_ffn / t, model.matrices, model.hidden, 1.0, h
             )
         block = block + model.mixture * (routed + always)
         block_back = block_back + model.mixture * (routed_back + always_back)
-    return block, block_back
+        second = second + model.mixture * (other + same)
+    return block, block_back, second
 
 
 def output_layer(model: Sizes, h: Rates, s: Split) -> Numbers:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from relparallel.parallel.columns import Numbers, Split, folded, part, some, taken, where
+from relparallel.parallel.columns import Numbers, Split, by_kind, folded, part, some, taken, where
 from relparallel.parallel.dealing import counted_ends, stage_layers
 from relparallel.parallel.flights import (
     CHIMERA,
@@ -96,6 +96,7 @@ def layer_bytes(
     hidden: Numbers,
     outer: Numbers,
     inner: Numbers,
+    chosen: Numbers,
     heads: Numbers,
     sequence: Numbers,
     recompute: Numbers,
@@ -105,19 +106,21 @@ def layer_bytes(
     """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, more for weights.
 
     A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer``
-    bytes besides two masks, and inside ``inner``. What is computed again for the gradients of the
+    bytes besides two masks, and inside ``inner``, of which ``chosen`` are left where every second
+    product is computed again. What is computed again for the gradients of the
     inputs stays until those of the weights: half of it, as half of what is kept does.
     """
     inputs = whole * (2 * dropout * hidden + outer)
     inside, core = n / t * inner, 0.0
-    if flash:
-        inside = inside + n / t * 4 * heads  # the logarithm of each row's sum, in fp32
+    kept = whole * _HALF * hidden
+    some_kept = kept + n / t * chosen
+    if flash:  # the logarithm of each row's sum, in fp32
+        inside, some_kept = inside + n / t * 4 * heads, some_kept + n / t * 4 * heads
     else:  # softmax; its dropout adds a mask and the product
         core = n / t * heads * sequence * (_HALF + 3 * dropout)
     needed = inputs + inside + core
-    kept = whole * _HALF * hidden
-    again = where(recompute == 2, (needed - core - kept) / 2, 0.0)
-    return where(recompute == 2, kept, where(recompute == 0, needed, needed - core)), needed, again
+    held = by_kind(recompute, needed, needed - core, kept, some_kept)
+    return held, needed, where(recompute >= 2, (needed - core - held) / 2, 0.0)
 
 
 def _layer_activations(
@@ -142,6 +145,9 @@ def _layer_activations(
         _HALF * (2 * model.heads + 2 * np.maximum(model.kv_heads, t)) * model.head * model.attention
     )
     inner = inner + _HALF * model.kept
+    # without keys, the other half of a gated block, and what is between products
+    chosen = (2 * model.heads + np.maximum(model.kv_heads, t)) * model.head * model.attention
+    chosen = _HALF * (chosen + model.kept + block)
     if k.product < _HALF:
         inner = inner + k.product * model.heads * model.head * model.attention
     inner = inner + (_HALF * (model.matrices - 1) + k.product) * block
@@ -153,6 +159,7 @@ def _layer_activations(
         h,
         outer,
         inner,
+        chosen,
         model.heads * model.attention,
         model.sequence,
         s.recompute,
@@ -385,7 +392,7 @@ def peaks(model: Sizes, s: Split, k: Storage) -> Numbers:
         here = stage_bytes(model, s, k, p - 1, dealt).peak
         found = np.maximum(found, where(p > first, here, 0.0))
     waits = waiting(rule, 1.0 * p, 0) > 0
-    for every in (rule == CHIMERA, (s.recompute == 2) & waits):
+    for every in (rule == CHIMERA, (s.recompute >= 2) & waits):
         asked = np.broadcast_to(np.where(every, p, 0), found.shape)
         for degree in np.unique(asked[asked > 0]).tolist():
             rows = part(asked == degree)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.parallel.columns import CHIMERA, Numbers, Split, folded, some, where
+from relparallel.parallel.columns import CHIMERA, Numbers, Split, by_kind, folded, some, where
 from relparallel.parallel.dealing import counted_ends, most_layers, stage_layers
 from relparallel.parallel.passes import Passes, output_layer, passes
 from relparallel.parallel.records import Rates, Sizes
@@ -275,7 +275,7 @@ def _transfer(model: Sizes, h: Rates, s: Split, under: Numbers) -> Numbers:
 def step_parts(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, ...]:
     """Seconds of every one of `PARTS`."""
     p, v, m = s.pipeline, s.virtual_stages, s.micro_batches
-    one, repeats = passes(model, h, s), where(s.recompute == 2, 1.0, 0.0)
+    one, repeats = passes(model, h, s), by_kind(s.recompute, 0.0, 0.0, 1.0, 0.5)
     layer, (held, short, filled) = _layer(model, h, s, one), _stages(model, s)
     again, ahead = one.again(s.recompute), layer.ahead
     repeated = repeats * (layer.tensor + layer.context + layer.experts + layer.launch)

@@ -137,6 +137,7 @@ def test_mixtures_of_experts_wait_for_the_host_but_not_in_graphs():
 
 def test_options_of_a_row_are_those_of_its_software():
     of = {run.id: run.software for run in measured_runs()}
+    assert of["TITAN-001"] == "torchtitan-2024+eager"
     assert of["TITAN-020"] == "torchtitan-2025+async_tp"
     assert of["TITAN-023"] == "torchtitan-2025+rowwise"
     assert of["MLPERF-4.1-008"] == "nemo-2024+cuda_graphs"
@@ -144,6 +145,25 @@ def test_options_of_a_row_are_those_of_its_software():
     assert software("nemo-2024+no_tp_overlap").tensor_overlap is False
     with pytest.raises(ValueError, match="option must be one of"):
         software("nemo-2024+graphs")
+
+
+def test_checkpoints_of_every_second_product_are_read_and_lie_in_the_interval():
+    runs = [run for run in measured_runs() if run.strategy.recompute == "alternate"]
+    assert {run.source for run in runs} == {"torchtitan"}
+    assert len(runs) == 7
+    for run in runs:
+        of = (run.model, run.strategy, run.cluster, run.global_batch)
+        low, high = step_time(*of, software=run.software, precision=run.precision).interval(0.9)
+        assert low < run.time < high
+
+
+def test_kernels_one_by_one_take_longer_between_products_and_nowhere_else():
+    run = next(run for run in measured_runs() if run.id == "TITAN-001")
+    of = (run.model, run.strategy, run.cluster, run.global_batch)
+    eager, compiled = (step_time(*of, software=n) for n in (run.software, "torchtitan-2024"))
+    assert eager.compute > 1.05 * compiled.compute
+    assert eager.recompute > 1.05 * compiled.recompute
+    assert (eager.head, eager.optimizer) == (compiled.head, compiled.optimizer)
 
 
 def test_adapters_have_no_gradients_of_weights_nor_an_optimizer():

@@ -53,7 +53,7 @@ def held(run):
 def test_of_the_runs_that_ran_few_are_said_not_to_fit_and_these_recompute_modules_unsaid():
     runs = measured_runs(outliers=True, unfitted=True)
     wrong = {run.id: run for run in runs if not held(run).fits(run.cluster).fits}
-    assert len(runs) == 1720
+    assert len(runs) == 1727
     # Recipes of DeepSeek-V3 recompute mla_up_proj or more (deepseek_workload_base_configs.py of
     # Megatron-Bridge); none of Llama 3 70B on GB300 takes two sequences without FSDP. Rows say
     # neither.
@@ -76,7 +76,7 @@ def test_peaks_that_simumax_and_torchtitan_measured():
     assert {kind: len(rows) for kind, rows in errors.items()} == {
         "dense": 15,
         "mixtures": 9,
-        "torchtitan": 5,
+        "torchtitan": 10,
     }
     assert np.abs(errors["dense"]).max() < 0.01
     assert np.abs(errors["mixtures"]).max() < 0.02

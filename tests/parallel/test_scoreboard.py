@@ -75,12 +75,19 @@ def test_other_models_stand_beside_ours_on_the_same_source():
     assert (table["where"].str.len() > 5).all()
 
 
+_SEEN = (
+    "MLPERF-5.0-052",
+    *(f"TITAN-{n}" for n in ("001", "003", "009", "010", "025", "027", "032")),
+)
+
+
 def test_blind_errors_are_those_recorded():
     rows = shipped("blind_errors")
     assert rows["error"].to_numpy() == pytest.approx(
         rows["predicted"] / rows["measured"] - 1, abs=2e-5
     )
-    seen = rows["run"] == "MLPERF-5.0-052"  # other runs of MLPerf on H100 were in the fit by then
+    # other runs of these sources were in the fit by then
+    seen = rows["run"].isin(_SEEN)
     mean = 100 * rows[~seen].groupby(["family", "source"])["error"].agg(lambda e: e.abs().mean())
     shown = scoreboard().set_index(["family", "source", "used"])["mean"].xs("blind", level="used")
     assert shown.to_dict() == pytest.approx(mean.to_dict(), rel=1e-9)
@@ -118,7 +125,7 @@ def test_strategies_of_left_out_sources_stand_in_a_better_order_than_by_the_near
 def test_notes_name_parameters_without_evidence_and_rows_left_aside():
     said = "\n".join(notes())
     assert "h100: parameters on which the runs say nothing: " in said
-    assert "torchtitan: 7 rows not scored: every second matrix product is computed again" in said
+    assert "torchtitan: 3 rows not scored: micro_batch is not published" in said
 
 
 def test_it_is_a_command(tmp_path, capsys):

@@ -86,6 +86,19 @@ def layer_kept(
     return sum(whole), sum(split) / t, 0.0 if flash else float(scores.sum()) / t
 
 
+def every_second_kept(m: Transformer, t: int, flash: bool) -> float:
+    """Bytes a layer keeps per token, split over t: outputs of its first, third ... product.
+
+    Nothing needs that of the last product; fused attention keeps its own output.
+    """
+    d, blocks = m.head_width, 1 if m.experts == 1 else m.active_experts + m.shared_experts
+    width = blocks * (m.ffn_hidden if m.experts == 1 else m.expert_hidden)
+    kv = max(m.key_value_heads, t) * d
+    outputs = [m.heads * d, kv, kv, m.hidden, *[width] * (1 + m.gated), m.hidden]
+    kept = 2 * sum(outputs[:-1][::2])
+    return (kept + 2 * m.heads * d + 4 * m.heads * flash) / t
+
+
 def slowly(
     m: Transformer, s: Strategy, batch: int, k: Precision, flash: bool, dropout: bool
 ) -> np.ndarray:
@@ -99,6 +112,7 @@ def slowly(
         "none": everything,
         "selective": everything - tokens * core,
         "full": tokens * 2 * m.hidden / thin,
+        "alternate": tokens * (2 * m.hidden / thin + every_second_kept(m, s.tensor, flash)),
     }
     micro = s.micro_batches(batch)
     flight = micro_batches_in_flight(s.schedule, s.pipeline, micro, s.virtual_stages)
@@ -300,13 +314,14 @@ def test_memory_grows_with_the_micro_batch_and_shrinks_with_sharding_and_recompu
         for part in ("parameters", "gradients", "optimizer"):
             assert np.all(getattr(many, part) <= getattr(few, part) * (1 + 1e-12))
     acts = [
-        memory(model, Strategy(**kept | {"recompute": r}), batch).activations for r in RECOMPUTE
+        memory(model, Strategy(**kept | {"recompute": r}), batch).activations
+        for r in ("none", "selective", "alternate", "full")
     ]
     assert np.all(np.diff(acts, axis=0) <= 1e-6)
 
 
 def test_a_gpt_layer_keeps_what_the_published_table_says():
-    for recompute in RECOMPUTE:
+    for recompute in RECOMPUTE[:3]:
         for split in (False, True):
             s = Strategy(
                 tensor=8, pipeline=8, recompute=recompute, sequence_parallel=split, micro_batch=2

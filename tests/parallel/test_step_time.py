@@ -95,7 +95,7 @@ def test_the_bubble_is_that_of_the_closed_form(name, p, v):
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name)
     found = step_time(model, split, machine, 4 * p, calibrated=free, software="megatron-2022")
     rates = Rates.of(machine, free, known_software("megatron-2022"))
-    f, b, w, _ = passes(Sizes.of(model), rates, Split.of(split, 4 * p))
+    f, b, w, *_ = passes(Sizes.of(model), rates, Split.of(split, 4 * p))
     share = bubble_fraction(name, p, 4 * p, v, forward=f, backward=b, backward_weight=w)
     busy = found.compute + found.launch
     assert found.pipeline_bubble / busy == pytest.approx(share, rel=1e-4, abs=1e-6)
@@ -122,6 +122,38 @@ def test_full_recomputation_costs_one_more_forward_pass():
     assert again.compute == plain.compute
     assert 0.25 < again.recompute / plain.compute < 0.4  # a third in operations
     assert again.tensor == pytest.approx(1.5 * plain.tensor)  # its all-reduces are done again too
+
+
+@pytest.mark.parametrize("name", ["gpt3-175b", "llama3-8b", "deepseek-v3"])
+@pytest.mark.parametrize("software", ["megatron-2022", "torchtitan-2024"])
+def test_more_that_is_computed_again_takes_longer_and_keeps_less(name, software):
+    """Nothing, every second product, every layer: in time and, the other way, in memory."""
+    model, kinds = transformer(name), ("none", "alternate", "full")
+    splits = [Strategy(tensor=8, data=2, sequence_parallel=True, recompute=k) for k in kinds]
+    steps = [step_time(model, split, on(16), 16, software=software) for split in splits]
+    held = [memory(model, split, 16, software=software).activations[0] for split in splits]
+    for values in (held[::-1], [s.recompute for s in steps], [s.tensor for s in steps]):
+        assert values[0] < values[1] < values[2]
+    assert steps[0].recompute == 0
+    assert [s.compute for s in steps] == [steps[0].compute] * 3
+    sent = [s.tensor for s in steps]  # what is gathered twice, and not what is scattered
+    assert sent[1] == pytest.approx((sent[0] + sent[2]) / 2, rel=1e-12)
+
+
+def test_every_second_product_is_priced_as_those_products_are():
+    """K, the projection and half of a gated block, and what is between, by products of their own."""
+    model, machine = transformer("llama3-8b"), on(8)
+    rates = Rates.of(machine, calibration(machine.accelerator), known_software("torchtitan-2024"))
+    rates = rates._replace(traffic=0.0)  # what is between products costs nothing
+    sizes, split = Sizes.of(model), Split.of(Strategy(data=8), 8)
+    whole = passes(sizes, rates, split)
+    products = whole.forward - whole.core
+    h, keys = model.hidden, model.key_value_heads * model.head_width
+    again = h * keys + h * h + h * model.ffn_hidden
+    every = 2 * h * (h + keys) + 3 * h * model.ffn_hidden
+    assert whole.alternate / products == pytest.approx(again / every, rel=0.02)
+    stored = passes(sizes, rates._replace(flash_attention=0), split)
+    assert stored.alternate - stored.core == pytest.approx(whole.alternate, rel=1e-12)
 
 
 def test_gradients_of_a_ring_take_the_bytes_over_the_share_of_the_network():
