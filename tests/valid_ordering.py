@@ -44,6 +44,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "network": (0.1, 4.0),
         "partition": 2.0,
         "credit": 2,
+        "bucket": 5.0,
         "groups": None,
         "loss": 0.1,
         "timeout": 1.0,

@@ -80,6 +80,7 @@ def order(
     network: ArrayLike,
     partition: float | None = None,
     credit: int | None = None,
+    bucket: float | None = None,
     groups: MergedMessages | None = None,
     loss: float = 0.0,
     timeout: float = 0.0,
@@ -108,8 +109,11 @@ def order(
         Most bytes of a message; larger ones are cut. Messages that a hop takes before the first of
         them has arrived, 1 by default: more hide the latency, but what is taken cannot be
         overtaken.
+    bucket : float, optional
+        Bytes at which a bucket of tensors closes; 25 MiB with "ddp", else every tensor goes alone.
     groups : MergedMessages, optional
-        Tensors that are sent together, none before its time (`merge_gradients`, `fuse_gradients`).
+        Tensors that are sent together, none before its time, instead of buckets
+        (`merge_gradients`, `fuse_gradients`).
     loss, timeout, rng : float, float, numpy.random.Generator, optional
         Losses per byte on a hop, seconds by which each of them delays a message, and what draws
         them.
@@ -147,7 +151,8 @@ def order(
         else require_number(partition=partition, above=0)
     )
     rank = _ranks(graph, rule.first, hops) if named else _column("policy", policy, len(graph))
-    plan = _bucketed(graph, rule.bucket, most) if groups is None else _merged(graph, groups, most)
+    closes = rule.bucket if bucket is None else require_number(bucket=bucket, at_least=0)
+    plan = _bucketed(graph, closes, most) if groups is None else _merged(graph, groups, most)
     late = np.repeat(hops[:, :1], plan.size.size, axis=1)
     if rng is not None:
         late += timeout * rng.poisson(loss * plan.size, late.shape)

@@ -155,6 +155,21 @@ def test_buckets_close_when_they_are_full():
     assert run.duration[sent].tolist() == [30.0, 30.0, 1.0]  # 10 + 10 + 10, 30, 1
 
 
+@given(rows=layers, latency=st.integers(0, 3))
+@settings(deadline=None, max_examples=40)
+def test_the_smallest_bucket_is_no_bucket_and_the_largest_holds_everything(rows, latency):
+    graph, network = as_chain(rows), (float(latency), 1.0)
+    for bucket, method in ((0.0, "none"), (1e9, "all")):
+        merged = merge_gradients(graph, latency=latency, bandwidth=1.0, method=method)
+        run = order(graph, network=network, bucket=bucket)
+        # The forward pass waits for buckets; the recursion ends with the last message.
+        back = order(replace(graph, forward=0 * graph.forward), network=network, bucket=bucket)
+        assert back.makespan == pytest.approx(max(merged.finish, graph.backward.sum()))
+        assert run.makespan >= back.makespan
+    named = order(graph, "ddp", network=network).makespan
+    assert order(graph, "fifo", network=network, bucket=25 * 2.0**20).makespan == named
+
+
 @given(rows=layers, latency=st.integers(0, 3), cycle=st.integers(1, 5))
 @settings(deadline=None, max_examples=40)
 def test_merged_messages_end_when_the_recursion_says(rows, latency, cycle):

@@ -21,7 +21,10 @@ from relparallel.book.s36.feedback import (
     CompressedGradient as CompressedGradient,
     ErrorFeedback as ErrorFeedback,
 )
-from relparallel.book.s36.linear_models import cocoa as cocoa
+from relparallel.book.s36.linear_models import (
+    cocoa as cocoa,
+    truncated_gradient as truncated_gradient,
+)
 from relparallel.book.s36.problems import (
     logistic_problem as logistic_problem,
     network_problem as network_problem,

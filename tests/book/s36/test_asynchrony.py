@@ -109,6 +109,37 @@ def test_a_cached_copy_holds_every_clock_that_the_bound_asks_for(seed, workers, 
     assert np.all(run.delays >= fresh.delays)
 
 
+@given(seed=st.integers(0, 99), workers=crews, s=st.integers(0, 4))
+@few
+def test_a_bound_limits_the_updates_that_are_missed(seed, workers, s):
+    """Others are at most s clocks ahead and s behind what is seen; a copy also lacks s own ones."""
+    spent = times(40, workers, seed)
+    spent[:, 0] *= 50
+    others = (workers - 1) * (2 * s + 1)
+    assert s36.asynchronous_run(spent, s).delays.max() <= others
+    copied = s36.asynchronous_run(spent, s, fetch=None).delays
+    assert copied.max() <= others + s
+
+
+def test_the_regret_of_stale_steps_is_within_the_theorem():
+    """Theorem 1 of Ho et al. on |w - c|: L = 1, and 2 F**2 = 1, the largest square distance."""
+    workers = 5
+    spent = times(300, workers, 7) * [9, 1, 1, 1, 1]
+    centres = np.random.default_rng(8).uniform(-1, 1, spent.size)
+    best = np.median(centres)
+    for s in (0, 2, 8):
+        late = s36.asynchronous_run(spent, s, fetch=None).delays
+        step = (0.5 / (2 * (s + 1) * workers * np.arange(1, spent.size + 1))) ** 0.5
+        drawn = iter(centres)
+        path = com.delayed_descent(
+            lambda w, _, drawn=drawn: np.sign(w - next(drawn)), [best + 1], step, late[:, None]
+        )
+        read = path[np.arange(spent.size) - late, 0]
+        regret = np.sum(np.abs(read - centres) - np.abs(best - centres))
+        assert np.abs(path - best).max() <= 1
+        assert 0 < regret <= 4 * 0.5**0.5 * (2 * (s + 1) * workers * spent.size) ** 0.5
+
+
 def test_asynchronous_workers_miss_one_update_of_each_other_worker():
     """Whatever the clock times: between two updates of a worker others make P - 1 on average."""
     for seed, spread in ((1, 0.1), (2, 3.0)):
