@@ -4,7 +4,7 @@
 # make mutants   wrong changes of the package on purpose, each of which a test of make test must notice
 # make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
 # make paper     figures as PDF too, which are not in the repository, and figures/paper.tex as build/paper.pdf
-# make site      write the collection as static pages into site/
+# make site      the collection as pages that need no network, into build/site/
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
 #
@@ -26,8 +26,8 @@ figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
 
 check: .venv/.tools
-	@$(BIN)/ruff check --quiet relparallel tests hatch_build.py
-	@$(BIN)/ruff format --quiet --check relparallel tests hatch_build.py
+	@$(BIN)/ruff check --quiet relparallel tests docs hatch_build.py
+	@$(BIN)/ruff format --quiet --check relparallel tests docs hatch_build.py
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(BIN)/python -m pytest tests/checks $(ARGS)
 	@$(BIN)/python -m relparallel figures --stale --dry-run || { echo "next: make figures ARGS=--stale"; exit 1; }
@@ -59,14 +59,21 @@ paper: figures
 		pdflatex $(LATEX) >/dev/null && pdflatex $(LATEX) >/dev/null
 	@echo "build/paper.pdf"
 
-site: .venv/.ready
-	@$(BIN)/python -m relparallel site $(ARGS)
+# Sphinx builds anew what has changed, and everything with ARGS=-E; docs/conf.py says how.
+site: build/pages/claims.html
+	@SOURCE_DATE_EPOCH=0 $(BIN)/python -m sphinx -W --keep-going -q -j $(WORKERS) -c docs -d build/doctrees $(ARGS) . build/site
+	@cp build/site/README.html build/site/index.html
+	@echo "build/site/index.html"
+
+# The ledger and plans, which take half a minute.
+build/pages/claims.html: docs/tables.py docs/whatif.html $(shell find relparallel data -name '*.py' -o -name '*.csv') | .venv/.tools
+	@$(BIN)/python docs/tables.py build/pages
 
 lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)
 
 clean:
-	rm -rf .venv .relparallel site .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules figures/*.pdf
+	rm -rf .venv .relparallel docs/reference .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules figures/*.pdf
 	find relparallel tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: requirements.lock pyproject.toml

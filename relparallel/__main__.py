@@ -80,10 +80,6 @@ _COMMANDS = {
         "Compile the kernels of the main functions and keep them; may be stopped and called again "
         "any time.",
     ),
-    "site": (
-        "the collection as static pages",
-        "Write every notebook, every claim and every public name as pages that need no network.",
-    ),
     "models": (
         "models that have a name",
         "List the published models: sizes, parameters, sequence.",
@@ -184,12 +180,10 @@ def _parser() -> argparse.ArgumentParser:
             add("--seeds", type=int, default=4, metavar="N", help="how often all run; default 4")
             add("--seconds", type=float, default=240.0, metavar="S", help="of a run; default 240")
             add("--backend", choices=("processes", "torchft"), default="processes")
-        if name in ("rehearse", "site"):
-            folder = Path("site" if name == "site" else "data/rehearsals")
+            folder = Path("data/rehearsals")
             add("--output-dir", type=Path, default=folder, metavar="DIR")
         if name == "notebook":
             add("name", metavar="NAME", help="number and words, such as 44_my_question")
-        if name in ("site", "notebook"):
             add("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
     return parser
 
@@ -465,14 +459,6 @@ def _derive(options: argparse.Namespace) -> None:
     from relparallel.derive import derive
 
     print("\n".join(map(str, derive())))
-
-
-def _site(options: argparse.Namespace) -> None:
-    from relparallel.reproduce.site import build_site
-
-    if sys.stderr.isatty():
-        print("writing pages, about a minute", file=sys.stderr)
-    print("\n".join(map(str, build_site(options.output_dir, options.root))))
 
 
 def _rehearse(options: argparse.Namespace) -> None:

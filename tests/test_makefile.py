@@ -23,6 +23,9 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 def checkout(tmp_path):
     for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("tables.py", "whatif.html"):
+        (tmp_path / "docs" / name).touch()
     return tmp_path
 
 
@@ -58,6 +61,7 @@ def test_an_old_python_is_refused_before_anything_is_built(checkout):
             "pdflatex -interaction=nonstopmode -halt-on-error -output-directory=../build paper",
         ),
         ("bench", "tests/benchmarks/strategies.py"),
+        ("site", "-m sphinx -W"),
     ],
 )
 def test_the_environment_is_built_once(checkout, target, told):

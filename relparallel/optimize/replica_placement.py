@@ -95,9 +95,9 @@ def place_replicas(
     Notes
     -----
     A bipartite b-matching. Nodes with the same domains are one class, so a maximum flow from
-    classes to classes decides it: class a sends at most |a| |b| copies to class b, and only if all
-    their domains differ. Given a flow x_ab, the fractional matching x_ab / (|a| |b|) is feasible
-    for the nodes, and vertices of that polytope are integral; dealing the copies in turn, by owners
+    classes to classes decides it: class a sends at most ``|a| |b|`` copies to class b, and only if
+    all their domains differ. Given a flow x_ab, the fractional matching ``x_ab / (|a| |b|)`` is
+    feasible for the nodes, and vertices of that polytope are integral; dealing the copies in turn, by owners
     and then by holders, finds one. O(N m + flow).
 
     References

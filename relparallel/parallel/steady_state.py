@@ -53,7 +53,7 @@ def bubble_fraction(
       schedules: 0.
     - zb_h1: (p - 1) max(f + b - w, b); zb_2p: (p - 1) max(f + b - 2 w, b - f, 0).
     - zb_v: (p - 1)(b - w).
-    - chimera: (p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|).
+    - chimera: ``(p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|)``.
 
     Zero-bubble iterations follow each other without a barrier; with one, (p - 1) f comes back.
     Narayanan et al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w <= f). Li and

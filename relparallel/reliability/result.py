@@ -34,7 +34,7 @@ class Reliability(Result):
         R and U. Both are sums of positive terms: U of 1e-300 has as many correct digits as R of
         0.5.
     lower, upper : float
-        Bracket of the *un*reliability: equal to it when the method is exact.
+        Bracket of the unreliability: equal to it when the method is exact.
     method : {"exact", "closed_form", "bounds"}
         How it was computed. With "bounds" the unreliability is the middle of a bracket that holds
         for certain.

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from relparallel._latex import latex, latex_table
 
-from .notebook import Notebook, joined, tags
-from .page import PARTS
+from .notebook import PARTS, Notebook, joined, tags
 from .record import Project, replace_file
 
 SECTIONS: Final = {

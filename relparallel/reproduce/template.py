@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from .notebook import NotebookError
-from .page import PARTS
+from .notebook import PARTS, NotebookError
 from .record import whole_checkout
 
 

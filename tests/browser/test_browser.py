@@ -12,37 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import chromium
 import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NOTEBOOK = ROOT / "notebooks" / "34_pipeline_schedules.ipynb"
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 TOKEN = "reader"
-
-
-def found(*names: str) -> str | None:
-    return next((path for path in map(shutil.which, names) if path), None)
-
-
-def missing() -> str | None:
-    """What this machine lacks, or None."""
-    if not found(*CHROMIUM):
-        return "Chromium is not installed (apt-get install chromium)"
-    if not found("node"):
-        return "node is not installed (apt-get install nodejs npm)"
-    if not (HERE / "node_modules" / "playwright-core").is_dir():
-        return "playwright-core is not installed (npm install --prefix tests/browser)"
-    return None
-
-
-@pytest.fixture
-def tools() -> None:
-    """Skip where the browser cannot be driven, unless it is required to be."""
-    if reason := missing():
-        if os.environ.get("RELPARALLEL_BROWSER") == "required":
-            pytest.fail(f"RELPARALLEL_BROWSER=required, but {reason}")
-        pytest.skip(reason)
 
 
 def cleared_copy(path: Path, folder: Path) -> Path:
@@ -124,12 +100,12 @@ def await_server(address: str, server: subprocess.Popen, log: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_a_reader_runs_all_cells_and_sees_the_figure(tools, tmp_path):
+def test_a_reader_runs_all_cells_and_sees_the_figure(tmp_path):
     copy = cleared_copy(NOTEBOOK, tmp_path / "lab")
     cells = [cell for cell in json.loads(copy.read_text())["cells"] if cell["cell_type"] == "code"]
     with laboratory(tmp_path / "lab") as address:
         url = f"{address}/lab/tree/notebooks/{copy.name}?reset&token={TOKEN}"
-        arguments = [url, found(*CHROMIUM), str(tmp_path / "profile"), str(tmp_path / "page.png")]
+        arguments = [url, chromium.browser(), str(tmp_path / "profile"), str(tmp_path / "page.png")]
         drive = ["node", str(HERE / "run_all.mjs"), *arguments]
         done = subprocess.run(drive, capture_output=True, text=True, timeout=420)
     assert done.returncode == 0, done.stderr
@@ -147,24 +123,5 @@ def test_a_machine_without_the_tools_is_told_what_it_lacks(monkeypatch, tmp_path
     monkeypatch.setattr(
         shutil, "which", lambda name: None if name == here or here == "chromium" else f"bin/{name}"
     )
-    monkeypatch.setattr(sys.modules[__name__], "HERE", tmp_path)
-    assert missing().startswith(lacking)
-
-
-@pytest.mark.browser
-@pytest.mark.slow
-def test_the_site_is_read_and_searched_without_a_network(tools, tmp_path, monkeypatch):
-    from relparallel.reproduce import site
-
-    monkeypatch.setattr(
-        site, "claims_page", lambda: site.Page(name="claims", title="Claims", body="")
-    )
-    site.build_site(tmp_path / "site", ROOT)
-    page = (tmp_path / "site" / "42_reliability_of_strategies.html").as_uri()
-    command = ["node", str(HERE / "site.mjs"), page, found(*CHROMIUM), str(tmp_path / "site.png")]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert (seen["errors"], seen["outside"], seen["broken"]) == ([], [], 0)
-    assert seen["formulas"] > 10
-    assert any("42_reliability" in target for target in seen["hits"])
+    monkeypatch.setattr(chromium, "HERE", tmp_path)
+    assert chromium.missing().startswith(lacking)

@@ -359,7 +359,7 @@ FOREIGN = re.compile(r"(?<![\w.])/(?:work|farm|root|tmp|home|Users)/[\w.-]+")
 
 def test_no_file_names_a_folder_of_some_machine():
     top = [path for path in ROOT.iterdir() if path.is_file() and path.name not in (".git",)]
-    folders = ["relparallel", "tests", "notebooks", "data", "figures", ".ci", ".github"]
+    folders = ["relparallel", "tests", "notebooks", "data", "docs", "figures", ".ci", ".github"]
     inner = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     ignored = ("__pycache__", "node_modules", ".ipynb_checkpoints")
     for path in [*top, *inner]:

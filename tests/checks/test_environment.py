@@ -132,7 +132,7 @@ def imported(paths: Iterable[Path]) -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(node.module.partition(".")[0])
-    helpers = {path.stem for path in (ROOT / "tests").glob("*.py")}
+    helpers = {path.stem for name in ("tests", "docs") for path in (ROOT / name).glob("*.py")}
     return found - sys.stdlib_module_names - helpers - {"relparallel"}
 
 
@@ -144,6 +144,7 @@ WITH_PAPERMILL = ["nbclient", "nbformat", "traitlets"]  # what it is made of, in
     [
         ("relparallel", [*CORE, *EXTRAS["notebooks"], *EXTRAS["distributed"], *WITH_PAPERMILL]),
         ("tests", [*CORE, *EXTRAS["notebooks"], *EXTRAS["test"], *WITH_PAPERMILL]),
+        ("docs", [*CORE, *EXTRAS["docs"], *WITH_PAPERMILL]),
     ],
 )
 def test_everything_imported_is_required(folder, required):

@@ -19,7 +19,7 @@ from relparallel.reproduce.compiling import drop_outdated
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
-LEFT_OUT = shutil.ignore_patterns(".*", "figures", "node_modules", "site")
+LEFT_OUT = shutil.ignore_patterns(".*", "figures", "node_modules")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,159 @@
+"""Stored notebooks as pages: numbered vector figures, links to rows and works, Chinese summaries."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import nbformat
+from pybtex.database import parse_file
+from sphinx.application import Sphinx
+
+from relparallel.published import facts, topics
+from relparallel.reproduce.paper import caption
+
+ROOT: Final = Path(__file__).parents[1]
+SAVED: Final = re.compile(r'\bsave\((?:[^"]|"(?!\d\d-))*"(\d\d-[a-z0-9-]+)"')
+PICTURE: Final = re.compile(r"^!\[[^]]*\]\(\.\./figures/([\w-]+)\.svg\)$", re.M)
+ROW: Final = r"\b[A-Z][A-Z0-9]+(?:-[\w.]+)*-(?:\d+\b|\*)"
+WORK: Final = (
+    r"\b[A-Z][\w'-]+(?: et al\.| and [A-Z][\w'-]+|(?:, [A-Z][\w'-]+)+)?,? \(?(?:19|20)\d\d\b"
+)
+# What in Markdown is no prose, titles of works in italics, and what may be linked.
+WORDS: Final = re.compile(
+    r"(?P<code>`[^`\n]+`)|```.*?```|\$\$.*?\$\$|\$[^$\n]+\$|!?\[[^]]*\]\([^)]*\)|<[^>]*>|\*\*"
+    rf"|(?P<title>(?<=, )\*\w[^*\n]+\*)|(?P<row>{ROW})|(?P<work>{WORK})",
+    re.S,
+)
+
+
+def read_notebook(text: str) -> nbformat.NotebookNode:
+    """Notebook for Sphinx: its number in the title, vector figures with captions, and links."""
+    notebook = nbformat.reads(text, as_version=4)
+    cells, shown = notebook.cells, []
+    saved = {
+        name: place
+        for place, cell in enumerate(cells)
+        if cell.cell_type == "code"
+        for name in SAVED.findall(cell.source)
+        if (ROOT / "figures" / f"{name}.svg").exists()
+    }
+    figures = {
+        name: _figure(name, number, caption(cells, place))
+        for number, (name, place) in enumerate(saved.items(), 1)
+    }
+    told = {name for cell in cells[1:] for name in PICTURE.findall(cell.source)}
+    drawn = iter([name for name in saved if name not in told])
+    for cell in cells:
+        shown.append(cell)
+        if cell.cell_type == "code":
+            outputs = [one for one in cell.outputs if "image/png" not in one.get("data", ())]
+            names = [next(drawn) for _ in cell.outputs[len(outputs) :]]
+            shown += [nbformat.v4.new_markdown_cell(figures[name], id=name) for name in names]
+            cell.outputs = outputs
+        else:
+            cell.source = _linked(cell.source)
+            if cell is not cells[0]:
+                cell.source = PICTURE.sub(lambda found: figures[found[1]], cell.source)
+    cells[0].source = cells[0].source.replace("# ", f"# {next(iter(saved))[:2]} · ", 1)
+    cells[-1].source = cells[-1].source.rpartition("\n---\n")[0]  # the page has these links itself
+    notebook.cells = shown
+    return notebook
+
+
+def _figure(name: str, number: int, said: str) -> str:
+    """A picture under its number and its words, which also stand for it."""
+    words = re.sub(r"[*_`#$\\{}]", "", said)
+    return (
+        f"```{{figure}} ../figures/{name}.svg\n:name: figure-{name}\n:alt: {words}\n\n"
+        f"**Figure {name[:2]}.{number}.** {_linked(said)}\n```\n"
+    )
+
+
+def _linked(text: str) -> str:
+    """Markdown whose rows of the ledger and cited works are links."""
+
+    def link(found: re.Match[str]) -> str:
+        kind, words = found.lastgroup, found[0]
+        if kind in ("code", "row") and (row := _row(words.strip("`"))):
+            return f'<a href="../docs/claims.html#{row}">{words}</a>'
+        if kind in ("title", "work") and (key := _work(words)):
+            return f'<a href="../docs/bibliography.html#{key}">{words}</a>'
+        return words
+
+    return WORDS.sub(link, text)
+
+
+@cache
+def _rows() -> list[str]:
+    return sorted(row for topic in topics() for row in facts(topic))
+
+
+def _row(words: str) -> str | None:
+    """The row of that id, or the first of a family such as ``DALY-*``."""
+    family = [row for row in _rows() if words.endswith("*") and row.startswith(words[:-1])]
+    return next(iter(family), words if words in _rows() else None)
+
+
+@cache
+def _works() -> list[tuple[str, str, str]]:
+    """Key, title, and first author with year of every work, in plain letters."""
+    entries = parse_file(ROOT / "data" / "references.bib").entries
+    return [
+        (
+            key,
+            _letters(one.fields["title"]),
+            _letters(one.persons["author"][0].last_names[-1] + one.fields["year"]),
+        )
+        for key, one in entries.items()
+    ]
+
+
+def _work(words: str) -> str | None:
+    """Key of the one work of that name or title, or of that first author and year."""
+    said = _letters(words)
+    by_whom = _letters(re.split(r"[^\w'-]", words)[0] + words[-4:])
+    named = [key for key, *_ in _works() if key.endswith(said)]
+    titled = [key for key, title, _ in _works() if said in title]
+    written = [key for key, _, author in _works() if author == by_whom]
+    found = (named or titled) if words.startswith("*") else written
+    return found[0] if len(found) == 1 else None
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"\\\W", "", text).lower())
+
+
+def _generated(app: Sphinx, name: str, source: list[str]) -> None:
+    """Contents behind the front page; the page of Chinese summaries."""
+    if name == "README":
+        source[0] += "\n```{include} docs/contents.md\n```\n"
+    if name == "docs/summaries.zh":
+        for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+            app.env.note_dependency(str(path))
+            source[0] += _summary(path)
+
+
+def _summary(path: Path) -> str:
+    """Question, summary and first picture of a notebook in Chinese."""
+    first = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+    asked = re.search(
+        rf"\(notebooks/{path.name}\) \| (.*) \|", (ROOT / "README.zh.md").read_text("utf-8")
+    )
+    summary = re.search(r"\*\*中文摘要。\*\* (.*)", first)
+    picture = re.search(r"!\[.*\]\(.*\)(?:\n\n\*图.*)?", first)
+    question = asked[1] if asked else first.partition("\n")[0]
+    return f"\n## [{path.stem[:2]}](../notebooks/{path.name}) {question}\n\n{summary[1]}\n\n{picture[0]}\n"
+
+
+def _language(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    if page.endswith(".zh"):
+        context["language"] = "zh-CN"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register what this module adds to a build."""
+    app.connect("source-read", _generated)
+    app.connect("html-page-context", _language)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,103 @@
+"""What pages show that is computed anew: claims, survey, scoreboard, and jobs of the what-if page.
+
+``python docs/tables.py build/pages`` writes each as a piece of HTML.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from relparallel.claims.scoreboard import board, peers
+from relparallel.ledger import ledger
+from relparallel.parallel import read_strategy
+from relparallel.planning import plan
+from relparallel.published import data_folder, facts, topics
+from relparallel.units import DAY
+
+HERE: Final = Path(__file__).parent
+Grid = Iterable[tuple[str, str, tuple[int, ...]]]
+JOBS: Final[Grid] = (
+    ("llama3-405b", "h100-80gb-dgx", (16384, 4096)),
+    ("llama3-70b", "h100-80gb-dgx", (2048, 512)),
+    ("llama3-8b", "h100-80gb-dgx", (512, 64)),
+    ("gpt3-175b", "a100-80gb-selene", (1536,)),
+    ("llama3-405b", "gb200-186gb-nvl72", (8192, 2048)),
+)
+"""Models, clusters and numbers of GPUs of which the what-if page knows the best strategies."""
+
+
+def claims() -> pd.DataFrame:
+    """Every row of the ledger with what is published, its unit and its source."""
+    known = {row: fact for topic in topics() for row, fact in facts(topic).items()}
+    rows = ledger().rename(columns={"status": "state"})
+    for name in ("quantity", "unit", "source"):
+        rows[name] = [getattr(known.get(row), name, "") for row in rows["id"]]
+    first = ["id", "value", "computed", "unit", "state", "system", "quantity", "topic", "origin"]
+    return rows[[*first, "tolerance", "reason", "source"]]
+
+
+def survey() -> pd.DataFrame:
+    """Every work that was read, with its sentence in both languages."""
+    table = pd.read_csv(data_folder() / "literature.csv", keep_default_na=False)
+    table["title"] = '<a href="bibliography.html#' + table["key"] + '">' + table["title"] + "</a>"
+    table = table.rename(columns={"part": "notebook", "under_failures": "failures"})
+    first = ["title", "english", "chinese", "failures", "weighs", "method"]
+    return table[[*first, "optimises", "notebook"]]
+
+
+def filtered(table: pd.DataFrame, widths: str, *columns: str, escape: bool = True) -> str:
+    """HTML of a table, least widths in rem, with a choice of values for some of its columns."""
+    space = {name: f"{width}rem" for name, width in zip(table, widths.split(), strict=True)}
+    kind = {"index": False, "border": 0, "classes": "filtered", "col_space": space}
+    with pd.option_context("display.max_colwidth", None):
+        text = table.to_html(na_rep="", escape=escape, **kind)
+    text = re.sub(r"<tr>(\s*<td>)([^<]+)", r'<tr id="\2">\1\2', text)
+    text = text.replace("<table", f'<table data-filter="{",".join(columns)}"', 1)
+    return f'<div class="wide">{text}</div>\n<script src="../_static/filter.js"></script>\n'
+
+
+def jobs(grid: Grid) -> Iterator[dict[str, Any]]:
+    """What the page knows of a job's strategies: nodes, nodes of a replica, tokens a day."""
+    for model, name, sizes in grid:
+        for gpus in sizes:
+            found = plan(model, name, gpus=gpus, strategies=4)
+            cluster, tokens = found.best.cluster, found.global_batch * found.model.sequence
+            for row in found.to_frame().drop_duplicates("strategy").to_dict("records"):
+                one = read_strategy(row["strategy"])
+                nodes = one.gpus // cluster.gpus_per_node
+                replica = max(one.model_parallel // cluster.gpus_per_node, 1)
+                steps = (row[column] for column in ("step [s]", "step to", "step from"))
+                speed = [float(f"{tokens * DAY / 1e9 / step:.5g}") for step in steps]
+                said = f"{found.name}, {gpus:,} GPUs of {cluster.name}: {row['strategy']}"
+                if nodes % replica == 0:
+                    yield {"name": said, "nodes": nodes, "replica": replica, "speed": speed}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and text of each piece."""
+    yield (
+        "survey",
+        filtered(survey(), "12 14 14 5 6 6 6 4", "failures", "method", "notebook", escape=False),
+    )
+    for name, table in (("sources", board()), ("peers", peers().set_index("model"))):
+        text = table.to_html(float_format="{:.1f}".format, na_rep="", border=0)
+        yield name, f'<div class="wide">{text}</div>\n'
+    grid = json.dumps(list(jobs(JOBS)))
+    yield "whatif", (HERE / "whatif.html").read_text("utf-8").replace("{{GRID}}", grid)
+    yield "claims", filtered(claims(), "7 6 6 4 6 8 12 7 6 6 14 30", "topic", "origin", "state")
+
+
+def write(folder: Path) -> None:
+    """Write every piece."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
