@@ -41,7 +41,7 @@ numpydoc_show_class_members = False
 python_maximum_signature_line_length = 88
 
 bibtex_bibfiles = ["../data/references.bib"]
-bibtex_reference_style = "author_year"
+bibtex_default_style = "own_case"
 bibtex_cite_id = "{key}"
 
 html_theme = "sphinx_book_theme"
@@ -55,4 +55,5 @@ html_theme_options = {
     "navbar_persistent": [],
 }
 mathjax_path = "mathjax/tex-chtml.js"
+mathjax3_config = {"chtml": {"scale": 0.9}}
 templates_path = [str(HERE / "templates")]  # from the source folder or this one, whoever asks

@@ -8,6 +8,9 @@ from typing import Any, Final
 
 import nbformat
 from pybtex.database import parse_file
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.alpha import Style
+from pybtex.style.template import Node, field, sentence
 from sphinx.application import Sphinx
 
 from relparallel.published import facts, topics
@@ -125,6 +128,14 @@ def _letters(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", re.sub(r"\\\W", "", text).lower())
 
 
+class OwnCase(Style):
+    """Titles as their authors write them."""
+
+    def format_title(self, e: Any, which_field: str, as_sentence: bool = True) -> Node:
+        """Title as a sentence, or as a part of one."""
+        return sentence[field(which_field)] if as_sentence else field(which_field)
+
+
 def _generated(app: Sphinx, name: str, source: list[str]) -> None:
     """Contents behind the front page; the page of Chinese summaries."""
     if name == "README":
@@ -154,6 +165,7 @@ def _language(app: Sphinx, page: str, template: str, context: dict[str, Any], tr
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register what this module adds to a build."""
+    register_plugin("pybtex.style.formatting", "own_case", OwnCase)
     app.connect("source-read", _generated)
     app.connect("html-page-context", _language)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
