@@ -27,7 +27,7 @@ figures: .venv/.ready
 
 check: .venv/.tools
 	@$(BIN)/ruff check --quiet relparallel tests docs hatch_build.py
-	@$(BIN)/ruff format --quiet --check relparallel tests docs hatch_build.py
+	@$(BIN)/ruff format --quiet --check relparallel tests docs notebooks hatch_build.py
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(BIN)/python -m pytest tests/checks $(ARGS)
 	@$(BIN)/python -m relparallel figures --stale --dry-run || { echo "next: make figures ARGS=--stale"; exit 1; }

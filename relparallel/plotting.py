@@ -222,7 +222,7 @@ def _figures_folder() -> Path:
     return (checkout if (checkout / "notebooks").is_dir() else Path.cwd()) / "figures"
 
 
-def save(thing: Figure | pd.DataFrame, name: str) -> None:
+def save(thing: Figure | pd.DataFrame, name: str, *, show: bool = True) -> None:
     """Write a figure as SVG and PDF, or a table as LaTeX, the same bytes on every run.
 
     Parameters
@@ -232,6 +232,8 @@ def save(thing: Figure | pd.DataFrame, name: str) -> None:
         table, which becomes ``tables/NAME.tex`` with six digits.
     name : str
         File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
+    show : bool, default True
+        Whether a notebook shows the figure below the cell; False where its first cell has it.
 
     Examples
     --------
@@ -257,6 +259,8 @@ def save(thing: Figure | pd.DataFrame, name: str) -> None:
         part = folder / f".{name}.{suffix}.part"
         thing.savefig(part, format=suffix, metadata=dateless)
         os.replace(part, folder / f"{name}.{suffix}")
+    if not show:
+        plt.close(thing)
 
 
 def _round_data(fig: Figure) -> None:

@@ -19,7 +19,7 @@ VOLATILE = re.compile(
     r"(?<![\w.])/(?:work|farm|root|tmp|home|Users|usr|opt)/\w|\bat 0x[0-9a-f]{6,}|[A-Z]:\\\\"
 )
 
-MOST_CELLS, MOST_MINUTES, MOST_CHARACTERS = 45, 15, 1450  # what one sitting takes; of a cell
+MOST_CELLS, MOST_MINUTES, MOST_CHARACTERS = 45, 15, 1600  # what one sitting takes; of a cell
 SAVED = re.compile(r"\bsave\((?:[^\"]|\"(?!\d\d-))*\"(\d\d-[a-z0-9-]+)\"")
 NEIGHBOUR = re.compile(r"\[(← )?[^\]]+?( →)?\]\((\d\d_\w+)\.ipynb\)")
 
