@@ -3,7 +3,7 @@
 # make test      every test that takes less than two seconds, and make test-all the slow ones too
 # make mutants   wrong changes of the package on purpose, each of which a test of make test must notice
 # make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
-# make paper     figures as PDF too, which are not in the repository, and figures/paper.tex as build/paper.pdf
+# make paper     a draft of the paper, of what data/paper.yml chooses: build/paper/paper.tex and paper.pdf
 # make site      the collection as pages that need no network, into build/site/
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
@@ -15,7 +15,6 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-LATEX := -interaction=nonstopmode -halt-on-error -output-directory=../build paper
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 export PYTHONDONTWRITEBYTECODE =  # what is compiled once is kept: it is half a second of every start
@@ -51,13 +50,13 @@ bench: .venv/.tools .venv/peers
 	@$(BIN)/python tests/benchmarks/interval_coverage.py
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
 
-# Every notebook that was run here has left its PDFs beside the SVGs.
-paper: figures
-	@command -v pdflatex >/dev/null || { echo "figures/ has paper.tex and its PDFs; pdflatex is not installed" >&2; exit 1; }
-	@mkdir -p build
-	@cd figures && pdflatex $(LATEX) >/dev/null && (cd ../build && bibtex -terse paper) && \
-		pdflatex $(LATEX) >/dev/null && pdflatex $(LATEX) >/dev/null
-	@echo "build/paper.pdf"
+# Figures as PDF lie where notebooks were run; those that lack one here are run first.
+paper: .venv/.tools
+	@numbers="$$(PYTHONPATH=docs $(BIN)/python docs/paper/draft.py)"; [ -z "$$numbers" ] || $(BIN)/python -m relparallel figures $$numbers --force
+	@SOURCE_DATE_EPOCH=0 $(BIN)/python -m sphinx -W --keep-going -q -b latex -c docs/paper -d build/doctrees-paper . build/paper
+	@command -v latexmk >/dev/null || { echo "build/paper/paper.tex is written; latexmk is not installed" >&2; exit 1; }
+	@cd build/paper && latexmk -pdf -interaction=nonstopmode -halt-on-error -silent paper.tex >latexmk.log 2>&1 || { tail latexmk.log >&2; exit 1; }
+	@echo "build/paper/paper.pdf"
 
 # Sphinx builds anew what has changed, and everything with ARGS=-E; docs/conf.py says how.
 site: build/pages/claims.html

@@ -3,10 +3,12 @@
 import json
 import re
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import nbformat
+from captions import CAPTION, CONCLUSION, PICTURE, ROOT, captions, saved, text
 from pybtex.database import parse_file
 from pybtex.plugin import register_plugin
 from pybtex.style.formatting.alpha import Style
@@ -14,11 +16,7 @@ from pybtex.style.template import Node, field, sentence
 from sphinx.application import Sphinx
 
 from relparallel.published import facts, topics
-from relparallel.reproduce.paper import caption
 
-ROOT: Final = Path(__file__).parents[1]
-SAVED: Final = re.compile(r'\bsave\((?:[^"]|"(?!\d\d-))*"(\d\d-[a-z0-9-]+)"')
-PICTURE: Final = re.compile(r"^!\[[^]]*\]\(\.\./figures/([\w-]+)\.svg\)$", re.M)
 ROW: Final = r"\b[A-Z][A-Z0-9]+(?:-[\w.]+)*-(?:\d+\b|\*)"
 WORK: Final = (
     r"\b[A-Z][\w'-]+(?: et al\.| and [A-Z][\w'-]+|(?:, [A-Z][\w'-]+)+)?,? \(?(?:19|20)\d\d\b"
@@ -31,61 +29,58 @@ WORDS: Final = re.compile(
 )
 
 
-def read_notebook(text: str) -> nbformat.NotebookNode:
+def read_notebook(stored: str) -> nbformat.NotebookNode:
     """Notebook for Sphinx: its number in the title, vector figures with captions, and links."""
-    notebook = nbformat.reads(text, as_version=4)
+    notebook = nbformat.reads(stored, as_version=4)
     cells, shown = notebook.cells, []
-    saved = {
-        name: place
-        for place, cell in enumerate(cells)
-        if cell.cell_type == "code"
-        for name in SAVED.findall(cell.source)
-        if (ROOT / "figures" / f"{name}.svg").exists()
-    }
-    figures = {
-        name: _figure(name, number, caption(cells, place))
-        for number, (name, place) in enumerate(saved.items(), 1)
-    }
-    told = {name for cell in cells[1:] for name in PICTURE.findall(cell.source)}
-    drawn = iter([name for name in saved if name not in told])
+    known, numbers = captions(cells), count(1)
+    told = {found["name"] for cell in cells for found in PICTURE.finditer(cell.source)}
+
+    def figure(name: str) -> str:
+        return _figure(name, next(numbers), known[name].english)
+
     for cell in cells:
         shown.append(cell)
         if cell.cell_type == "code":
-            outputs = [one for one in cell.outputs if "image/png" not in one.get("data", ())]
-            names = [next(drawn) for _ in cell.outputs[len(outputs) :]]
-            shown += [nbformat.v4.new_markdown_cell(figures[name], id=name) for name in names]
-            cell.outputs = outputs
+            cell.outputs = [one for one in cell.outputs if "image/png" not in one.get("data", ())]
+            names = [name for name in saved(cell) if name in known and name not in told]
+            shown += [nbformat.v4.new_markdown_cell(figure(name), id=name) for name in names]
         else:
-            cell.source = _linked(cell.source)
-            if cell is not cells[0]:
-                cell.source = PICTURE.sub(lambda found: figures[found[1]], cell.source)
-    cells[0].source = cells[0].source.replace("# ", f"# {next(iter(saved))[:2]} · ", 1)
+            parts = PICTURE.split(CONCLUSION.sub("", cell.source))
+            cell.source = _linked(CAPTION.sub("", parts[0]))
+            for name, after in zip(parts[1::4], parts[4::4], strict=True):
+                cell.source += f"{figure(name)}\n{_linked(CAPTION.sub('', after))}"
+    number = next(name[:2] for cell in cells for name in saved(cell))
+    cells[0].source = cells[0].source.replace("# ", f"# {number} · ", 1)
     cells[-1].source = cells[-1].source.rpartition("\n---\n")[0]  # the page has these links itself
-    notebook.cells = shown
+    notebook.cells = [cell for cell in shown if cell.source or cell.get("outputs")]
     return notebook
 
 
 def _figure(name: str, number: int, said: str) -> str:
     """A picture under its number and its words, which also stand for it."""
-    words = re.sub(r"[*_`#$\\{}]", "", said)
     return (
-        f"```{{figure}} ../figures/{name}.svg\n:name: figure-{name}\n:alt: {words}\n\n"
+        f"```{{figure}} ../figures/{name}.svg\n:name: figure-{name}\n:alt: {_plain(said)}\n\n"
         f"**Figure {name[:2]}.{number}.** {_linked(said)}\n```\n"
     )
 
 
-def _linked(text: str) -> str:
+def _plain(said: str) -> str:
+    return re.sub(r"[*_`#$\\{}]", "", said)
+
+
+def _linked(said: str) -> str:
     """Markdown whose rows of the ledger and cited works are links."""
 
     def link(found: re.Match[str]) -> str:
         kind, words = found.lastgroup, found[0]
         if kind in ("code", "row") and (row := _row(words.strip("`"))):
             return f'<a href="../docs/claims.html#{row}">{words}</a>'
-        if kind in ("title", "work") and (key := _work(words)):
+        if kind in ("title", "work") and (key := work(words)):
             return f'<a href="../docs/bibliography.html#{key}">{words}</a>'
         return words
 
-    return WORDS.sub(link, text)
+    return WORDS.sub(link, said)
 
 
 @cache
@@ -113,7 +108,7 @@ def _works() -> list[tuple[str, str, str]]:
     ]
 
 
-def _work(words: str) -> str | None:
+def work(words: str) -> str | None:
     """Key of the one work of that name or title, or of that first author and year."""
     said = _letters(words)
     by_whom = _letters(re.split(r"[^\w'-]", words)[0] + words[-4:])
@@ -124,8 +119,8 @@ def _work(words: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _letters(text: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"\\\W", "", text).lower())
+def _letters(said: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"\\\W", "", said).lower())
 
 
 class OwnCase(Style):
@@ -147,15 +142,19 @@ def _generated(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def _summary(path: Path) -> str:
-    """Question, summary and first picture of a notebook in Chinese."""
-    first = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+    """Question, summary, and every figure with its caption and finding, in Chinese."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    first = text(cells[0])
     asked = re.search(
         rf"\(notebooks/{path.name}\) \| (.*) \|", (ROOT / "README.zh.md").read_text("utf-8")
     )
     summary = re.search(r"\*\*中文摘要。\*\* (.*)", first)
-    picture = re.search(r"!\[.*\]\(.*\)(?:\n\n\*图.*)?", first)
     question = asked[1] if asked else first.partition("\n")[0]
-    return f"\n## [{path.stem[:2]}](../notebooks/{path.name}) {question}\n\n{summary[1]}\n\n{picture[0]}\n"
+    said = f"\n## [{path.stem[:2]}](../notebooks/{path.name}) {question}\n\n{summary[1]}\n"
+    for name, shown in captions(cells).items():
+        picture = f"../figures/{name}.svg\n:alt: {_plain(shown.chinese)}\n:loading: lazy"
+        said += f"\n```{{figure}} {picture}\n\n图：{shown.chinese}\n```\n\n{shown.conclusion}\n"
+    return said
 
 
 def _language(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:

@@ -1,4 +1,4 @@
-"""Texts and tables of a notebook as LaTeX, and tables for a terminal. Imports no other library."""
+"""HTML tables as LaTeX, and tables for a terminal. Imports no other library."""
 
 import re
 import shutil
@@ -7,11 +7,7 @@ from html.parser import HTMLParser
 from textwrap import fill
 from typing import Final
 
-_TOKENS: Final = re.compile(
-    r"\$(?P<math>[^$]+)\$|`(?P<code>[^`]+)`|\*\*(?P<bold>.+?)\*\*|\*(?P<italic>[^*\n]+)\*"
-    r"|\[(?P<link>[^\]]*)\]\([^)]*\)|(?P<special>[#%&_{}~^\\$<>|])|(?P<other>[^\x00-\x7f])",
-    re.S,
-)
+_TOKENS: Final = re.compile(r"[#%&_{}~^\\$<>|]|[^\x00-\x7f]")
 _SPECIAL: Final = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -42,25 +38,14 @@ _WIDE: Final = 26  # characters from which a column shares the room that the oth
 _CHARACTER: Final = 0.0085  # of the line, that a character takes
 
 
-def latex(markdown: str) -> str:
-    """Text of a notebook as LaTeX: formulas stay, emphasis and code are set, the rest escaped."""
+def _escaped(text: str) -> str:
+    """Text for LaTeX; letters that it does not know are left as they are."""
 
     def put(found: re.Match[str]) -> str:
-        kind, text = found.lastgroup, found[found.lastgroup or 0]
-        match kind:
-            case "math":
-                return f"${text}$"
-            case "code":
-                return rf"\texttt{{{latex(text)}}}"
-            case "bold":
-                return rf"\textbf{{{latex(text)}}}"
-            case "italic":
-                return rf"\emph{{{latex(text)}}}"
-            case "link":
-                return latex(text)
-        return _SPECIAL.get(text, f"\\{text}" if kind == "special" else text)
+        sign = found[0]
+        return _SPECIAL.get(sign, f"\\{sign}" if sign.isascii() else sign)
 
-    return _TOKENS.sub(put, markdown)
+    return _TOKENS.sub(put, text)
 
 
 class _Table(HTMLParser):
@@ -93,14 +78,20 @@ class _Table(HTMLParser):
             self.rows[-1][self.place] += data
 
 
-def latex_table(shown: str) -> str:
-    """HTML table of a notebook as ``longtable``; numbers to the right, long texts share room."""
+def table_rows(shown: str) -> tuple[list[list[str]], int]:
+    """Rows of an HTML table, and how many of them are heads."""
     parser = _Table()
     parser.feed(re.sub(r"<style.*?</style>", "", shown, flags=re.S))
-    lines = [" & ".join(latex(cell.strip()) for cell in row) + r" \\" for row in parser.rows]
+    return [[cell.strip() for cell in row] for row in parser.rows], parser.heads
+
+
+def latex_table(shown: str) -> str:
+    """HTML table of a notebook as ``longtable``; numbers to the right, long texts share room."""
+    rows, heads = table_rows(shown)
+    lines = [" & ".join(map(_escaped, row)) + r" \\" for row in rows]
     widths, sides, long = [], [], []
-    for column in zip(*parser.rows, strict=True):
-        head, body = " ".join(column[: parser.heads]), column[parser.heads :]
+    for column in zip(*rows, strict=True):
+        head, body = " ".join(column[:heads]), column[heads:]
         most = max(map(len, body))
         long.append(most if most >= _WIDE else 0)
         widths.append(
@@ -121,10 +112,10 @@ def latex_table(shown: str) -> str:
     )
     lines = [
         r"\toprule",
-        *lines[: parser.heads],
+        *lines[:heads],
         r"\midrule",
         r"\endhead",
-        *lines[parser.heads :],
+        *lines[heads:],
         r"\bottomrule",
     ]
     return "\n".join(

@@ -22,7 +22,6 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel._latex import latex_table
 
 __all__ = ["PALETTE", "figure", "label_line", "mark", "save"]
 
@@ -222,14 +221,13 @@ def _figures_folder() -> Path:
     return (checkout if (checkout / "notebooks").is_dir() else Path.cwd()) / "figures"
 
 
-def save(thing: Figure | pd.DataFrame, name: str, *, show: bool = True) -> None:
-    """Write a figure as SVG and PDF, or a table as LaTeX, the same bytes on every run.
+def save(fig: Figure, name: str, *, show: bool = True) -> None:
+    """Write a figure as SVG and PDF, the same bytes on every run.
 
     Parameters
     ----------
-    thing : Figure or DataFrame
-        A finished figure, whose plotted data are rounded to seven significant digits first, or a
-        table, which becomes ``tables/NAME.tex`` with six digits.
+    fig : Figure
+        A finished figure, whose plotted data are rounded to seven significant digits first.
     name : str
         File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
     show : bool, default True
@@ -243,24 +241,19 @@ def save(thing: Figure | pd.DataFrame, name: str, *, show: bool = True) -> None:
     ...
     ValueError: name must be lower-case letters, digits and hyphens, got 'No Spaces'
     """
-    require_instance((Figure, pd.DataFrame), thing=thing)
+    require_instance(Figure, fig=fig)
     require_instance(str, name=name)
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ValueError(f"name must be lower-case letters, digits and hyphens, got {name!r}")
     folder = _figures_folder()
-    if isinstance(thing, pd.DataFrame):
-        (folder / "tables").mkdir(parents=True, exist_ok=True)
-        shown = thing.to_html(float_format="{:.6g}".format)
-        (folder / "tables" / f"{name}.tex").write_text(latex_table(shown), encoding="utf-8")
-        return
-    _round_data(thing)
+    _round_data(fig)
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, dateless in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         part = folder / f".{name}.{suffix}.part"
-        thing.savefig(part, format=suffix, metadata=dateless)
+        fig.savefig(part, format=suffix, metadata=dateless)
         os.replace(part, folder / f"{name}.{suffix}")
     if not show:
-        plt.close(thing)
+        plt.close(fig)
 
 
 def _round_data(fig: Figure) -> None:

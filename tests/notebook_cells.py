@@ -6,18 +6,27 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
+from legible import flaws
 from matplotlib.figure import Figure
 
 from relparallel.reproduce.notebook import Notebook
 
 
-def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> None:
-    """Run all cells in quick mode; files named as the figures, without drawings, go to a folder."""
+def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> dict[str, list[str]]:
+    """Run all cells in quick mode; say of each figure what a reader would stumble over.
+
+    Files named as the figures, without drawings, go to a folder.
+    """
+    found = {}
+
+    def note(fig: Figure, path: Path, **options) -> None:
+        path.write_text(options["format"])
+        if options["format"] == "svg":
+            found[path.name.split(".")[1]] = flaws(fig)
+
     monkeypatch.chdir(notebook.path.parent)
     monkeypatch.setenv("RELPARALLEL_FIGURES", str(folder))
-    monkeypatch.setattr(
-        Figure, "savefig", lambda fig, path, **options: path.write_text(options["format"])
-    )
+    monkeypatch.setattr(Figure, "savefig", note)
     namespace = {
         "__name__": "__main__",
         "display": lambda *values: [str(value) for value in values],
@@ -28,6 +37,7 @@ def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> None:
             _run("".join(cell["source"]), f"{notebook.name}, code cell {count}", namespace)
             namespace["quick"] = True
             plt.close("all")
+    return found
 
 
 def _run(source: str, name: str, namespace: dict) -> None:

@@ -11,7 +11,6 @@ Where to begin, by topic:
   clusters.
 - Training that fails: `s41` fleets, `s42` replicas hit, `s43` break-even rates, `s44` slow or
   degraded parts, `s45` consequences, `s47` records of runs.
-- A plan of your own: `s51` sliders.
 
 A chapter builds on the library and on no other chapter, and nothing of the library builds on a
 chapter. Its functions are in plain words: a sentence, the source, an example where it teaches. What

@@ -20,5 +20,4 @@ from . import (
     s44 as s44,
     s45 as s45,
     s47 as s47,
-    s51 as s51,
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from .notebook import Notebook, NotebookError, read
-from .paper import write_paper
 from .parameters import combinations
 from .progress import Progress, Table
 from .record import Elsewhere, Project, checkout, opened
@@ -144,8 +143,6 @@ def run_figures(
                 _run(
                     partial(outcomes, tasks, workers, found), chosen, workers, table, report, stream
                 )
-        if output_dir is None and not dry_run:
-            write_paper(project, _selected(project, ()))
     stream.write(report.summary(time.monotonic() - start))
     return report
 

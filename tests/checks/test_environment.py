@@ -26,9 +26,8 @@ GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"] | {
     name: GROUPS[name] for name in ("test", "bench")
 }
-# Sliders are not locked: their output differs from run to run, and stored notebooks hold none.
-# Nor is PyTorch: a rehearsal is recorded once, and nothing that is stored is computed with it.
-del EXTRAS["sliders"], EXTRAS["rehearsal"], EXTRAS["rehearsal-torchft"]
+# PyTorch is not locked: a rehearsal is recorded once, and nothing that is stored is computed with it.
+del EXTRAS["rehearsal"], EXTRAS["rehearsal-torchft"]
 
 
 def bounds(lines: list[str]) -> dict[str, str]:
@@ -132,7 +131,7 @@ def imported(paths: Iterable[Path]) -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(node.module.partition(".")[0])
-    helpers = {path.stem for name in ("tests", "docs") for path in (ROOT / name).glob("*.py")}
+    helpers = {path.stem for path in (*ROOT.glob("tests/*.py"), *ROOT.glob("docs/**/*.py"))}
     return found - sys.stdlib_module_names - helpers - {"relparallel"}
 
 

@@ -5,6 +5,7 @@ import re
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import relparallel as rp
@@ -310,3 +311,14 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "repair": 60.0,
         "levels": {"software": "job", "power": "rack"},
     }
+
+
+def test_text_becomes_latex():
+    frame = pd.DataFrame({"a_b": ["50 % × 10⁻³"]}, index=["x & y"])
+    assert r"x \& y & 50 \% \(\times\) 10\(^-\)\(^3\) \\" in latex_table(frame.to_html())
+
+
+def test_a_table_keeps_merged_cells_apart():
+    index = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b & c", 1)])
+    lines = latex_table(pd.DataFrame({"x": [1, 2, 3]}, index=index).to_html()).splitlines()
+    assert lines[5:8] == [r"a & 1 & 1 \\", r" & 2 & 2 \\", r"b \& c & 1 & 3 \\"]

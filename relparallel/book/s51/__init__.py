@@ -1,3 +1,0 @@
-"""Notebook 51: a plan moved by hand."""
-
-from relparallel.book.s51.sliders import sliders as sliders

@@ -1,0 +1,100 @@
+"""Every notebook opens with a situation, answers in few words, and says what its figures show."""
+
+import re
+from pathlib import Path
+
+import pytest
+from captions import PICTURE, captions, saved, text
+
+from relparallel.reproduce.notebook import read
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+TRANSLATED = re.compile(r"^(?:\*\*中文|\*图：|\*结论：).*$", re.M)
+NAMED = re.compile(r"Llama 3|GPT-\d")
+MOST_WORDS, MOST_NUMBERS, MOST_COLUMNS, MOST_MINUTES = 60, 4, 100, 32
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request):
+    return read(request.param).content["cells"]
+
+
+def of_kind(cells, kind: str) -> list:
+    return [cell for cell in cells if cell["cell_type"] == kind]
+
+
+def paragraph(cells, name: str) -> str:
+    return re.search(rf"^\*\*{name}\.\*\* (.+)$", text(cells[0]), re.M)[1]
+
+
+def minutes(cells) -> float:
+    """Of a careful reader: 170 words a minute, 40 s a figure or table, 45 s a formula."""
+    prose = "\n\n".join(map(text, of_kind(cells, "markdown"))).partition("\n## References")[0]
+    prose = TRANSLATED.sub("", re.sub(r"<details>.*?</details>", "", prose, flags=re.S))
+    formulas = len(re.findall(r"\$\$.*?\$\$", prose, re.S))
+    words = len(re.sub(r"\$\$.*?\$\$|^\|[^\n]*$", "", prose, flags=re.S | re.M).split())
+    shown = bool(PICTURE.search(text(cells[0]))) + len(re.findall(r"^\|[-: |]+\|$", prose, re.M))
+    shown += sum(
+        bool({"image/png", "text/html"} & set(output.get("data", ())))
+        for cell in of_kind(cells, "code")
+        for output in cell["outputs"]
+    )
+    return words / 170 + (40 * shown + 45 * formulas) / 60
+
+
+def test_it_opens_with_a_situation(notebook):
+    """What somebody stands before, in words that need no other notebook."""
+    opening = text(notebook[0]).partition("\n")[2].partition("**Question.**")[0].strip()
+    assert 12 <= len(opening.split()) <= 70
+    assert "**" not in opening
+
+
+def test_the_answer_is_short(notebook):
+    answer = paragraph(notebook, "Answer")
+    numbers = re.findall(r"(?<![\w-])\d[\d.,]*(?!\w)", NAMED.sub("", answer))
+    assert len(answer.split()) <= MOST_WORDS
+    assert len(numbers) <= MOST_NUMBERS
+
+
+def test_the_minutes_it_promises_are_those_it_takes(notebook):
+    promised = int(re.search(r"\*\*Time\*\* about (\d+) minutes", text(notebook[0]))[1])
+    assert 0.9 <= promised / minutes(notebook) <= 1.1, f"{minutes(notebook):.1f} minutes"
+    assert minutes(notebook) <= MOST_MINUTES
+
+
+def test_every_figure_has_one_caption_that_says_what_it_shows(notebook):
+    drawn = [name for cell in notebook for name in saved(cell)]
+    found = captions(notebook)
+    prose = "\n\n".join(map(text, of_kind(notebook, "markdown")))
+    findings = re.findall(r"^\*\*Finding\.\*\* (.+)$", prose, re.M)
+    assert sorted(found) == sorted(drawn)
+    for english, chinese, *_ in found.values():
+        assert re.match(r"[A-Z0-9$]", english)
+        assert english.endswith(".")
+        assert 8 <= len(english.split()) <= 70
+        assert re.search(r"[\u4e00-\u9fff]", chinese)
+        sentences = [one for one in re.split(r"(?<=\.) ", english) if len(one.split()) > 5]
+        assert [one for one in sentences for finding in findings if one in finding] == []
+
+
+def test_the_first_figure_is_shown_once(notebook):
+    hero = PICTURE.search(text(notebook[0]))
+    assert hero, "a figure with a caption in both languages"
+    for cell in notebook:
+        if hero["name"] in saved(cell):
+            assert re.search(rf'"{hero["name"]}", show=False\)', text(cell))
+
+
+def test_every_finding_is_told_in_chinese(notebook):
+    for cell in of_kind(notebook, "markdown"):
+        if text(cell) != text(notebook[0]):
+            paragraphs = text(cell).split("\n\n")
+            for one, after in zip(paragraphs, [*paragraphs[1:], ""], strict=True):
+                if one.startswith("**Finding.**"):
+                    assert after.startswith("*结论："), one[:60]
+
+
+def test_code_fits_the_width_of_a_page(notebook):
+    for cell in of_kind(notebook, "code"):
+        assert [line for line in text(cell).split("\n") if len(line) > MOST_COLUMNS] == []

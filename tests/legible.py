@@ -1,0 +1,70 @@
+"""What a reader of a figure would stumble over."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+LEAST = 1.5, 2.5  # pixels by which texts may touch: across, and in height with its empty lines
+SHARE = 0.08  # of the smaller text that another may cover
+
+
+def flaws(fig: Figure) -> list[str]:
+    """Texts on each other or on an axis of numbers, bars cut by the frame, labels given twice."""
+    canvas = FigureCanvasAgg(fig)
+    canvas.draw()
+    hidden = {label for ax in fig.axes for label in _outside(ax)}
+    texts = [
+        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
+        for text in fig.findobj(Text)
+        if text.get_visible() and text.get_text().strip() and text not in hidden
+    ]
+    over = [f"{a!r} over {b!r}" for (a, x), (b, y) in combinations(texts, 2) if _touch(x, y)]
+    cut = [said for ax in fig.axes for said in _cut(ax)]
+    twice = [said for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for said in _twice(axis)]
+    return over + cut + twice
+
+
+def _outside(ax: Axes) -> Iterator[Text]:
+    """Labels of ticks that lie outside of what is shown."""
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        margin = 1e-9 * (high - low)
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+            if not low - margin <= tick.get_loc() <= high + margin:
+                yield from (tick.label1, tick.label2)
+
+
+def _touch(one: Bbox, other: Bbox) -> bool:
+    width = min(one.x1, other.x1) - max(one.x0, other.x0)
+    height = min(one.y1, other.y1) - max(one.y0, other.y0)
+    smaller = min(one.width * one.height, other.width * other.height)
+    return width > LEAST[0] and height > LEAST[1] and width * height > SHARE * smaller
+
+
+def _cut(ax: Axes) -> Iterator[str]:
+    """Bars that end beyond the frame."""
+    right, top = max(ax.get_xlim()), max(ax.get_ylim())
+    for bars in ax.containers:
+        for bar in bars if isinstance(bars, BarContainer) else ():
+            end = bar.get_bbox()
+            if end.x1 > right + 1e-9 * abs(right) or end.y1 > top + 1e-9 * abs(top):
+                yield f"a bar that ends at {end.x1:.4g}, {end.y1:.4g} is cut"
+
+
+def _twice(axis: Axis) -> Iterator[str]:
+    """Labels that do not tell what they stand at apart."""
+    low, high = sorted(axis.get_view_interval())
+    inside = [
+        tick.label1.get_text() for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
+    ]
+    yield from (
+        f"label {text!r} stands twice" for text, n in Counter(inside).items() if text and n > 1
+    )
