@@ -24,6 +24,7 @@ _LOWER: Final = {"backward_weight": 0.62, "extra": 0.62}  # heights, for readers
 _NAMES: Final = {"backward_input": "backward, inputs", "backward_weight": "backward, weights"}
 _LIGHTER: Final = 0.6  # how far towards white the last part's colour goes
 _EDGED: Final = 300  # parts of the whole time: thinner boxes would vanish behind white edges
+_NUMBERED: Final = 80  # parts of the whole time: numbers of narrower boxes would touch
 _LUMINANCE: Final = (0.299, 0.587, 0.114)
 
 Color = tuple[float, float, float]
@@ -42,8 +43,8 @@ def draw_timeline(
     ax : Axes
         Where to draw.
     label_up_to : int
-        Boxes carry the number of their item (from 1) when there are at most this many items; at
-        least 0.
+        Boxes wide enough carry the number of their item (from 1) when there are at most this many
+        items; at least 0.
     height : float
         Height of a box in rows, in (0, 1].
 
@@ -76,7 +77,8 @@ def draw_timeline(
                 edgecolor=edges,
                 linewidth=0.5,
             )
-        for task in np.flatnonzero(chosen) if labelled else ():
+        numbered = chosen & (timeline.duration >= timeline.makespan / _NUMBERED)
+        for task in np.flatnonzero(numbered) if labelled else ():
             x = timeline.start[task] + timeline.duration[task] / 2
             _number(ax, x, timeline.resource[task], int(timeline.item[task]) + 1, color)
     ax.set(
