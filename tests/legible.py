@@ -17,32 +17,46 @@ SHARE = 0.08  # of the smaller text that another may cover
 
 
 def flaws(fig: Figure) -> list[str]:
-    """Texts on each other or on an axis of numbers, bars cut by the frame, labels given twice."""
+    """Texts on each other or cut by the edge, bars cut by the frame, labels given twice."""
     canvas = FigureCanvasAgg(fig)
     canvas.draw()
-    hidden = {label for ax in fig.axes for label in _outside(ax)}
+    shown = {label: inside for ax in fig.axes for label, inside in _labels(ax)}
     texts = [
-        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
+        (text, text.get_window_extent(canvas.get_renderer()))
         for text in fig.findobj(Text)
         if text.get_visible()
         and text.get_text().strip()
-        and text not in hidden
+        and shown.get(text, True)
         and text.get_rotation() % 90 == 0  # the frame of a slanted one is larger than its letters
     ]
-    over = [f"{a!r} over {b!r}" for (a, x), (b, y) in combinations(texts, 2) if _touch(x, y)]
-    cut = [said for ax in fig.axes for said in _cut(ax)]
-    twice = [said for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for said in _twice(axis)]
-    return over + cut + twice
+    found = [
+        f"{text.get_text()!r} is cut by the edge"
+        for text, box in texts
+        if text not in shown and not _inside(box, fig.bbox)
+    ]
+    found += [
+        f"{a.get_text()!r} over {b.get_text()!r}"
+        for (a, x), (b, y) in combinations(texts, 2)
+        if _touch(x, y)
+    ]
+    found += [said for ax in fig.axes for said in _cut(ax)]
+    return found + [
+        said for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for said in _twice(axis)
+    ]
 
 
-def _outside(ax: Axes) -> Iterator[Text]:
-    """Labels of ticks that lie outside of what is shown."""
+def _labels(ax: Axes) -> Iterator[tuple[Text, bool]]:
+    """Labels of ticks, and whether they are drawn."""
     for axis in (ax.xaxis, ax.yaxis):
         low, high = sorted(axis.get_view_interval())
         margin = 1e-9 * (high - low)
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-            if not low - margin <= tick.get_loc() <= high + margin:
-                yield from (tick.label1, tick.label2)
+            inside = ax.axison and low - margin <= tick.get_loc() <= high + margin
+            yield from ((tick.label1, inside), (tick.label2, inside))
+
+
+def _inside(box: Bbox, whole: Bbox) -> bool:
+    return box.x0 > -2 and box.y0 > -2 and box.x1 < whole.x1 + 2 and box.y1 < whole.y1 + 2
 
 
 def _touch(one: Bbox, other: Bbox) -> bool:

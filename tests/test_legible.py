@@ -23,8 +23,13 @@ def test_a_text_on_another_is_found(ax):
 
 
 def test_a_text_on_the_numbers_of_an_axis_is_found(ax):
-    ax.text(0.4, -0.08, "below the axis")
+    ax.text(0.35, -0.06, "below the axis")
     assert any("below the axis" in said for said in flaws(ax.figure))
+
+
+def test_a_text_beyond_the_edge_is_found(ax):
+    ax.text(0.9, 0.5, "a text that is too long for its place")
+    assert flaws(ax.figure) == ["'a text that is too long for its place' is cut by the edge"]
 
 
 def test_a_bar_beyond_the_frame_is_found(ax):

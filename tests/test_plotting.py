@@ -71,5 +71,5 @@ def test_sizes_and_types_are_checked():
         plotting.figure(width="wide")
     with pytest.raises(ValueError, match="height must be a number > 0, got -1"):
         plotting.figure(height=-1)
-    with pytest.raises(TypeError, match="thing must be Figure or DataFrame, got None"):
+    with pytest.raises(TypeError, match="fig must be Figure, got None"):
         plotting.save(None, "a")

@@ -119,7 +119,7 @@ def test_strategies_of_left_out_sources_stand_in_a_better_order_than_by_the_near
     assert lost.between(0, 20).all()
     assert lost["all"].item() < 5
     large = table["errors from 4096 GPUs on", "MLPerf Training"]
-    assert large["source left out"] < 6 < large["MFU of the nearest"]
+    assert large["source left out"] < 7 < large["MFU of the nearest"]
 
 
 def test_notes_name_parameters_without_evidence_and_rows_left_aside():
