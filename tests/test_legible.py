@@ -1,5 +1,6 @@
 """The check of figures finds what it is for, and nothing in a plain figure."""
 
+import matplotlib as mpl
 import pytest
 from legible import flaws
 from matplotlib.figure import Figure
@@ -7,7 +8,8 @@ from matplotlib.figure import Figure
 
 @pytest.fixture
 def ax():
-    return Figure().subplots()
+    with mpl.rc_context(mpl.rcParamsDefault):  # other tests set the style of the collection
+        yield Figure(layout="none").subplots()
 
 
 def test_a_plain_figure_has_no_flaws(ax):
@@ -28,7 +30,7 @@ def test_a_text_on_the_numbers_of_an_axis_is_found(ax):
 
 
 def test_a_text_beyond_the_edge_is_found(ax):
-    ax.text(0.9, 0.5, "a text that is too long for its place")
+    ax.figure.text(0.9, 0.5, "a text that is too long for its place")
     assert flaws(ax.figure) == ["'a text that is too long for its place' is cut by the edge"]
 
 

@@ -23,6 +23,7 @@ CHOICE: Final[Mapping[str, Any]] = yaml.safe_load((ROOT / "data" / "paper.yml").
 NOTEBOOK: Final = re.compile(r"(?<!notebook )(?<!notebooks )(?<! to )(?<! and )\[(\d\d)\]\([^)]*\)")
 LINK: Final = re.compile(r"(?<!!)\[([^]]+)\]\([^)]*\)")
 SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z$])")
+TOP: Final = re.compile(r" \(the figure at the top\)")
 LEAD: Final = re.compile(r"^\*\*[A-Z][\w ]+\.\*\* ", re.M)  # Method, Finding and the like
 
 
@@ -48,7 +49,7 @@ def under(place: str) -> str:
 
 def for_readers(paragraph: str) -> str:
     """Prose without the sentences that name code."""
-    if not paragraph[:1].isalpha():
+    if re.match(r"[|$]|- |\d+\. ", paragraph):
         return paragraph
     return " ".join(one for one in SENTENCE.split(paragraph) if "`" not in one)
 
@@ -97,7 +98,7 @@ def figure(name: str) -> str:
     """A figure with its caption, after the finding that refers to it."""
     shown = captions(cells(name[:2])).get(name) or __import__("captions").Shown("Caption.", "c")
     refer = f"{{numref}}`figure-{name}`"
-    said = f"{shown.finding} ({refer})" if shown.finding else f"See {refer}."
+    said = f"{TOP.sub('', shown.finding)} ({refer})" if shown.finding else f"See {refer}."
     return (
         f"{said}\n\n```{{figure}} /figures/{name}.*\n:name: figure-{name}\n:width: 100%\n\n"
         f"{shown.english}\n```"
