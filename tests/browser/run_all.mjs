@@ -21,7 +21,8 @@ try {
   await page.waitForSelector(".jp-Notebook .jp-CodeCell", { timeout: PATIENCE });
   await page.waitForTimeout(3000); // the kernel's session is not there yet although the indicator says idle
 
-  const prompts = () => page.$$eval(".jp-CodeCell .jp-InputPrompt", (all) => all.map((p) => p.textContent.trim()));
+  const OPEN = ".jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)"; // folded cells show no number
+  const prompts = () => page.$$eval(OPEN, (all) => all.map((p) => p.textContent.trim()));
   const begun = async () => (await prompts()).some((text) => /\[(\*|\d+)\]/.test(text));
   for (let attempt = 0; attempt < 5 && !(await begun()); attempt++) {
     await page.click('.lm-MenuBar-item:has-text("Run")');
@@ -33,9 +34,9 @@ try {
 
   await page.waitForSelector(".jp-OutputArea-output img", { timeout: PATIENCE, state: "attached" });
   await page.waitForFunction(
-    () => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].every((p) => /\[\d+\]/.test(p.textContent))
+    (open) => [...document.querySelectorAll(open)].every((p) => /\[\d+\]/.test(p.textContent))
       || document.querySelector('[data-mime-type="application/vnd.jupyter.error"]'),
-    null, { timeout: PATIENCE },
+    OPEN, { timeout: PATIENCE },
   );
   await page.screenshot({ path: screenshot });
 

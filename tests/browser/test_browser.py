@@ -110,7 +110,8 @@ def test_a_reader_runs_all_cells_and_sees_the_figure(tmp_path):
         done = subprocess.run(drive, capture_output=True, text=True, timeout=420)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["prompts"] == [f"[{i}]:" for i in range(1, len(cells) + 1)]
+    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
+    assert seen["prompts"] == [f"[{i}]:" for i, hidden in enumerate(folded, 1) if not hidden]
     assert seen["figureWidths"]
     assert min(seen["figureWidths"]) > 0
     assert (seen["errors"], seen["stderr"], seen["pageErrors"]) == (0, 0, [])
