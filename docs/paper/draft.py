@@ -96,7 +96,7 @@ def works(answers: Sequence[str]) -> str:
 
 def figure(name: str) -> str:
     """A figure with its caption, after the finding that refers to it."""
-    shown = captions(cells(name[:2])).get(name) or __import__("captions").Shown("Caption.", "c")
+    shown = captions(cells(name[:2]))[name]
     refer = f"{{numref}}`figure-{name}`"
     said = f"{TOP.sub('', shown.finding)} ({refer})" if shown.finding else f"See {refer}."
     return (

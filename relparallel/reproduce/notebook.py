@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {
@@ -20,8 +20,6 @@ LANGUAGE = {
     "nbconvert_exporter": "python",
     "pygments_lexer": "ipython3",
 }
-PARTS: Final = Path(__file__).with_name("pages")
-"""What new notebooks and the paper begin with."""
 RECORD = "relparallel"  # key of the record of a run in a notebook's metadata
 PARAMETERS_TAG, INJECTED_TAG = "parameters", "injected-parameters"
 _VOLATILE_NOTEBOOK = ("papermill", "widgets")

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from .notebook import PARTS, NotebookError
+from .notebook import NotebookError
 from .record import whole_checkout
 
 
@@ -16,9 +16,8 @@ def new_notebook(name: str, root: Path | None) -> Path:
         )
     if taken := sorted(path.stem for path in folder.glob(f"{name[:2]}_*.ipynb")):
         raise NotebookError(f"NAME must begin with a free number, got {name!r} beside {taken[0]}")
-    text = (
-        (PARTS / "template.ipynb").read_text("utf-8").replace("{{FIGURE}}", name.replace("_", "-"))
-    )
+    template = Path(__file__).with_name("pages") / "template.ipynb"
+    text = template.read_text("utf-8").replace("{{FIGURE}}", name.replace("_", "-"))
     path = folder / f"{name}.ipynb"
     path.write_text(text, encoding="utf-8")
     return path

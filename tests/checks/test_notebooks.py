@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from captions import saved
 
 from relparallel.reproduce.notebook import normal_form, read
 from relparallel.reproduce.parameters import declared
@@ -19,7 +20,6 @@ VOLATILE = re.compile(
 )
 
 MOST_CELLS, MOST_CHARACTERS = 45, 1600  # what one sitting takes; of a cell
-SAVED = re.compile(r"\bsave\((?:[^\"]|\"(?!\d\d-))*\"(\d\d-[a-z0-9-]+)\"")
 NEIGHBOUR = re.compile(r"\[(← )?[^\]]+?( →)?\]\((\d\d_\w+)\.ipynb\)")
 
 
@@ -112,10 +112,10 @@ def test_it_stays_small(notebook):
 
 def test_every_saved_figure_is_shown_once(notebook):
     """In the first screen, in text behind it, or below its cell."""
-    saved = [name for cell in cells(notebook, "code") for name in SAVED.findall(source(cell))]
+    drawn = [name for cell in cells(notebook, "code") for name in saved(cell)]
     inline = sum("image/png" in output.get("data", ()) for output in outputs(notebook))
     told = FIGURE_LINK.findall("\n".join(source(cell) for cell in cells(notebook, "markdown")))
-    assert len(set(saved)) == len(saved) == inline + len(told)
+    assert len(set(drawn)) == len(drawn) == inline + len(told)
     assert len(set(told)) == len(told) > 0
 
 
