@@ -9,6 +9,7 @@ from pathlib import Path
 
 import draft
 import pytest
+from captions import captions
 from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,30 @@ def test_a_system_is_cited_where_it_comes_first():
     assert said == (
         "Parcae {cite}`duan2024parcae` and Parcae, by Daly {cite}`daly2006interval`; see notebook 42."
     )
+
+
+def test_every_row_of_a_table_names_its_group():
+    """Where a notebook's table leaves out what stands above, or rows between are left out."""
+    (given,) = [
+        part["table"]
+        for part in draft.CHOICE["parts"]
+        if part.get("table", {}).get("name") == "39-scoreboard"
+    ]
+    rows = draft.table(**given).splitlines()[4:-1]
+    assert [row for row in rows if row.startswith("|  |")] == []
+    assert {row.split(" | ")[0] for row in rows} >= {"| b200", "| h100"}
+
+
+def test_the_finding_of_a_figure_is_the_next_one_before_another_figure():
+    kinds = {"C": "code", "M": "markdown"}
+    told = "**Figure.** Lines.\n\n*图：线。*"
+    texts = ["M# Title", 'Csave(fig, "42-a")', f"M{told}", "Cprint(1)"]
+    texts += ["M**Finding.** It rises.\n\n*结论：上升。*", 'Csave(fig, "42-b")', f"M{told}"]
+    cells = [{"cell_type": kinds[one[0]], "source": one[1:]} for one in texts]
+    assert captions(cells) == {
+        "42-a": ("Lines.", "线。", "It rises.", "上升。"),
+        "42-b": ("Lines.", "线。", "", ""),
+    }
 
 
 @pytest.fixture
