@@ -84,7 +84,11 @@ def test_the_finding_of_a_figure_is_the_next_one_before_another_figure():
     kinds = {"C": "code", "M": "markdown"}
     told = "**Figure.** Lines.\n\n*图：线。*"
     texts = ["M# Title", 'Csave(fig, "42-a")', f"M{told}", "Cprint(1)"]
-    texts += ["M**Finding.** It rises.\n\n*结论：上升。*", 'Csave(fig, "42-b")', f"M{told}"]
+    texts += [
+        "MWe count.\n\n**Finding.** It rises.\n\n*结论：上升。*",
+        'Csave(fig, "42-b")',
+        f"M{told}",
+    ]
     cells = [{"cell_type": kinds[one[0]], "source": one[1:]} for one in texts]
     assert captions(cells) == {
         "42-a": ("Lines.", "线。", "It rises.", "上升。"),
