@@ -45,7 +45,7 @@ def survey() -> pd.DataFrame:
     """Every work that was read, with its sentence in both languages."""
     table = pd.read_csv(data_folder() / "literature.csv", keep_default_na=False)
     table["title"] = '<a href="bibliography.html#' + table["key"] + '">' + table["title"] + "</a>"
-    table = table.rename(columns={"part": "notebook", "under_failures": "failures"})
+    table = table.rename(columns={"under_failures": "failures"})
     first = ["title", "english", "chinese", "failures", "weighs", "method"]
     return table[[*first, "optimises", "notebook"]]
 

@@ -21,7 +21,7 @@ _EXAMPLES = """examples:
                                                 run it with another value and write to OUT instead
   relparallel ledger --csv ledger.csv           every claim beside the number it is held against
   relparallel warm                              compile ahead what the main functions need
-  relparallel notebook 44_my_question           a new notebook that runs as it is
+  relparallel notebook 48_my_question           a new notebook that runs as it is
   RELPARALLEL_DATA=FOLDER relparallel derive    results on large data anew, into data/derived/
 
 `python -m relparallel` is the same. exit status: 0 done; 1 a notebook failed or is out of date, or a claim is
@@ -38,7 +38,7 @@ the same bytes on every run, however many workers there are."""
 _FIGURES_EXAMPLES = """examples:
   relparallel figures --jobs 2
   relparallel figures --stale --dry-run
-  relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
+  relparallel figures 21 43_reliability_of_strategies notebooks/45_joint_optimum.ipynb --force
   relparallel figures --quick --output-dir OUT
   relparallel figures 42 -p mttr_hours=1,6,24 -p nodes=512,2048 --output-dir OUT
   relparallel figures --executor tcp://HOST:8786

@@ -229,7 +229,7 @@ def save(fig: Figure, name: str, *, show: bool = True) -> None:
     fig : Figure
         A finished figure, whose plotted data are rounded to seven significant digits first.
     name : str
-        File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
+        File name without suffix: notebook number, then what it shows (``43-goodput-by-recovery``).
     show : bool, default True
         Whether a notebook shows the figure below the cell; False where its first cell has it.
 

@@ -10,7 +10,7 @@ from small_networks import small_networks
 
 import relparallel as rp
 from relparallel.atlas.measures import cut_row, shortest_paths
-from relparallel.book import s22
+from relparallel.book import s23
 
 T = rp.topology
 # Of each design the last one of 40 nodes at most, where it comes so small.
@@ -38,7 +38,7 @@ def test_the_rows_are_the_metrics_run_exactly(measured):
     assert (card["cost"].value, card["power"].value) == (bill.cost, bill.power)
     assert card["mean hops"].value == pytest.approx(hops.mean, rel=1e-12)
     assert card["diameter"].value == hops.diameter
-    best = float(s22.aggregate_bottleneck_throughput(t))
+    best = float(s23.aggregate_bottleneck_throughput(t))
     assert card["aggregate bottleneck throughput"].value == pytest.approx(best, rel=1e-12)
     last = rp.metrics.edge_connectivity(t, t.labels[t.hosts[0]], t.labels[t.hosts[-1]])
     assert card["disjoint host paths, first to last"].value == float(last)

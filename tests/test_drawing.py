@@ -7,8 +7,8 @@ from matplotlib.collections import LineCollection
 from scipy.spatial.distance import pdist
 from small_networks import small_networks
 
-from relparallel.book.s24.abridged import abridge
-from relparallel.book.s24.moved_circuits import reconfigure
+from relparallel.book.s22.abridged import abridge
+from relparallel.book.s22.moved_circuits import reconfigure
 from relparallel.drawing import draw_topology, positions
 from relparallel.drawing.layouts import shades
 from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours

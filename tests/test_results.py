@@ -12,7 +12,7 @@ from valid_workload import model
 
 import relparallel as rp
 from relparallel._checks import Result, record, whole
-from relparallel.book.s22 import resilience_curve
+from relparallel.book.s23 import resilience_curve
 
 # runs every estimator, each of which has an entry of its own
 RANDOM = {"reliability.estimator_table"}

@@ -19,5 +19,7 @@ from . import (
     s43 as s43,
     s44 as s44,
     s45 as s45,
-    s47 as s47,
+    s48 as s48,
+    s62 as s62,
+    s63 as s63,
 )

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 
 from relparallel import metrics, topology, units
-from relparallel.book import s22
+from relparallel.book import s23
 from relparallel.topology.routing import disjoint_paths, ecmp_paths
 
 
@@ -81,7 +81,7 @@ def exact_bisection(t: topology.Topology) -> float:
 
 def bottleneck(t: topology.Topology) -> float:
     """Links of a host that all-to-all traffic fills over all shortest paths."""
-    return float(s22.aggregate_bottleneck_throughput(t))
+    return float(s23.aggregate_bottleneck_throughput(t))
 
 
 def bottleneck_per_host(t: topology.Topology) -> float:

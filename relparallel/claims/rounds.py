@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from relparallel import parallel, topology, units
-from relparallel.book import s24, s32
+from relparallel.book import s22, s32
 from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 
@@ -79,7 +79,7 @@ def circuits(demand: str, directed: bool) -> float:
         if directed
         else topology.c_through(1, len(matrix), 1)
     )
-    return float(s24.schedule_circuits(t, matrix, 1.0, 0.0, directed=directed).carried.sum())
+    return float(s22.schedule_circuits(t, matrix, 1.0, 0.0, directed=directed).carried.sum())
 
 
 ROWS: Final[Rows] = {

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from relparallel import hardware
-from relparallel.book import s31, s38
+from relparallel.book import s38, s62
 from relparallel.claims._rows import derived
 from relparallel.claims.registry import Rows
 from relparallel.published import Fact
@@ -153,11 +153,11 @@ def ridges(v100_peak: float, v100_rate: float) -> tuple[float, float, float]:
 def tiled_product(side: int, memory_bytes: float, element_bytes: float) -> tuple[float, float]:
     """Words of the best tile, and of a bound for any order of multiplications."""
     sizes = dict.fromkeys("mnk", side)
-    gemm = s31.TileOperator(
+    gemm = s62.TileOperator(
         name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes
     )
     memory = memory_bytes / element_bytes
-    return s31.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
+    return s62.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
 
 
 ROWS: Final[Rows] = {

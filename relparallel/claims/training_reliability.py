@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from relparallel import hardware, training, units
-from relparallel.book import s41, s42, s44, s47
+from relparallel.book import s41, s42, s43, s48
 from relparallel.book.s41.fleet import Fleet
 from relparallel.claims.registry import Rows
 from relparallel.published import Fact
@@ -43,14 +43,14 @@ def all_or_nothing_and_elastic(
 ) -> tuple[float, float]:
     """Share of time with all nodes up, and elastic share."""
     nodes, rate = nodes_per_replica * replicas, 1 / node_up - 1
-    whole = s42.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
-    return float(whole), float(s42.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
+    whole = s43.elastic_throughput(nodes, nodes, rate, 1.0, 0.0)
+    return float(whole), float(s43.elastic_throughput(nodes, nodes_per_replica, rate, 1.0, 0.0))
 
 
 def start_up(nodes: int) -> float:
     """Start-up of a job, from the law of the five other sizes."""
     known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
-    return float(s47.start_up_law(known["nodes"], known["seconds"])(nodes))
+    return float(s42.start_up_law(known["nodes"], known["seconds"])(nodes))
 
 
 ROWS: Final[Rows] = {
@@ -131,11 +131,11 @@ ROWS: Final[Rows] = {
         for lam, cost in ((rate, checkpoint), (higher_rate, higher_checkpoint))
     ),
     # Recovery and redundancy.
-    "BR-00*": lambda replicas, nodes_per_replica, failures: s42.expected_replicas_hit(
+    "BR-00*": lambda replicas, nodes_per_replica, failures: s43.expected_replicas_hit(
         replicas, nodes_per_replica, failures
     ),
     "EL-001 EL-002 EL-003": lambda nodes, nodes_per_replica, node_rate, repair, pause: (
-        s42.elastic_throughput(nodes, nodes_per_replica, node_rate, repair, pause)
+        s43.elastic_throughput(nodes, nodes_per_replica, node_rate, repair, pause)
     ),
     "SP-001 SP-002 SP-003 SP-004 SP-010 SP-011": lambda fact, nodes, spares, node_rate, repair: (
         training.shortage_probability(nodes, spares, node_rate, repair, fact.system.split()[0])
@@ -156,7 +156,7 @@ ROWS: Final[Rows] = {
     "STR-* | * | straggler, *": lambda fact, n: expected_maximum(
         n, "exponential" if "exponential" in fact.system else "normal"
     ),
-    "OCS-001 OCS-002": lambda n, h: s44.usable_fraction(n, h),
+    "OCS-001 OCS-002": lambda n, h: s48.usable_fraction(n, h),
     # Fleets and laws of life.
     "AIR-001": lambda: (
         Fleet(failure_rate=0.0, selection=0.0)

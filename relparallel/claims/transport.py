@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from relparallel.book import s23
-from relparallel.book.s23.ecn import Dcqcn
+from relparallel.book import s24
+from relparallel.book.s24.ecn import Dcqcn
 from relparallel.claims.registry import Rows
 from relparallel.published import Fact
 from relparallel.units import GBIT, KB, MICROSECOND
@@ -35,13 +35,13 @@ def _dcqcn(fact: Fact, **others: Any) -> Dcqcn:
     given = {name: row[key] for name, key in _KEYS.items()}
     given |= {"flows": row.get("N", 1), "rate": row["C"], "feedback_delay": row.get("delay", 0.0)}
     packet = float(str(row["pkt"]).removesuffix("bit")) / 8
-    return s23.dcqcn(**given | {"increase": _megabits(row["R_AI"]), "packet": packet} | others)
+    return s24.dcqcn(**given | {"increase": _megabits(row["R_AI"]), "packet": packet} | others)
 
 
 def _patched(fact: Fact) -> Any:
     """Patched TIMELY with the parameters of a row."""
     row: Any = fact.inputs
-    return s23.patched_timely(
+    return s24.patched_timely(
         flows=row["N"],
         rate=row["C"],
         feedback_delay=row.get("Dprop", 0.0),
@@ -57,7 +57,7 @@ def _patched(fact: Fact) -> Any:
 
 def _hpcc(eta: float, N: int, share: float) -> Any:
     whole = 100 * GBIT * 10e-6
-    return s23.hpcc(
+    return s24.hpcc(
         flows=N,
         rate=100 * GBIT,
         feedback_delay=10e-6,
@@ -96,7 +96,7 @@ def timely_convergence(fact: Fact, N: int) -> float:
 
 def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[int, int]:
     """Fair states that stand still; and, where rates fall at g = 0, directions in which all do."""
-    model = s23.timely(flows=N, rate=C, feedback_delay=0.0, decrease=beta, smoothing=alpha)
+    model = s24.timely(flows=N, rate=C, feedback_delay=0.0, decrease=beta, smoothing=alpha)
     p = model.values()
     p.count = np.ones((N, 1))
     fair = np.stack([np.full((N, 1), C / N), np.zeros((N, 1)), np.full((N, 1), C * 100e-6)])
@@ -132,7 +132,7 @@ def hpcc_contraction(eta: float, N: int, share: float) -> float:
     p.count = np.ones((2, 1))
     window = p.rate * p.round_trip * np.array([[0.7], [0.3]])
     state = np.stack([window, 0 * window])
-    change = s23.hpcc.derivative(p, state, state)[0] * p.round_trip
+    change = s24.hpcc.derivative(p, state, state)[0] * p.round_trip
     return 1 + float((change[0] - change[1])[0] / (window[0] - window[1])[0])
 
 
@@ -140,7 +140,7 @@ def irn_cap(C: float, RTT: float, MTU: float) -> tuple[float, float]:
     """Buffer that a one-round-trip window fills, and its packets: a credit loop of that length."""
     packets = np.arange(1, 1000)
     loop = RTT - MTU / C  # beside the packet itself
-    full = s23.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C
+    full = s24.credit_rate(packets * MTU, rate=C, length=0.0, packet=MTU, response=loop) >= C
     return float(packets[full][0] * MTU), float(packets[full][0])
 
 
@@ -154,9 +154,9 @@ ROWS: Final[Rows] = {
     "dcqcn_critdelay_exact_*": lambda fact: _dcqcn(fact).critical_delay() / MICROSECOND,
     "timely_patched_qstar_*": lambda fact: _patched(fact).fixed_point().queue / KB,
     # The part of the headroom that grows with the cable.
-    "pfc_hr_gbe": lambda C, length: s23.pfc_headroom(C, length) - s23.pfc_headroom(C, 0.0),
-    "incast_rto200": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / GBIT * 1000,
-    "incast_rto1": lambda S, C, RTO: s23.incast_goodput(S, C, RTO) / C,
+    "pfc_hr_gbe": lambda C, length: s24.pfc_headroom(C, length) - s24.pfc_headroom(C, 0.0),
+    "incast_rto200": lambda S, C, RTO: s24.incast_goodput(S, C, RTO) / GBIT * 1000,
+    "incast_rto1": lambda S, C, RTO: s24.incast_goodput(S, C, RTO) / C,
     "dcqcn_validN_*": dcqcn_first_off_the_ramp,
     "dcqcn_pub_stability": dcqcn_stable,
     "dcqcn_cheb_nodes": dcqcn_root_error,

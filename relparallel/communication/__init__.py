@@ -6,7 +6,7 @@ Where to begin, by question:
   `largest_stable_step`.
 
 Compressors, asynchronous runs and larger batches are in ``relparallel.book.s36``, pipelines in
-``s40``, transport in ``s23``.
+``s40``, transport in ``s24``.
 """
 
 import lazy_loader

@@ -19,10 +19,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import training
-from relparallel.book import s23, s35, s47
+from relparallel.book import s24, s35, s42
 from relparallel.book.s35.partition import latency_partition, partition_loads
 from relparallel.book.s35.partition_problems import read_partition_problem
-from relparallel.book.s47.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
+from relparallel.book.s42.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.learning import learning_tables
 from relparallel.derive.plans import PLAN_TABLES, digest
@@ -161,11 +161,11 @@ def _margin_table(files: list[Path]) -> pd.DataFrame:
             "feedback_delay": float(delay[1]) * MICROSECOND if delay else 0.0,
         }
         if "timely" in name:
-            model: Any = s23.patched_timely(rate=10 * GBIT, **given)
+            model: Any = s24.patched_timely(rate=10 * GBIT, **given)
         else:
             given |= {"increase": (0.01 if "rai10" in name else 0.04) * GBIT}
             given |= {"rate": (100 if "100gbps" in name else 40) * GBIT}
-            model = s23.dcqcn(**given, kmax=(1000 if "kmax1000" in name else 200) * KB)
+            model = s24.dcqcn(**given, kmax=(1000 if "kmax1000" in name else 200) * KB)
         bound = name.startswith("convergence")
         ours = model.convergence_bound() if bound else model.phase_margin("published")
         off = np.abs(ours / published - 1 if bound else ours - published)
@@ -267,7 +267,7 @@ def _speed(policy: str, nodes: int, size: int) -> NDArray[np.float64]:
 def _record(log: training.FailureLog, systems: int) -> dict[str, float]:
     """Counts, causes and repairs of the whole record."""
     repairs = log.repairs
-    fits = {fit.law: fit for fit in s47.fit_lifetimes(repairs[repairs > 0])}
+    fits = {fit.law: fit for fit in s42.fit_lifetimes(repairs[repairs > 0])}
     shares = {
         f"share {cause}": float((log.cause == cause).mean()) for cause in np.unique(log.cause)
     }
@@ -289,7 +289,7 @@ def _system(log: training.FailureLog) -> dict[str, float]:
     mean, checkpoint, restart = float(gaps.mean()), 60.0, 600.0
     young = float(training.checkpoint_interval(checkpoint, mean, "young"))
     best = best_replay(gaps, checkpoint, restart)
-    fits = {fit.law: fit for fit in s47.fit_lifetimes(gaps)}
+    fits = {fit.law: fit for fit in s42.fit_lifetimes(gaps)}
     return {
         "nodes": log.population,
         "failures": len(log.start),

@@ -171,7 +171,7 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "distances", lambda: rp.metrics.hop_statistics(fabric)
     yield (
         "resilience",
-        lambda: rp.book.s22.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0)),
+        lambda: rp.book.s23.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0)),
     )
     yield (
         "pipeline schedules",

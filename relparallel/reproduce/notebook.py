@@ -40,7 +40,7 @@ class Notebook:
 
     @property
     def name(self) -> str:
-        """The file's name without its suffix, such as ``42_reliability_of_strategies``."""
+        """The file's name without its suffix, such as ``43_reliability_of_strategies``."""
         return self.path.stem
 
 

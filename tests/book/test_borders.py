@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import lambertw
 
-from relparallel.book.s23.congestion import hpcc
-from relparallel.book.s23.link_sharing import expected_max_load
+from relparallel.book.s24.congestion import hpcc
+from relparallel.book.s24.link_sharing import expected_max_load
 from relparallel.book.s36.asynchrony import ssp_throughput
 from relparallel.book.s36.compression import qsgd, terngrad
 from relparallel.book.s37.fusion import fuse_gradients

@@ -22,7 +22,7 @@ const hits = async (words) => {
 };
 
 try {
-  const notebook = await open("notebooks/42_reliability_of_strategies.html");
+  const notebook = await open("notebooks/43_reliability_of_strategies.html");
   await notebook.waitForSelector("mjx-container");
   await notebook.waitForTimeout(1000);
   seen.formulas = await notebook.$$eval("mjx-container", (all) => all.filter((one) => one.getBoundingClientRect().width > 0).length);

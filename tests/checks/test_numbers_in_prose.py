@@ -5,7 +5,7 @@ that the notebook names: one of them has to round to it at the digits that the p
 rules translate: a share of 0.089 is 8.9 %, a time may stand in another unit, and a prefix or a word
 (k, M, million, 亿) is a power of ten. Small numbers occur somewhere by chance, so one counts only
 among words like those around the number of the prose, or if most numbers of its size occur nowhere.
-Not held: digits of a name (H100, GPT-3, notebook 42), years, code, numbers in words, and whole
+Not held: digits of a name (H100, GPT-3, notebook 43), years, code, numbers in words, and whole
 numbers up to 12 that count things.
 """
 
@@ -31,12 +31,12 @@ EXCEPTIONS = {
     ("36", "19 changes"): "a constant of the next cell",
     ("39", "13.6 % on average"): "31 sources: left out 13.6 %",
     ("40", "1.3 % if the gradient"): "column with D of the table of delays",
-    ("42", "15 spare nodes"): "spares of the last table of policies, at 24 h",
-    ("43", "storage by 5.0 %"): "row of storage among the assumptions",
-    ("43", "restart by 1.1 %"): "row of the restart among the assumptions",
+    ("43", "15 spare nodes"): "spares of the last table of policies, at 24 h",
+    ("45", "storage by 5.0 %"): "row of storage among the assumptions",
+    ("45", "restart by 1.1 %"): "row of the restart among the assumptions",
     ("46", "86 % of BLOOM"): "rows of 24 h in the table of copies, as shares",
     ("61", "1e-6"): "column U of the table of rare events",
-    ("48", " 3 s "): "index of all tables, a repair time without its unit",
+    ("47", " 3 s "): "index of all tables, a repair time without its unit",
 }
 AROUND = 100  # characters on either side of a number whose words tell what it is
 RELATED = 120  # printed numbers that have most of these words

@@ -62,9 +62,9 @@ def test_sentences_about_code_are_for_the_notebook_alone():
 
 
 def test_a_system_is_cited_where_it_comes_first():
-    said = draft.cited("Parcae and [Parcae](42_x.ipynb), by Daly, 2006; see [42](42_x.ipynb).")
+    said = draft.cited("Parcae and [Parcae](42_x.ipynb), by Daly, 2006; see [43](42_x.ipynb).")
     assert said == (
-        "Parcae {cite}`duan2024parcae` and Parcae, by Daly {cite}`daly2006interval`; see notebook 42."
+        "Parcae {cite}`duan2024parcae` and Parcae, by Daly {cite}`daly2006interval`; see notebook 43."
     )
 
 

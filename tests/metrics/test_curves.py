@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from valid_calls import CALLS
 
 import relparallel as rp
-from relparallel.book.s22.power import with_power_domains
-from relparallel.book.s22.resilience import (
+from relparallel.book.s23.power import with_power_domains
+from relparallel.book.s23.resilience import (
     Failing,
     _busiest_first,
     _load_of_links,

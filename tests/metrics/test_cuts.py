@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from small_networks import random_graphs
 
-from relparallel.book.s22.routes import disjoint_path_set, vertex_connectivity
+from relparallel.book.s23.routes import disjoint_path_set, vertex_connectivity
 from relparallel.metrics import edge_connectivity
 from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from small_networks import random_graphs, small_networks
 
-from relparallel.book.s22.throughput import aggregate_bottleneck_throughput
+from relparallel.book.s23.throughput import aggregate_bottleneck_throughput
 from relparallel.metrics import ecmp_load
 from relparallel.topology import (
     Design,

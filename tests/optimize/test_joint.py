@@ -18,8 +18,8 @@ from joint_brute_force import (
 )
 from pace import pace
 
-from relparallel.book.s42.elastic import elastic_throughput
-from relparallel.book.s43.joint_break_even import break_even_rate
+from relparallel.book.s43.elastic import elastic_throughput
+from relparallel.book.s45.joint_break_even import break_even_rate
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import joint
 from relparallel.optimize.joint_strategies import (

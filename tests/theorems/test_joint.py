@@ -7,7 +7,7 @@ import numpy as np
 from theorem_table import theorem
 
 from relparallel import hardware, optimize, parallel, workload
-from relparallel.book import s43
+from relparallel.book import s45
 from relparallel.optimize.joint_plans import JointPlan
 
 _LIMITS = {"schedule": ("gpipe", "1f1b", "interleaved_1f1b")}
@@ -54,7 +54,7 @@ def test_break_even_of_the_search():
     plan = optimize.joint(
         model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0, pause=0.0
     )
-    found = s43.break_even_rate(plan)
+    found = s45.break_even_rate(plan)
     return found.rate, found.closed_rate
 
 

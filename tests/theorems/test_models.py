@@ -4,7 +4,7 @@ import numpy as np
 from theorem_table import theorem
 
 from relparallel import workload
-from relparallel.book import s31
+from relparallel.book import s31, s63
 
 
 @theorem("THM-operator-table", system="Transformer")
@@ -60,5 +60,5 @@ def test_rlhf_states():
     """Two trained and two frozen models keep 18 bytes for each parameter of actor and critic."""
     # Bytes without the cache, and the closed form.
     actor, critic = workload.transformer("llama2-13b"), workload.transformer("llama2-7b")
-    step = s31.rlhf(actor, critic, prompt=8, response=8, sequences=4)
+    step = s63.rlhf(actor, critic, prompt=8, response=8, sequences=4)
     return step.bytes - step.cache, 18.0 * (actor.parameters + critic.parameters)

@@ -5,7 +5,7 @@ import numpy as np
 from theorem_table import theorem
 
 from relparallel import metrics, reliability, topology
-from relparallel.book import s22, s24
+from relparallel.book import s22, s23
 from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.topology.routing import bcube_paths, disjoint_paths, ecmp_paths, ficonn_route
 
@@ -79,14 +79,14 @@ def test_bcube_node_disjoint_paths():
     """k + 1 paths without a common node join any two servers of a BCube_k."""
     # Fewest from the first server to any other: all pairs, for the servers are one orbit.
     t = topology.bcube(n=3, k=2)
-    return min(len(s22.disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
+    return min(len(s23.disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
 
 
 @theorem("THM-TOPO-TORUS-NODES", system="Torus (Blue Gene/L)")
 def test_torus_vertex_connectivity():
     """A d-dimensional torus falls apart only when 2d nodes fail, the neighbours of one."""
     # Smallest separating set of a torus of 512 nodes.
-    return float(s22.vertex_connectivity(topology.torus((8, 8, 8)))), 6
+    return float(s23.vertex_connectivity(topology.torus((8, 8, 8)))), 6
 
 
 @theorem("THM-TOPO-ALL-HOSTS", system="Fat-tree")
@@ -110,7 +110,7 @@ def test_fat_tree_host_cables():
 def test_bcube_theorem():
     """All-to-all traffic of a BCube gets n(N-1)/(n-1) host links, more than one per server."""
     # Measured at 4,096 servers.
-    return float(s22.aggregate_bottleneck_throughput(topology.bcube(n=8, k=3))), 8 * 4095 / 7
+    return float(s23.aggregate_bottleneck_throughput(topology.bcube(n=8, k=3))), 8 * 4095 / 7
 
 
 @theorem("THM-TOPO-FAT-TREE-FLOW", system="Fat-Tree")
@@ -194,7 +194,7 @@ def test_c_through_duty():
     """Saturated circuits of R racks carry R C hold/(hold + reconfiguration)."""
     # Sixteen racks held for 100 ms, dark for 12 ms, over five epochs.
     demand = 1e15 * (1 - np.eye(16))
-    found = s24.schedule_circuits(topology.c_through(4, 4, 16), demand, 0.1, 0.012, epochs=5)
+    found = s22.schedule_circuits(topology.c_through(4, 4, 16), demand, 0.1, 0.012, epochs=5)
     return found.throughput, 16 * LINK_CAPACITY * 0.1 / 0.112
 
 
@@ -203,7 +203,7 @@ def test_helios_circuits():
     """With F fibres of w wavelengths a pod, saturated circuits of P pods carry P F w C."""
     # Eight pods of 32 hosts, half of their bandwidth optical: two fibres of eight wavelengths.
     demand = 1e15 * (1 - np.eye(8))
-    found = s24.schedule_circuits(topology.helios(8, 32, 0.5, 0.5), demand, 1.0, 0.0)
+    found = s22.schedule_circuits(topology.helios(8, 32, 0.5, 0.5), demand, 1.0, 0.0)
     return found.throughput, 8 * 2 * 8 * LINK_CAPACITY
 
 

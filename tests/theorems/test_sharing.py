@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 from theorem_table import theorem
 
-from relparallel.book import s31, s38
-from relparallel.book.s31.tiles import tile_group
+from relparallel.book import s31, s38, s62
+from relparallel.book.s62.tiles import tile_group
 
 
-def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[s31.TileOperator]:
+def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[s62.TileOperator]:
     """Convolutions over one image, without borders."""
     found, wide = [], rows
     for i in range(len(channels) - 1):
@@ -25,7 +25,7 @@ def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[s31.TileOp
         }
         reads = (f"X{i}[c,y+r,x+s]", f"W{i}[d,c,r,s]")
         found.append(
-            s31.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes)
+            s62.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes)
         )
     return found
 
@@ -65,8 +65,8 @@ def test_connected_as_fused():
     layer = s31.encoder_layer(2, 6, 12, 3, 20)
     part = layer[layer["group"] == "relu"].iloc[:2]
     wide = {"t": 12, "u": 20}
-    bias = s31.TileOperator(name="bias", writes="fb[t,u]", reads=("f[t,u]", "b1[u]"), sizes=wide)
-    relu = s31.TileOperator(name="relu", writes="fr[t,u]", reads=("fb[t,u]",), sizes=wide)
+    bias = s62.TileOperator(name="bias", writes="fb[t,u]", reads=("f[t,u]", "b1[u]"), sizes=wide)
+    relu = s62.TileOperator(name="relu", writes="fr[t,u]", reads=("fb[t,u]",), sizes=wide)
     found = tile_group([bias, relu], {"t": 3, "u": 20}, stream="t")
     return found.words, float(s31.words_moved(part, ["relu"]).sum())
 

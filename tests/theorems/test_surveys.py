@@ -6,7 +6,7 @@ import pandas as pd
 from theorem_table import theorem
 
 from relparallel import topology
-from relparallel.book import s22
+from relparallel.book import s23
 from relparallel.published import data_folder
 
 
@@ -24,5 +24,5 @@ def test_survey_complete():
 def test_field_leaf_spine():
     """On a leaf-spine only leaves cost host-hours: L H -ln(1 - p) times the repair in a year."""
     # Ten leaves of 16 hosts, five in a hundred lost in a year for 100 minutes.
-    found = s22.field_losses(topology.leaf_spine(leaves=10, spines=4, hosts_per_leaf=16))
+    found = s23.field_losses(topology.leaf_spine(leaves=10, spines=4, hosts_per_leaf=16))
     return float(found["host-hours per year, high"].sum()), 10 * 16 * -math.log(0.95) * 100 / 60

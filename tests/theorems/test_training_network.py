@@ -6,7 +6,7 @@ from itertools import product
 from theorem_table import theorem
 
 from relparallel import parallel, training, units
-from relparallel.book import s44
+from relparallel.book import s48
 
 
 @theorem("THM-degraded-states", system="Reliability of a parallel strategy")
@@ -15,7 +15,7 @@ def test_speed_over_states():
     # Classes in order of slowdown, and all 2^9 states.
     counts, slowdowns, down = (4, 3, 2), (1.1, 1.5, 3.0), (0.1, 0.2, 0.3)
     parts = tuple(
-        s44.RepairableParts(name="part", count=n, rate=q / (1 - q), repair=1.0, slowdown=s)
+        s48.RepairableParts(name="part", count=n, rate=q / (1 - q), repair=1.0, slowdown=s)
         for n, s, q in zip(counts, slowdowns, down, strict=True)
     )
     single = [(s, q) for n, s, q in zip(counts, slowdowns, down, strict=True) for _ in range(n)]
@@ -24,7 +24,7 @@ def test_speed_over_states():
         / max(s if off else 1.0 for off, (s, _) in zip(state, single, strict=True))
         for state in product((False, True), repeat=len(single))
     )
-    return float(s44.expected_speed(parts)), total
+    return float(s48.expected_speed(parts)), total
 
 
 @theorem("THM-slow-ranks", system="Reliability of a parallel strategy")
@@ -37,8 +37,8 @@ def test_slow_ranks_over_all_sets():
         stages = [any(slow[i : i + 2]) for i in range(0, 12, 2)]
         worst = max(sum(stages[:3]), sum(stages[3:]))
         chance = q ** sum(slow) * (1 - q) ** (12 - sum(slow))
-        total += chance * s44.pipeline_slowdown(worst, 3, micro_batches=4, factor=1.3)
-    return s44.slow_ranks(strategy, q, 1.3, micro_batches=4).mean, total
+        total += chance * s48.pipeline_slowdown(worst, 3, micro_batches=4, factor=1.3)
+    return s48.slow_ranks(strategy, q, 1.3, micro_batches=4).mean, total
 
 
 @theorem("THM-dual-homed-cards", system="Reliability of a parallel strategy")
@@ -48,4 +48,4 @@ def test_both_ports_down():
     rate, repair = training.published_network_rates()["cable"], units.DAY
     load = rate * repair  # states 0, 1 and 2 down in the ratio 1 : 2 load : load^2
     one_down = 2 * load / (1 + 2 * load + load**2)
-    return s44.joint_loss_rate(3000, 2, rate, repair), 3000 * one_down * rate
+    return s48.joint_loss_rate(3000, 2, rate, repair), 3000 * one_down * rate

@@ -6,7 +6,7 @@ from scipy.stats import binom
 from theorem_table import theorem
 
 from relparallel import training, units
-from relparallel.book import s42
+from relparallel.book import s43
 from relparallel.training import redundancy
 from relparallel.training.spares import loss_probability
 
@@ -71,4 +71,4 @@ def test_elastic_against_spares():
         1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
     )
     repair = ((share * (1 + 2048 * rate * 30.0)) ** (-1 / 16) - 1) / rate
-    return share, float(s42.elastic_throughput(2048, 16, rate, repair, 30.0))
+    return share, float(s43.elastic_throughput(2048, 16, rate, repair, 30.0))

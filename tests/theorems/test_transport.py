@@ -7,7 +7,7 @@ import numpy as np
 from theorem_table import theorem
 
 from relparallel import topology
-from relparallel.book import s23
+from relparallel.book import s24
 from relparallel.units import GBIT
 
 
@@ -15,7 +15,7 @@ from relparallel.units import GBIT
 def test_dcqcn_plus_marking():
     """With periods in proportion to the flows, steps inversely, marking does not depend on them."""
     # Marking probability of 5,000 flows, and of the 8 whose parameters they scale.
-    model = s23.dcqcn_plus(flows=[5000, 8], rate=40 * GBIT, feedback_delay=0.0)
+    model = s24.dcqcn_plus(flows=[5000, 8], rate=40 * GBIT, feedback_delay=0.0)
     many, few = model.fixed_point().marking
     return float(many), float(few)
 
@@ -33,14 +33,14 @@ def test_pfc_overshoot():
     # start of the last packet
     last = phases + np.floor((stop - phases) * rate / mtu + 1e-9) * mtu / rate
     worst = float((last + mtu / rate + flight).max()) * rate
-    return worst, float(s23.pfc_headroom(rate, length, mtu, response))
+    return worst, float(s24.pfc_headroom(rate, length, mtu, response))
 
 
 @theorem("THM-pfc-deadlock", system="PFC")
 def test_pfc_deadlock():
     """Shortest paths on a torus let buffers wait in a circle, those of a fat-tree do not."""
     # Links of the circle of a 5 x 5 torus that follow each other, and of a fat-tree; a ring has 5.
-    circles = [s23.buffer_cycle(t) for t in (topology.torus((5, 5)), topology.fat_tree(4))]
+    circles = [s24.buffer_cycle(t) for t in (topology.torus((5, 5)), topology.fat_tree(4))]
     follow = [
         sum(circle[i - 1][1] == circle[i][0] for i in range(len(circle))) for circle in circles
     ]
@@ -60,7 +60,7 @@ def test_credit_run():
             start[i] = max(start[i - 1] + packet / rate, free)
         total += 10 * k * packet / (start[-1] - start[-1 - 10 * k])
     buffers = np.array([3, 20, 60, 300]) * packet
-    return total, float(s23.credit_rate(buffers, rate, length, packet).sum())
+    return total, float(s24.credit_rate(buffers, rate, length, packet).sum())
 
 
 @theorem("THM-roce-go-back-n", system="RoCE / RoCEv2")
@@ -69,7 +69,7 @@ def test_go_back_n():
     # Sum over numbers of losses of one packet, and the closed form.
     p, window = 0.02, 60
     sent = sum((1 - p) * p**k * (1 + k * window) for k in range(40))
-    return 1 / sent, float(s23.loss_goodput(p, window, "go_back_n"))
+    return 1 / sent, float(s24.loss_goodput(p, window, "go_back_n"))
 
 
 @theorem("THM-irn-selective", system="IRN")
@@ -78,7 +78,7 @@ def test_selective_repeat():
     # The chance that a packet sent is the one that arrives, over numbers of losses.
     p = 0.3
     sent = sum((1 - p) * p**k * (1 + k) for k in range(80))
-    return 1 / sent, float(s23.loss_goodput(p, 1e6))
+    return 1 / sent, float(s24.loss_goodput(p, 1e6))
 
 
 @theorem("THM-flow-collisions", system="Flow scheduling in data centres")
@@ -86,7 +86,7 @@ def test_collisions():
     """The busiest of m links carries on average what the sum over all m^n ways says."""
     # Seven flows over three links, all ways and the generating function.
     ways = [np.bincount(way, minlength=3).max() for way in product(range(3), repeat=7)]
-    return float(np.mean(ways)), s23.expected_max_load(7, 3)
+    return float(np.mean(ways)), s24.expected_max_load(7, 3)
 
 
 @theorem("THM-flow-rearrangeable", system="Flow scheduling in data centres")
@@ -96,7 +96,7 @@ def test_rearrangeable():
     rng, fabric = np.random.default_rng(5), topology.fat_tree(4)
     orders = [rng.permutation(16).tolist() for _ in range(5)]
     flows = [list(zip(order, order[1:] + order[:1], strict=True)) for order in orders]
-    return sum(s23.place_flows(fabric, some).load for some in flows), 5.0
+    return sum(s24.place_flows(fabric, some).load for some in flows), 5.0
 
 
 @theorem("THM-timely-no-fixed-point", system="TIMELY")
@@ -104,7 +104,7 @@ def test_timely_grows():
     """Where the queue stands still, at gradient 0, TIMELY flows still grow by delta an update."""
     # Change of the rates of two flows over all splits, times the time between updates, and twice
     # delta.
-    model = s23.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)
+    model = s24.timely(flows=2, rate=10 * GBIT, feedback_delay=0.0)
     p: SimpleNamespace = model.values()
     p.count, grown = np.ones((2, 1)), []
     for share in (0.1, 0.3, 0.5):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import relparallel as rp
-from relparallel.book import s12, s24
+from relparallel.book import s12, s22
 from relparallel.published import data_folder
 from relparallel.topology import Design, Topology, bcube, fat_tree, leaf_spine, torus
 from relparallel.topology.designs import optical
@@ -112,7 +112,7 @@ def test_fibres_to_circuit_switches_are_billed_whatever_is_set_up(t, fibres, cha
     assert bill.cables == t.num_links + fibres
     assert bill.transceivers == 2 * t.num_links + fibres * channels
     assert bill.switch_ports == t.degrees[t.switches].sum() + fibres * channels
-    assert bill_of_materials(s24.reconfigure(t, circuits)).counts == bill.counts
+    assert bill_of_materials(s22.reconfigure(t, circuits)).counts == bill.counts
     equipped = s12.equipped(t, prices=rp.topology.unit_prices())
     every = equipped.node_attributes["cost"].sum() + equipped.edge_attributes["cost"].sum()
     assert every == pytest.approx(bill.cost, rel=1e-12)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from relparallel import training
-from relparallel.book import s42
+from relparallel.book import s43
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
@@ -280,7 +280,7 @@ def test_elastic_job_without_failures_of_the_whole_is_its_closed_form():
     classes = (ComponentClass(name="node", level="node", rate=3.79e-3 / DAY),)
     report = goodput(model(classes), 5.0, STORAGE, way("elastic"))
     left = DAY * exp(-30.0 / DAY)  # fewer nodes are missing outside the pauses
-    expected = s42.elastic_throughput(512, 16, 3.79e-3 / DAY, left, 30.0)
+    expected = s43.elastic_throughput(512, 16, 3.79e-3 / DAY, left, 30.0)
     lost = 512 * 3.79e-3 / DAY * 30.0
     whole = (1 + 3.79e-3) ** -16  # broken replicas begin no pause, as `elastic_throughput` has it
     assert report.mean == pytest.approx(expected * (1 + lost) / (1 + lost * whole), abs=4 * lost**2)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from relparallel import training
-from relparallel.book import s42
+from relparallel.book import s43
 from relparallel.reliability import stationary_distribution
 from relparallel.training import JobShape, Recovery
 from relparallel.training.down_nodes import NodeChain
@@ -49,7 +49,7 @@ def test_elastic_job_has_the_throughput_of_its_closed_form(case):
     )
     speed = Recovery("elastic", repair=repair).speed(shape, shape.nodes)
     chain = NodeChain(nodes=shape.nodes, rates={1: shape.nodes * rate}, repair=repair, speed=speed)
-    expected = s42.elastic_throughput(shape.nodes, size, rate, repair, 0.0)
+    expected = s43.elastic_throughput(shape.nodes, size, rate, repair, 0.0)
     assert chain.shares()[2] == pytest.approx(expected, rel=1e-10)
 
 

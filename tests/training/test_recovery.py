@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book import s42
-from relparallel.book.s42.elastic import elastic_throughput
-from relparallel.book.s47.unequal_nodes import unequal_throughput
+from relparallel.book import s43
+from relparallel.book.s42.unequal_nodes import unequal_throughput
+from relparallel.book.s43.elastic import elastic_throughput
 
 DAY = 86400.0
 LLAMA = {
@@ -21,8 +21,8 @@ LLAMA = {
 def test_the_acceptance_calls():
     common = {"nodes": 2048, "nodes_per_replica": 16, "node_rate": 3.79e-3 / 86400, "repair": 86400}
     common["pause"] = 30
-    shrink = s42.elastic_throughput(**common, batch="shrink")
-    keep = s42.elastic_throughput(**common, batch="keep", micro_batches=8)
+    shrink = s43.elastic_throughput(**common, batch="shrink")
+    keep = s43.elastic_throughput(**common, batch="keep", micro_batches=8)
     assert (round(shrink, 5), round(keep, 5)) == (0.93874, 0.88581)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from pace import pace
 
-from relparallel.book.s42.elastic import elastic_throughput
+from relparallel.book.s43.elastic import elastic_throughput
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (

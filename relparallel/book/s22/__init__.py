@@ -1,15 +1,9 @@
-"""Notebook 22: what failures leave: throughput, resilience curves, racks that share a feed."""
+"""Notebook 22: circuits that move with the traffic, networks side by side, large ones in part."""
 
-from relparallel.book.s22.power import with_power_domains as with_power_domains
-from relparallel.book.s22.resilience import (
-    field_losses as field_losses,
-    resilience_curve as resilience_curve,
+from relparallel.book.s22.abridged import abridge as abridge
+from relparallel.book.s22.circuits import (
+    circuit_demand as circuit_demand,
+    schedule_circuits as schedule_circuits,
 )
-from relparallel.book.s22.routes import (
-    disjoint_path_set as disjoint_path_set,
-    vertex_connectivity as vertex_connectivity,
-)
-from relparallel.book.s22.throughput import (
-    aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
-    throughput_under_failures as throughput_under_failures,
-)
+from relparallel.book.s22.gallery import gallery as gallery
+from relparallel.book.s22.moved_circuits import reconfigure as reconfigure

@@ -1,23 +1,15 @@
-"""Notebook 23: congestion control as delay equations, losses, pauses, flows that share links."""
+"""Notebook 23: what failures leave: throughput, resilience curves, racks that share a feed."""
 
-from relparallel.book.s23.congestion import (
-    dctcp as dctcp,
-    hpcc as hpcc,
-    patched_timely as patched_timely,
-    timely as timely,
+from relparallel.book.s23.power import with_power_domains as with_power_domains
+from relparallel.book.s23.resilience import (
+    field_losses as field_losses,
+    resilience_curve as resilience_curve,
 )
-from relparallel.book.s23.ecn import dcqcn as dcqcn, dcqcn_plus as dcqcn_plus
-from relparallel.book.s23.fluid import stability_probability as stability_probability
-from relparallel.book.s23.link_sharing import (
-    buffer_cycle as buffer_cycle,
-    expected_max_load as expected_max_load,
-    pause_spread as pause_spread,
-    place_flows as place_flows,
+from relparallel.book.s23.routes import (
+    disjoint_path_set as disjoint_path_set,
+    vertex_connectivity as vertex_connectivity,
 )
-from relparallel.book.s23.transport import (
-    credit_rate as credit_rate,
-    incast_goodput as incast_goodput,
-    loss_goodput as loss_goodput,
-    packet_efficiency as packet_efficiency,
-    pfc_headroom as pfc_headroom,
+from relparallel.book.s23.throughput import (
+    aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
+    throughput_under_failures as throughput_under_failures,
 )

@@ -1,9 +1,23 @@
-"""Notebook 24: circuits that move with the traffic, networks side by side, large ones in part."""
+"""Notebook 24: congestion control as delay equations, losses, pauses, flows that share links."""
 
-from relparallel.book.s24.abridged import abridge as abridge
-from relparallel.book.s24.circuits import (
-    circuit_demand as circuit_demand,
-    schedule_circuits as schedule_circuits,
+from relparallel.book.s24.congestion import (
+    dctcp as dctcp,
+    hpcc as hpcc,
+    patched_timely as patched_timely,
+    timely as timely,
 )
-from relparallel.book.s24.gallery import gallery as gallery
-from relparallel.book.s24.moved_circuits import reconfigure as reconfigure
+from relparallel.book.s24.ecn import dcqcn as dcqcn, dcqcn_plus as dcqcn_plus
+from relparallel.book.s24.fluid import stability_probability as stability_probability
+from relparallel.book.s24.link_sharing import (
+    buffer_cycle as buffer_cycle,
+    expected_max_load as expected_max_load,
+    pause_spread as pause_spread,
+    place_flows as place_flows,
+)
+from relparallel.book.s24.transport import (
+    credit_rate as credit_rate,
+    incast_goodput as incast_goodput,
+    loss_goodput as loss_goodput,
+    packet_efficiency as packet_efficiency,
+    pfc_headroom as pfc_headroom,
+)

@@ -1,4 +1,4 @@
-"""Notebook 31: models other than decoders, traffic inside a GPU, learning from human feedback."""
+"""Notebook 31: models other than decoders, traffic inside a GPU, bytes of training."""
 
 from relparallel.book.s31.data_movement import (
     ENCODER_FUSION as ENCODER_FUSION,
@@ -19,6 +19,4 @@ from relparallel.book.s31.precision import (
     lost_gradients as lost_gradients,
     state_bytes_per_parameter as state_bytes_per_parameter,
 )
-from relparallel.book.s31.rlhf import rlhf as rlhf
-from relparallel.book.s31.tiles import TileOperator as TileOperator, tile_schedule as tile_schedule
 from relparallel.workload.encoders import bert as bert

@@ -1,3 +1,4 @@
-"""Notebook 43: the failure rate at which two strategies change places."""
+"""Notebook 43: replicas that failures hit, and what goes on without them."""
 
-from relparallel.book.s43.joint_break_even import break_even_rate as break_even_rate
+from relparallel.book.s43.elastic import elastic_throughput as elastic_throughput
+from relparallel.book.s43.replicas_hit import expected_replicas_hit as expected_replicas_hit

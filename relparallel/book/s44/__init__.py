@@ -1,18 +1,8 @@
-"""Notebook 44: optical links, degraded states and GPUs that are slow."""
+"""Notebook 44: what a failure sets in motion, step by step."""
 
-from relparallel.book.s44.degraded_states import (
-    RepairableParts as RepairableParts,
-    expected_speed as expected_speed,
+from relparallel.book.s44.break_even import (
+    break_even_rates as break_even_rates,
+    break_even_regroup as break_even_regroup,
 )
-from relparallel.book.s44.joint_losses import joint_loss_rate as joint_loss_rate
-from relparallel.book.s44.optical import (
-    rewired as rewired,
-    slice_availability as slice_availability,
-    usable_fraction as usable_fraction,
-)
-from relparallel.book.s44.straggler_traces import read_straggler_trace as read_straggler_trace
-from relparallel.book.s44.stragglers import (
-    noise_slowdown as noise_slowdown,
-    pipeline_slowdown as pipeline_slowdown,
-    slow_ranks as slow_ranks,
-)
+from relparallel.book.s44.consequences import consequences as consequences
+from relparallel.book.s44.spares_law import spares_law as spares_law
