@@ -6,8 +6,8 @@ Where to begin, by topic:
   repairmen.
 - Data-centre networks: `s22` circuits that move, `s23` what failures leave, `s24` transport.
 - What training moves: `s31` other models, `s32` servers, `s33` volumes of a split, `s36` gradients
-  compressed and late, `s37` messages in order and sharded arrays.
-- Pipelines, planners, clusters: `s34` bubbles, `s40` stale weights, `s35` planners, `s38` shared
+  compressed, `s37` messages in order and sharded arrays.
+- Pipelines, planners, clusters: `s34` bubbles, `s40` late gradients and weights, `s35` planners, `s38` shared
   clusters.
 - Training that fails: `s41` fleets, `s42` records of runs, `s43` replicas hit, `s44` consequences,
   `s45` break-even rates, `s48` slow or degraded parts.

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
-from relparallel.book import s36
+from relparallel.book import s36, s38, s40
 from relparallel.claims.registry import Rows
 
 
@@ -82,13 +82,13 @@ def straggler_rate(P: int, s: int, slow: float) -> float:
     """Of the waiting recursion where one worker is always slow."""
     times = np.ones((20_000, P))
     times[:, 0] = slow
-    return s36.asynchronous_run(times, s).throughput
+    return s40.asynchronous_run(times, s).throughput
 
 
 def step_length_error(rate: float, smallest: float, largest: float) -> float:
     """Length of an update over rate and weights, for gradients of both scales."""
     w, g = _normal(2, 50)
-    rule = s36.UpdateRule(trust=1.0)
+    rule = s38.UpdateRule(trust=1.0)
     slopes = [rule.directed(_constant(scale * g)) for scale in (smallest, largest)]
     updates = [com.delayed_descent(slope, w, [rate], 0)[1] - w for slope in slopes]
     return float(max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates))
@@ -145,15 +145,15 @@ ROWS: Final[Rows] = {
     "gtopk_eff_*": lambda compute, compress, communicate: (
         compute / (compute + compress + communicate)
     ),
-    "bsp_exp_* ssp_P2_* ssp_P8_s1 ssp_P8_s3": lambda P, s: s36.ssp_throughput(P, s),
+    "bsp_exp_* ssp_P2_* ssp_P8_s1 ssp_P8_s3": lambda P, s: s40.ssp_throughput(P, s),
     "ssp_P8_s10": lambda P, s, clocks: (
-        s36.asynchronous_run(np.random.default_rng(1).exponential(size=(clocks, P)), s).throughput
+        s40.asynchronous_run(np.random.default_rng(1).exponential(size=(clocks, P)), s).throughput
     ),
-    "goyal_lr": lambda batch, images, epochs: s36.batch.large_batch_rates(
+    "goyal_lr": lambda batch, images, epochs: s38.batch.large_batch_rates(
         batch, images, epochs
     ).max(),
     "goyal_iters": lambda batch, images, epochs: (
-        s36.batch.large_batch_rates(batch, images, epochs).size
+        s38.batch.large_batch_rates(batch, images, epochs).size
     ),
     "qsgd_var_bound": broken_variance_bounds,
     "qsgd_bits_sparse": sparse_bits,

@@ -7,10 +7,9 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import minimize
 
-from relparallel import communication
 from relparallel.book import s40
+from relparallel.book.s40.staleness import Taps, spectral_radius
 from relparallel.claims.registry import Rows
-from relparallel.communication.staleness import Taps, spectral_radius
 from relparallel.published import Fact, facts
 
 
@@ -30,14 +29,14 @@ def _method(fact: Fact, decay: float | None = None) -> partial[Taps]:
 
 def delayed_threshold(fact: Fact) -> float:
     """Where a root of the companion matrix leaves the unit circle."""
-    return communication.largest_stable_step(_method(fact))
+    return s40.largest_stable_step(_method(fact))
 
 
 def corrected_threshold(fact: Fact) -> float:
     """The same with the correction, of the decay that the row writes as 0.135^(1/4)."""
     plain = facts()[fact.id.replace("T2", "disc")]
     given: Any = plain.inputs
-    return communication.largest_stable_step(
+    return s40.largest_stable_step(
         _method(plain, s40.correction_decay(given["tau_f"] - given["tau_b"]))
     )
 

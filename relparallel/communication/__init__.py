@@ -1,12 +1,12 @@
-"""What training bears when gradients come late.
+"""Training on problems small enough to run, with gradients that come compressed or late.
 
 Where to begin, by question:
 
-- What do old gradients do?  `delayed_descent`; until which step it is stable:
-  `largest_stable_step`.
+- What do old gradients do?  `delayed_descent`.
+- On what?  `logistic_problem`, `network_problem`.
 
-Compressors, asynchronous runs and larger batches are in ``relparallel.book.s36``, pipelines in
-``s40``, transport in ``s24``.
+Compressors are in ``relparallel.book.s36``, larger batches in ``s38``, asynchronous runs and
+pipelines in ``s40``, transport in ``s24``.
 """
 
 import lazy_loader

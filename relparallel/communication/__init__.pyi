@@ -1,2 +1,2 @@
-from .descent import delayed_descent as delayed_descent, quadratic_gradient as quadratic_gradient
-from .staleness import largest_stable_step as largest_stable_step, stable_step as stable_step
+from .descent import delayed_descent as delayed_descent
+from .problems import logistic_problem as logistic_problem, network_problem as network_problem

@@ -1,20 +1,17 @@
 """Descent whose gradients come late, simulated update by update with weights out of the past."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
-    require_broadcast,
     require_instance,
-    require_number,
     require_real,
-    require_rng,
 )
-from relparallel.communication.staleness import LONGEST_DELAY
 
+LONGEST_DELAY: Final = 4096  # updates
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 
 
@@ -40,8 +37,8 @@ def delayed_descent(
         Learning rates at least 0, shape (updates,), or (updates, ...) with rows that fit ``start``.
     forward_delay, backward_delay : array_like
         Whole updates, 0 ... 4096, one for all weights or one for each; the first is not the smaller
-        one. With one dimension more than ``start``: a row for every update, as `asynchronous_run`
-        finds them.
+        one. With one dimension more than ``start``: a row for every update, as runs of
+        unequal workers have them.
     decay : array_like, optional
         With it the backward weights are corrected by the average change, as in `delayed_taps`; in
         [0, 1).
@@ -55,7 +52,7 @@ def delayed_descent(
 
     Examples
     --------
-    >>> path = delayed_descent(quadratic_gradient(1.0), 1.0, np.full(2000, 0.99), forward_delay=1)
+    >>> path = delayed_descent(lambda w, u: w, 1.0, np.full(2000, 0.99), forward_delay=1)
     >>> bool(np.abs(path[-100:]).max() < 1)  # steps of 1 and more diverge
     True
     """
@@ -73,58 +70,6 @@ def delayed_descent(
     )
     with np.errstate(over="ignore", invalid="ignore"):
         return _descend(gradient, first, steps, f, b, keep)
-
-
-def quadratic_gradient(
-    curvature: ArrayLike,
-    discrepancy: ArrayLike = 0.0,
-    noise: float = 0.0,
-    rng: np.random.Generator | None = None,
-) -> Gradient:
-    """Return the noisy gradient of independent parabolas, for `delayed_descent`.
-
-    Parameters
-    ----------
-    curvature, discrepancy : array_like
-        Second derivative c >= 0, and D >= 0: how much the gradient depends on the difference of
-        forward and backward weights; one for all weights or one for each.
-    noise, rng : float, numpy.random.Generator, optional
-        Standard deviation of what is added to every component, at least 0, and what draws it.
-
-    Returns
-    -------
-    callable
-        From forward weights w and backward weights u to c w + D (w - u) + noise (Yang et al., MLSys
-        2021).
-
-    Examples
-    --------
-    >>> quadratic_gradient(2.0, discrepancy=1.0)(np.array([3.0]), np.array([1.0])).tolist()
-    [8.0]
-    """
-    c, gap = require_real(curvature=curvature, discrepancy=discrepancy, at_least=0)
-    require_broadcast(curvature=c, discrepancy=gap)
-    sigma = require_number(noise=noise, at_least=0)
-    if rng is not None or sigma > 0:
-        require_rng(rng=rng)
-    draw = (
-        (lambda shape: 0.0) if rng is None else (lambda shape: sigma * rng.standard_normal(shape))
-    )
-    return lambda forward, backward: (
-        c * forward + gap * (forward - backward) + draw(np.shape(forward))
-    )
-
-
-def require_samples(
-    inputs: ArrayLike, targets: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Inputs of shape (samples, weights) and targets of shape (samples,), or why they are none."""
-    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
-    if x.ndim != 2:
-        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
-    if y.shape != x.shape[:1]:
-        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
-    return x, y
 
 
 def _descend(

@@ -10,9 +10,9 @@ from scipy.special import lambertw
 
 from relparallel.book.s24.congestion import hpcc
 from relparallel.book.s24.link_sharing import expected_max_load
-from relparallel.book.s36.asynchrony import ssp_throughput
 from relparallel.book.s36.compression import qsgd, terngrad
 from relparallel.book.s37.fusion import fuse_gradients
+from relparallel.book.s40.asynchrony import ssp_throughput
 from relparallel.parallel import best_blueconnect_order
 
 

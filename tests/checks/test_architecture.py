@@ -41,13 +41,13 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000.
 # Whoever needs more edits this table in the same commit and says why; whoever needs fewer lowers
 # it.
-MOST_TOKENS = {"library": 329_800, "book": 96_000, "evidence": 41_900, "reproduce": 15_800}
+MOST_TOKENS = {"library": 329_900, "book": 95_600, "evidence": 41_900, "reproduce": 15_800}
 # of library and evidence, without the designs, a catalogue that is offered whole
-MOST_PUBLIC_NAMES = 181
+MOST_PUBLIC_NAMES = 180
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LIBRARY = {name for row in FLOORS[:-2] for name in row if not name.startswith("_")}
 # names of the library that one notebook alone uses: to be moved into its chapter
-MOST_OF_ONE_NOTEBOOK = 41
+MOST_OF_ONE_NOTEBOOK = 38
 
 
 def short(path: Path) -> str:
@@ -110,6 +110,7 @@ def test_imports_go_down_or_to_an_earlier_neighbour():
 
 
 def test_a_chapter_builds_on_the_library_alone():
+    """And a notebook on no other chapter than its own."""
     chapters = {
         path: path.relative_to(PACKAGE).parts[1]
         for path in sorted((PACKAGE / "book").glob("s*/*.py"))
@@ -119,6 +120,12 @@ def test_a_chapter_builds_on_the_library_alone():
         for path, own in chapters.items()
         for name in imports(path)
         if name.startswith("relparallel.book.") and name.split(".")[2] != own
+    ]
+    found += [
+        f"{path.stem} uses {name}"
+        for path in NOTEBOOKS
+        for name in set(re.findall(r"\bs\d\d\b", ast.unparse(code_of(path))))
+        if name != f"s{path.stem[:2]}"
     ]
     assert found == []
 

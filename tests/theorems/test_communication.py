@@ -7,7 +7,7 @@ import numpy as np
 from theorem_table import theorem
 
 from relparallel import communication as com
-from relparallel.book import s36, s40
+from relparallel.book import s36, s38, s40
 from relparallel.claims.communication import _normal
 
 
@@ -16,7 +16,7 @@ def test_truncated_lasso():
     """On an orthonormal design the truncated gradient ends at soft-thresholded least squares."""
     # Sum of squared weights after 200 updates with pull 0.5, and of the closed form.
     best = _normal(30)
-    pull = s36.linear_models.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
+    pull = s36.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
     found = com.delayed_descent(pull, np.zeros(30), np.full(200, 0.5), 0)[-1]
     return float(found @ found), float(np.sum(np.maximum(np.abs(best) - 0.5, 0) ** 2))
 
@@ -45,7 +45,7 @@ def test_asynchrony_is_momentum():
         before_start = (1 - 1 / workers) ** (t + 1)
         new = weights[-1] - rate * (chance @ weights[::-1] + before_start * weights[0])
         weights = np.append(weights, new)
-    taps = [np.asarray(tap) for tap in s36.asynchronous_taps(rate, workers).values()]
+    taps = [np.asarray(tap) for tap in s40.asynchronous_taps(rate, workers).values()]
     now, last = np.asarray(1.0 - rate), np.ones(())  # all workers begin with the same weights
     for _ in range(59):
         now, last = taps[0] * now + taps[1] * last, now
@@ -62,8 +62,8 @@ def test_delay_scaled_rate():
     def divided(rate: float, delay: int) -> Any:
         return s40.delayed_taps(rate / (delay + 1), delay, curvature=2.0)
 
-    roots = [com.largest_stable_step(partial(divided, delay=delay)) for delay in delays.tolist()]
-    return sum(roots), float(np.sum((delays + 1) * com.stable_step(delays, 2.0)))
+    roots = [s40.largest_stable_step(partial(divided, delay=delay)) for delay in delays.tolist()]
+    return sum(roots), float(np.sum((delays + 1) * s40.stable_step(delays, 2.0)))
 
 
 @theorem("THM-petuum-staleness", system="Petuum")
@@ -72,7 +72,7 @@ def test_most_missing_updates():
     # Four workers, s = 3: one is ahead by 3 clocks, then the others overtake it in its next clock.
     times = np.full((20, 4), 0.01)
     times[0, 1:], times[3, 0] = 1.0, 100.0
-    return int(s36.asynchronous_run(times, staleness=3).delays.max()), 3 * 7
+    return int(s40.asynchronous_run(times, staleness=3).delays.max()), 3 * 7
 
 
 @theorem("THM-downpour-delay", system="DistBelief (Downpour SGD)")
@@ -81,7 +81,7 @@ def test_downpour_delay():
     # Five workers, n = 4, equal clocks out of step; over whole periods after the first.
     times = np.ones((80, 5))
     times[0] += np.arange(5) / 5
-    return float(s36.asynchronous_run(times, fetch=4).delays[100:300].mean()), 4 + 5 * 3 / 2
+    return float(s40.asynchronous_run(times, fetch=4).delays[100:300].mean()), 4 + 5 * 3 / 2
 
 
 @theorem("THM-cocoa-ridge", system="CoCoA")
@@ -90,7 +90,7 @@ def test_cocoa_ridge():
     # Squared norm of the weights after 600 rounds of four workers, and of the linear system's
     # solution.
     x, y = _normal(24, 4), _normal(24)
-    run = s36.cocoa(x, y, workers=4, local_steps=12, rounds=600, rng=np.random.default_rng(1))
+    run = s40.cocoa(x, y, workers=4, local_steps=12, rounds=600, rng=np.random.default_rng(1))
     solved = np.linalg.solve(x.T @ x / 24 + 0.1 * np.eye(4), x.T @ y / 24)
     return float(run.weights @ run.weights), float(solved @ solved)
 
@@ -101,7 +101,7 @@ def test_lamb_layers():
     # Sum over three layers of the lengths of the fifth update, and of 0.1 times the norms before
     # it.
     scales = np.repeat([1e-4, 1.0, 1e4], 20)
-    rule = s36.UpdateRule(momentum=0.9, second=0.999, trust=1.0)
+    rule = s38.UpdateRule(momentum=0.9, second=0.999, trust=1.0)
     path = com.delayed_descent(
         rule.directed(lambda w, u: scales * w, layers=(20, 40)), _normal(60), np.full(5, 0.1), 0
     )
@@ -126,5 +126,5 @@ def test_critical_batch():
         a2, a1, _ = np.polyfit([0.0, 1.0, 2.0], losses, 2)
         return float(a1**2 / (4 * a2))
 
-    noise = s36.noise_scale(4, 64, [squared(4)], [squared(64)])
+    noise = s38.noise_scale(4, 64, [squared(4)], [squared(64)])
     return best(8) / best(1e18), 1 / (1 + noise / 8)

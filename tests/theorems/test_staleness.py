@@ -7,7 +7,7 @@ from theorem_table import theorem
 
 from relparallel import communication, parallel
 from relparallel.book import s40
-from relparallel.communication.staleness import companion_matrix, spectral_radius
+from relparallel.book.s40.staleness import companion_matrix, spectral_radius
 
 
 @theorem("THM-pipemare-threshold", system="PipeMare")
@@ -17,10 +17,10 @@ def test_pipemare_threshold():
     # form.
     delays = [0, 1, 3, 7, 20]
     roots = [
-        communication.largest_stable_step(partial(s40.delayed_taps, forward_delay=t, curvature=3.0))
+        s40.largest_stable_step(partial(s40.delayed_taps, forward_delay=t, curvature=3.0))
         for t in delays
     ]
-    return sum(roots), float(communication.stable_step(delays, 3.0).sum())
+    return sum(roots), float(s40.stable_step(delays, 3.0).sum())
 
 
 @theorem("THM-pipemare-run", system="PipeMare")
@@ -30,8 +30,8 @@ def test_pipemare_run():
     # matrix.
     decay = s40.correction_decay(3)
     method = partial(s40.delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
-    step = communication.largest_stable_step(method)
-    slope = communication.quadratic_gradient(1.0, discrepancy=1.0)
+    step = s40.largest_stable_step(method)
+    slope = s40.quadratic_gradient(1.0, discrepancy=1.0)
     path = communication.delayed_descent(slope, 1.0, np.full(200, step), 3, decay=decay)
     power = np.linalg.matrix_power(companion_matrix(method(step)), 200)
     return float(path[-1]), float(power[0] @ np.tile([1.0, 0.0], 4))

@@ -1,5 +1,6 @@
-"""Notebook 38: jobs that share a cluster, and models that share a GPU."""
+"""Notebook 38: larger batches, jobs that share a cluster, and models that share a GPU."""
 
+from relparallel.book.s38.batch import UpdateRule as UpdateRule, noise_scale as noise_scale
 from relparallel.book.s38.model_switching import (
     switch_plan as switch_plan,
     switching_time as switching_time,

@@ -1,5 +1,11 @@
-"""Notebook 40: what a pipeline without idle time pays in stale weights."""
+"""Notebook 40: what old gradients and old weights cost, from workers that do not wait to pipelines."""
 
+from relparallel.book.s40.asynchrony import (
+    asynchronous_run as asynchronous_run,
+    asynchronous_taps as asynchronous_taps,
+    ssp_throughput as ssp_throughput,
+)
+from relparallel.book.s40.cocoa import cocoa as cocoa
 from relparallel.book.s40.least_squares import least_squares_gradient as least_squares_gradient
 from relparallel.book.s40.pipeline_staleness import (
     compensated_taps as compensated_taps,
@@ -7,4 +13,9 @@ from relparallel.book.s40.pipeline_staleness import (
     delayed_taps as delayed_taps,
     pipeline_delays as pipeline_delays,
     rescheduled_rate as rescheduled_rate,
+)
+from relparallel.book.s40.staleness import (
+    largest_stable_step as largest_stable_step,
+    quadratic_gradient as quadratic_gradient,
+    stable_step as stable_step,
 )

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel.communication.descent import Gradient, require_samples
+from relparallel._checks import require_real
+from relparallel.communication.descent import Gradient
 
 
 def least_squares_gradient(
@@ -27,3 +28,15 @@ def least_squares_gradient(
         return np.asarray(x[rows].T @ (x[rows] @ forward - y[rows]) / batch)
 
     return gradient
+
+
+def require_samples(
+    inputs: ArrayLike, targets: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Inputs of shape (samples, weights) and targets of shape (samples,), or why they are none."""
+    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
+    if x.ndim != 2:
+        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
+    if y.shape != x.shape[:1]:
+        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
+    return x, y

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import bare, require_int, require_real
-from relparallel.communication.staleness import LONGEST_DELAY, Taps
+from relparallel.book.s40.staleness import Taps
+from relparallel.communication.descent import LONGEST_DELAY
 
 
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
@@ -69,7 +70,7 @@ def delayed_taps(
     technique 2.
 
     >>> from functools import partial
-    >>> from relparallel.communication import largest_stable_step
+    >>> from relparallel.book.s40 import largest_stable_step
     >>> stale = partial(delayed_taps, forward_delay=10, backward_delay=6, discrepancy=5.0)
     >>> round(largest_stable_step(stale), 5)
     0.03807

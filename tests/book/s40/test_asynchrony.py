@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel import communication as com
-from relparallel.book import s36
-from relparallel.communication.staleness import spectral_radius
+from relparallel.book import s40
+from relparallel.book.s40.staleness import spectral_radius
 
 few = settings(max_examples=40, deadline=None)
 clocks = st.integers(1, 40)
@@ -24,9 +24,9 @@ def times(count: int, workers: int, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("s", [0, 3])
 def test_two_workers_advance_at_the_closed_form(s):
-    exact = s36.ssp_throughput(workers=2, staleness=s)
+    exact = s40.ssp_throughput(workers=2, staleness=s)
     assert exact == pytest.approx((2 * s + 2) / (2 * s + 3), rel=1e-12)
-    simulated = s36.asynchronous_run(times(40_000, 2, s), s).throughput
+    simulated = s40.asynchronous_run(times(40_000, 2, s), s).throughput
     assert simulated == pytest.approx(exact, rel=0.01)
 
 
@@ -37,12 +37,12 @@ def test_two_unequal_workers_are_a_walk_between_two_walls(s, slow):
     chance = slow ** np.arange(-(s + 1), s + 2)
     chance /= chance.sum()
     expected = (slow * (1 - chance[-1]) + 1 - chance[0]) / 2
-    assert s36.ssp_throughput(2, s, rates=[slow, 1.0]) == pytest.approx(expected, rel=1e-9)
+    assert s40.ssp_throughput(2, s, rates=[slow, 1.0]) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 20])
 def test_without_slack_a_clock_lasts_as_long_as_the_slowest_of_all(workers):
-    assert s36.ssp_throughput(workers, 0) == pytest.approx(
+    assert s40.ssp_throughput(workers, 0) == pytest.approx(
         1 / np.sum(1 / np.arange(1, workers + 1))
     )
 
@@ -52,16 +52,16 @@ def test_without_slack_a_clock_lasts_as_long_as_the_slowest_of_all(workers):
 )
 @few
 def test_more_slack_is_faster_and_failures_are_slower(workers, s, fail, repair):
-    rate = partial(s36.ssp_throughput, workers, failure_rate=fail, repair_rate=repair)
+    rate = partial(s40.ssp_throughput, workers, failure_rate=fail, repair_rate=repair)
     up = repair / (repair + fail)
     assert rate(s) < rate(s + 1) < rate(None) == pytest.approx(up)
-    assert rate(s) <= s36.ssp_throughput(workers, s) * (1 + 1e-12)
-    assert s36.ssp_throughput(1, s, 3.0, fail, repair) == pytest.approx(3 * up)
+    assert rate(s) <= s40.ssp_throughput(workers, s) * (1 + 1e-12)
+    assert s40.ssp_throughput(1, s, 3.0, fail, repair) == pytest.approx(3 * up)
 
 
 def test_workers_named_one_by_one_and_interchangeable_ones_agree():
-    whole = s36.ssp_throughput(3, 2, 1.0, failure_rate=0.2, repair_rate=0.5)
-    apart = s36.ssp_throughput(3, 2, [1.0, 1.0, 1.0 + 1e-12], failure_rate=0.2, repair_rate=0.5)
+    whole = s40.ssp_throughput(3, 2, 1.0, failure_rate=0.2, repair_rate=0.5)
+    apart = s40.ssp_throughput(3, 2, [1.0, 1.0, 1.0 + 1e-12], failure_rate=0.2, repair_rate=0.5)
     assert whole == pytest.approx(apart, rel=1e-9)
 
 
@@ -79,7 +79,7 @@ def events(workers: int, s: int, fail: float, repair: float, count: int) -> floa
 
 
 def test_the_chain_with_failures_is_what_happens_event_by_event():
-    exact = s36.ssp_throughput(2, 3, failure_rate=0.5, repair_rate=0.5)
+    exact = s40.ssp_throughput(2, 3, failure_rate=0.5, repair_rate=0.5)
     assert events(2, 3, 0.5, 0.5, 150_000) == pytest.approx(exact, rel=0.01)
 
 
@@ -87,7 +87,7 @@ def test_the_chain_with_failures_is_what_happens_event_by_event():
 @few
 def test_a_worker_starts_as_soon_as_the_bound_lets_it(seed, count, workers, s):
     spent = times(count, workers, seed)
-    run = s36.asynchronous_run(spent, s)
+    run = s40.asynchronous_run(spent, s)
     start = run.finish - spent
     for c in range(count):
         for p in range(workers):
@@ -100,8 +100,8 @@ def test_a_worker_starts_as_soon_as_the_bound_lets_it(seed, count, workers, s):
 @given(seed=st.integers(0, 99), workers=crews, s=st.integers(0, 4))
 @few
 def test_a_cached_copy_holds_every_clock_that_the_bound_asks_for(seed, workers, s):
-    run = s36.asynchronous_run(times(40, workers, seed), s, fetch=None)
-    fresh = s36.asynchronous_run(times(40, workers, seed), s)
+    run = s40.asynchronous_run(times(40, workers, seed), s, fetch=None)
+    fresh = s40.asynchronous_run(times(40, workers, seed), s)
     assert run.finish == pytest.approx(fresh.finish)
     for c in range(s + 1, 40):
         assert np.all(run.read[c] >= run.finish[c - s - 1].max() - 1e-12)
@@ -116,8 +116,8 @@ def test_a_bound_limits_the_updates_that_are_missed(seed, workers, s):
     spent = times(40, workers, seed)
     spent[:, 0] *= 50
     others = (workers - 1) * (2 * s + 1)
-    assert s36.asynchronous_run(spent, s).delays.max() <= others
-    copied = s36.asynchronous_run(spent, s, fetch=None).delays
+    assert s40.asynchronous_run(spent, s).delays.max() <= others
+    copied = s40.asynchronous_run(spent, s, fetch=None).delays
     assert copied.max() <= others + s
 
 
@@ -128,7 +128,7 @@ def test_the_regret_of_stale_steps_is_within_the_theorem():
     centres = np.random.default_rng(8).uniform(-1, 1, spent.size)
     best = np.median(centres)
     for s in (0, 2, 8):
-        late = s36.asynchronous_run(spent, s, fetch=None).delays
+        late = s40.asynchronous_run(spent, s, fetch=None).delays
         step = (0.5 / (2 * (s + 1) * workers * np.arange(1, spent.size + 1))) ** 0.5
         drawn = iter(centres)
         path = com.delayed_descent(
@@ -145,17 +145,17 @@ def test_asynchronous_workers_miss_one_update_of_each_other_worker():
     for seed, spread in ((1, 0.1), (2, 3.0)):
         spent = np.random.default_rng(seed).lognormal(sigma=spread, size=(4000, 6))
         spent /= spent.mean(axis=0)
-        delays = s36.asynchronous_run(spent).delays
+        delays = s40.asynchronous_run(spent).delays
         assert delays.mean() == pytest.approx(5, rel=0.02)
-    assert s36.asynchronous_run(times(4000, 6, 1)).delays.var() == pytest.approx(5 * 6, rel=0.06)
+    assert s40.asynchronous_run(times(4000, 6, 1)).delays.var() == pytest.approx(5 * 6, rel=0.06)
 
 
 @given(seed=st.integers(0, 99), rate=st.floats(0.01, 0.5))
 @few
 def test_a_run_with_a_delay_for_every_update_is_the_recursion(seed, rate):
-    delays = s36.asynchronous_run(times(15, 3, seed)).delays
+    delays = s40.asynchronous_run(times(15, 3, seed)).delays
     path = com.delayed_descent(
-        com.quadratic_gradient(1.0), [1.0, 2.0], np.full(45, rate), delays[:, None]
+        s40.quadratic_gradient(1.0), [1.0, 2.0], np.full(45, rate), delays[:, None]
     )
     weights = [1.0]
     for t, delay in enumerate(delays):
@@ -166,7 +166,7 @@ def test_a_run_with_a_delay_for_every_update_is_the_recursion(seed, rate):
 
 
 def test_rows_of_delays_that_do_not_fit_are_refused():
-    run = partial(com.delayed_descent, com.quadratic_gradient(1.0), [1.0], np.ones(4))
+    run = partial(com.delayed_descent, s40.quadratic_gradient(1.0), [1.0], np.ones(4))
     with pytest.raises(
         ValueError, match="forward_delay must have one row for each of 4 updates, got 3"
     ):
@@ -174,13 +174,13 @@ def test_rows_of_delays_that_do_not_fit_are_refused():
     with pytest.raises(
         ValueError, match="staleness must give at most 5000 states with 12 workers, got 40"
     ):
-        s36.ssp_throughput(12, 40)
+        s40.ssp_throughput(12, 40)
 
 
 @given(workers=st.integers(1, 40), curvature=st.floats(0.1, 10))
 @few
 def test_the_mean_of_asynchronous_runs_is_stable_up_to_its_closed_form(workers, curvature):
-    method = partial(s36.asynchronous_taps, workers=workers, curvature=curvature)
+    method = partial(s40.asynchronous_taps, workers=workers, curvature=curvature)
     step = 2 * (2 * workers - 1) / curvature
     assert spectral_radius(method(0.999 * step)) < 1 < spectral_radius(method(1.001 * step))
 
@@ -188,7 +188,7 @@ def test_the_mean_of_asynchronous_runs_is_stable_up_to_its_closed_form(workers, 
 def test_the_mean_over_runs_with_random_workers_is_that_of_the_taps():
     rng, workers, rate, runs, updates = np.random.default_rng(3), 4, 0.3, 20_000, 12
     seen, weight = np.ones((runs, workers)), np.ones(runs)  # what every worker has read
-    taps, mean = s36.asynchronous_taps(rate, workers), [1.0, 1.0 - rate]
+    taps, mean = s40.asynchronous_taps(rate, workers), [1.0, 1.0 - rate]
     for _ in range(updates):
         who = rng.integers(workers, size=runs)
         weight = weight - rate * seen[np.arange(runs), who]

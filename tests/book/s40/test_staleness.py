@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from relparallel.book.s40 import largest_stable_step, quadratic_gradient, stable_step
 from relparallel.book.s40.least_squares import least_squares_gradient
 from relparallel.book.s40.pipeline_staleness import (
     correction_decay,
@@ -15,13 +16,8 @@ from relparallel.book.s40.pipeline_staleness import (
     pipeline_delays,
     rescheduled_rate,
 )
-from relparallel.communication import (
-    delayed_descent,
-    largest_stable_step,
-    quadratic_gradient,
-    stable_step,
-)
-from relparallel.communication.staleness import companion_matrix
+from relparallel.book.s40.staleness import companion_matrix
+from relparallel.communication import delayed_descent
 from relparallel.parallel import simulate_schedule, weight_delay
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pace import pace
 
+from relparallel.book.s40 import largest_stable_step, stable_step
 from relparallel.book.s40.pipeline_staleness import (
     compensated_taps,
     correction_decay,
     delayed_taps,
 )
-from relparallel.communication import largest_stable_step, stable_step
-from relparallel.communication.staleness import companion_matrix, spectral_radius
+from relparallel.book.s40.staleness import companion_matrix, spectral_radius
 
 delays = st.integers(0, 24)
 curvatures = st.floats(0.02, 50)

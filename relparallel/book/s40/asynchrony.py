@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from relparallel._checks import require_int, require_real
-from relparallel.communication.staleness import Taps
+from relparallel.book.s40.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
 _MOST_WORKERS: Final = 400  # some seconds: the time grows with their cube

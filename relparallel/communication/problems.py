@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel._checks import require_int, require_number, require_rng
 from relparallel.communication.descent import Gradient
 
 Vector = NDArray[np.float64]
@@ -50,16 +51,31 @@ class Problem(NamedTuple):
 def logistic_problem(
     samples: int, features: int, rng: np.random.Generator, regularization: float = 1e-3
 ) -> Problem:
-    """A logistic regression on two overlapping clouds of points: it has one minimum.
+    """Return a logistic regression on two overlapping clouds of points: it has one minimum.
 
-    ``samples`` are those of the training data, as many again are for the test; the loss has l
-    |w|**2/2 besides, l being the ``regularization``.
+    Parameters
+    ----------
+    samples, features : int
+        Points for training, as many again are for the test, and numbers of each, at least 1.
+    rng : numpy.random.Generator
+        Draws the points.
+    regularization : float
+        Factor l >= 0 of |w|**2/2 in the loss.
 
+    Returns
+    -------
+    Problem
+        Flat weights to start from, `loss`, `accuracy`, and `gradient` for `delayed_descent`.
+
+    Examples
+    --------
     >>> problem = logistic_problem(100, 5, np.random.default_rng(0))
     >>> round(problem.loss(problem.start), 4)  # log 2
     0.6931
     """
-    labels = rng.integers(0, 2, 2 * samples)
+    require_int(samples=samples, features=features, at_least=1)
+    require_number(regularization=regularization, at_least=0)
+    labels = require_rng(rng=rng).integers(0, 2, 2 * samples)
     centre = rng.normal(size=features) / np.sqrt(features)
     inputs = rng.normal(size=(2 * samples, features)) + np.outer(2 * labels - 1, centre)
 
@@ -73,16 +89,29 @@ def logistic_problem(
 
 
 def network_problem(samples: int, hidden: int, rng: np.random.Generator) -> Problem:
-    """A network with one hidden layer on the five arms of a spiral, which no line separates.
+    """Return a network with one hidden layer on five arms of a spiral, which no line separates.
 
-    ``samples`` are those of the training data, as many again are for the test; 3 hidden + (hidden +
-    1) 5 weights, tanh and cross entropy.
+    Parameters
+    ----------
+    samples, hidden : int
+        Points for training, as many again are for the test, and hidden units, at least 1.
+    rng : numpy.random.Generator
+        Draws the points and the weights to start from.
 
+    Returns
+    -------
+    Problem
+        3 hidden + (hidden + 1) 5 flat weights to start from, `loss` (cross entropy of tanh units),
+        `accuracy`, and `gradient` for `delayed_descent`.
+
+    Examples
+    --------
     >>> network_problem(100, 16, np.random.default_rng(0)).start.size
     133
     """
+    require_int(samples=samples, hidden=hidden, at_least=1)
     classes = 5
-    labels = rng.integers(0, classes, 2 * samples)
+    labels = require_rng(rng=rng).integers(0, classes, 2 * samples)
     radius = rng.uniform(0.2, 2, labels.size)
     angle = 2 * np.pi * labels / classes + 2 * radius + rng.normal(scale=0.15, size=labels.size)
     inputs = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -24,10 +24,11 @@ from relparallel._checks import (
     require_int,
     require_number,
     require_real,
+    require_rng,
 )
+from relparallel.communication.descent import LONGEST_DELAY, Gradient
 
 Taps: TypeAlias = Mapping[int, ArrayLike]
-LONGEST_DELAY: Final = 4096  # the companion matrix is dense
 _GROWTH: Final = 1.25  # from one step that is tried to the next
 _TRIES: Final = 200
 
@@ -48,23 +49,12 @@ def spectral_radius(taps: Taps) -> float:
 
 
 def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6) -> float:
-    """Return the step at which a method stops being stable.
+    """Step at which a method stops being stable: its spectral radius crosses 1 from below.
 
-    Parameters
-    ----------
-    method : callable
-        From a step above 0 to the taps of the recurrence.
-    smallest : float
-        A step above 0 at which the method is stable.
+    ``method`` goes from a step above 0 to the taps of the recurrence and is stable at ``smallest``.
+    Steps grow by a quarter until one is unstable, then Brent's method; a narrower unstable window
+    below that may be missed.
 
-    Returns
-    -------
-    float
-        Where the spectral radius crosses 1 from below: steps grow by a quarter until one is
-        unstable, then Brent's method. A narrower unstable window below that may be missed.
-
-    Examples
-    --------
     >>> round(largest_stable_step(lambda step: {0: 1.0, 2: -step}), 9)
     0.618033989
     """
@@ -100,24 +90,44 @@ def _checked(taps: Taps) -> tuple[list[int], NDArray[np.float64]]:
 
 
 def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
-    """Return the step at which delayed descent on a quadratic turns unstable, without discrepancy.
+    """Step at which delayed descent on a quadratic turns unstable, without discrepancy.
 
-    Parameters
-    ----------
-    delay, curvature : array_like
-        Updates t >= 0 by which the weights are old, and the second derivative c > 0.
+    (2/c) sin(pi/(4 t + 2)) for weights that are t updates old and the ``curvature`` c > 0: there a
+    root of z**(t+1) - z**t + a c first meets the unit circle; smaller steps converge, larger ones
+    diverge. Yang et al., "PipeMare", MLSys 2021, lemma 1.
 
-    Returns
-    -------
-    float or numpy.ndarray
-        (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle;
-        smaller steps converge, larger ones diverge. Yang et al., "PipeMare", MLSys 2021, lemma 1.
-
-    Examples
-    --------
     >>> stable_step([0, 1, 64]).round(8).tolist()
     [2.0, 1.0, 0.02435283]
     """
     lags, c = require_real(delay=delay, at_least=0), require_real(curvature=curvature, above=0)
     require_broadcast(delay=lags, curvature=c)
     return bare(2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2)))
+
+
+def quadratic_gradient(
+    curvature: ArrayLike,
+    discrepancy: ArrayLike = 0.0,
+    noise: float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> Gradient:
+    """A noisy gradient of independent parabolas, for `delayed_descent`.
+
+    From forward weights w and backward weights u to c w + D (w - u) + noise: the ``curvature`` c >= 0,
+    and the ``discrepancy`` D >= 0, how much the gradient depends on their difference, one for all
+    weights or one for each; ``noise`` is the standard deviation that ``rng`` draws. Yang et al.,
+    "PipeMare", MLSys 2021.
+
+    >>> quadratic_gradient(2.0, discrepancy=1.0)(np.array([3.0]), np.array([1.0])).tolist()
+    [8.0]
+    """
+    c, gap = require_real(curvature=curvature, discrepancy=discrepancy, at_least=0)
+    require_broadcast(curvature=c, discrepancy=gap)
+    sigma = require_number(noise=noise, at_least=0)
+    if rng is not None or sigma > 0:
+        require_rng(rng=rng)
+    draw = (
+        (lambda shape: 0.0) if rng is None else (lambda shape: sigma * rng.standard_normal(shape))
+    )
+    return lambda forward, backward: (
+        c * forward + gap * (forward - backward) + draw(np.shape(forward))
+    )
