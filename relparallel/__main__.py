@@ -16,12 +16,12 @@ _EXAMPLES = """examples:
                                                 the best strategies of a model on a cluster
   relparallel models                            what can be asked about by name; also clusters, software
   relparallel figures                           run every notebook that is out of date and draw its figures
-  relparallel figures 42                        the same for one notebook
-  relparallel figures 42 -p mttr_hours=24 --output-dir OUT
+  relparallel figures 43                        the same for one notebook
+  relparallel figures 43 -p mttr_hours=24 --output-dir OUT
                                                 run it with another value and write to OUT instead
   relparallel ledger --csv ledger.csv           every claim beside the number it is held against
   relparallel warm                              compile ahead what the main functions need
-  relparallel notebook 48_my_question           a new notebook that runs as it is
+  relparallel notebook 49_my_question           a new notebook that runs as it is
   RELPARALLEL_DATA=FOLDER relparallel derive    results on large data anew, into data/derived/
 
 `python -m relparallel` is the same. exit status: 0 done; 1 a notebook failed or is out of date, or a claim is
@@ -40,7 +40,7 @@ _FIGURES_EXAMPLES = """examples:
   relparallel figures --stale --dry-run
   relparallel figures 21 43_reliability_of_strategies notebooks/45_joint_optimum.ipynb --force
   relparallel figures --quick --output-dir OUT
-  relparallel figures 42 -p mttr_hours=1,6,24 -p nodes=512,2048 --output-dir OUT
+  relparallel figures 43 -p mttr_hours=1,6,24 -p nodes=512,2048 --output-dir OUT
   relparallel figures --executor tcp://HOST:8786
 
 exit status: 0 when every chosen notebook is up to date, 1 when one failed (with --dry-run: is not),
@@ -183,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
             folder = Path("data/rehearsals")
             add("--output-dir", type=Path, default=folder, metavar="DIR")
         if name == "notebook":
-            add("name", metavar="NAME", help="number and words, such as 44_my_question")
+            add("name", metavar="NAME", help="number and words, such as 49_my_question")
             add("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
     return parser
 

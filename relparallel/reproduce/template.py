@@ -12,7 +12,7 @@ def new_notebook(name: str, root: Path | None) -> Path:
     folder = whole_checkout(root) / "notebooks"
     if not re.fullmatch(r"\d\d_[a-z0-9]+(_[a-z0-9]+)*", name):
         raise NotebookError(
-            f"NAME must be two digits and words, such as 44_my_question, got {name!r}"
+            f"NAME must be two digits and words, such as 49_my_question, got {name!r}"
         )
     if taken := sorted(path.stem for path in folder.glob(f"{name[:2]}_*.ipynb")):
         raise NotebookError(f"NAME must begin with a free number, got {name!r} beside {taken[0]}")

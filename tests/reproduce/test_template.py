@@ -34,7 +34,7 @@ def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(
 @pytest.mark.parametrize("name", ["my_question", "4_x", "45", "45_", "45-x", "45_X", "../45_x", ""])
 def test_a_name_is_a_number_and_words(toy, name):
     with pytest.raises(
-        NotebookError, match="NAME must be two digits and words, such as 44_my_question"
+        NotebookError, match="NAME must be two digits and words, such as 49_my_question"
     ):
         new_notebook(name, toy.root)
 
