@@ -13,7 +13,7 @@ from relparallel.claims import scoreboard
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--help"], ["figures 42 -p mttr_hours=24 --output-dir OUT", "ledger --csv ledger.csv"]),
+        (["--help"], ["figures 43 -p mttr_hours=24 --output-dir OUT", "ledger --csv ledger.csv"]),
         (
             ["figures", "--help"],
             [
