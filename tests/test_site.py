@@ -266,7 +266,7 @@ def test_pages_are_read_searched_and_filtered_without_a_network(built, tmp_path)
     assert seen["computed"] < 1366
     assert 0 < seen["discrepancies"] < seen["rows"]
     assert seen["marked"] == "DALY-001"
-    assert any("42_reliability" in target for target in seen["hits"])
+    assert any("43_reliability" in target for target in seen["hits"])
     assert any("training.blast_radius" in target for target in seen["hits"])
     assert any("zh" in target for target in seen["chinese"])
     assert seen["moved"]

@@ -60,7 +60,7 @@ def logistic_problem(
     rng : numpy.random.Generator
         Draws the points.
     regularization : float
-        Factor l >= 0 of |w|**2/2 in the loss.
+        Factor, at least 0, of (w @ w) / 2 in the loss.
 
     Returns
     -------
