@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import networkx as nx
@@ -16,14 +16,20 @@ from relparallel.topology import Topology, as_topology
 IntArray = NDArray[np.int64]
 
 
-def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None = None) -> Topology:
+def abridge(
+    topology: Topology | nx.Graph[Any],
+    shown: Mapping[str, int] | None = None,
+    *,
+    hosts: Sequence[int] | None = None,
+) -> Topology:
     """Part of a Clos network or cluster, with tiers above its hosts, that is enough for a picture.
 
     ``shown`` says how many nodes of a kind to keep in every pod, and of those in none, spread
     evenly; kinds that are not named are kept whole. Hosts on one NVSwitch, or else on one switch,
     are one node: ``node_attributes["count"]`` is the number of hosts in it,
-    ``node_attributes["of"]`` how many nodes there were in its row. For pictures alone: it no longer
-    agrees with the closed forms of its design.
+    ``node_attributes["of"]`` how many nodes there were in its row. With ``hosts`` these alone
+    stay, one by one, and the switches above them. For pictures alone: it no longer agrees with the
+    closed forms of its design.
 
     >>> from relparallel.topology import vl2
     >>> abridge(vl2(d_a=4, d_i=4)).node_attributes["count"][:2].tolist()
@@ -35,11 +41,20 @@ def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None 
     kept = dict(shown or {})
     for kind in kept:
         require_choice(t.kinds, shown=kind)
-    into = _merged_into(t)
-    alone = np.flatnonzero(into == np.arange(t.num_nodes))
+    into = _merged_into(t) if hosts is None else np.arange(t.num_nodes)
+    alone = np.flatnonzero(into == np.arange(t.num_nodes)) if hosts is None else _above(t, hosts)
     chosen, of = _spread_out(t, into, alone, kept)
     count = np.bincount(into[t.hosts], minlength=t.num_nodes)
     return _part(t, into, chosen, {"count": count[chosen], "of": of})
+
+
+def _above(t: Topology, hosts: Sequence[int]) -> IntArray:
+    """Some hosts and all switches that they reach by going up."""
+    above = np.zeros(t.num_nodes, dtype=bool)
+    above[list(hosts)] = True
+    for low, high in t.edges[np.argsort(t.tier[t.edges[:, 0]], kind="stable")].tolist():
+        above[high] |= above[low]
+    return np.flatnonzero(above)
 
 
 def _merged_into(t: Topology) -> IntArray:

@@ -1,9 +1,8 @@
-"""Networks side by side, as a reader compares them."""
+"""Networks side by side, as a reader compares them, and how many routes join two hosts in each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -15,38 +14,57 @@ from relparallel.topology import Topology
 
 
 def gallery(
-    topologies: Mapping[str, Topology | nx.Graph[Any]],
-    notes: Mapping[str, str] | None = None,
+    topologies: Mapping[str, Topology],
+    notes: Mapping[str, str],
+    pairs: Mapping[str, tuple[int, int]],
     *,
+    title: str = "",
     columns: int = 4,
     height: float = 1.85,
 ) -> Figure:
     """Topologies by their titles in the panels of one figure, row by row, with a note below each.
 
-    A row is ``height`` inches high. A notebook shows the figure only as the value of a cell.
+    In panels with a pair of hosts their disjoint routes are drawn and counted. A row is ``height``
+    inches high. A notebook shows the figure only as the value of a cell.
 
     >>> from relparallel.topology import bcube, dcell
-    >>> fig = gallery({"BCube": bcube(4, 1), "DCell": dcell(4, 1)}, {"BCube": "a table"}, columns=2)
-    >>> [ax.get_title(loc="left") for ax in fig.axes]
-    ['BCube', 'DCell']
+    >>> fig = gallery({"BCube": bcube(4, 1), "DCell": dcell(4, 1)}, {}, {"BCube": (0, 15)})
+    >>> [ax.get_title(loc="left") for ax in fig.axes[:2]]
+    ['BCube: 2 routes', 'DCell']
     """
-    words = notes or {}
-    if lost := words.keys() - topologies.keys():
-        raise ValueError(f"notes must be for pictures, got {', '.join(lost)}")
+    if lost := (notes.keys() | pairs.keys()) - topologies.keys():
+        raise ValueError(f"notes and pairs must be for pictures, got {', '.join(sorted(lost))}")
     rows = -(-len(topologies) // columns)
     fig, panels = figure(height=rows * height, rows=rows, columns=columns, squeeze=False)
     for ax in panels.flat:
         ax.axis("off")
-    for ax, (title, topology) in zip(panels.flat, topologies.items(), strict=False):
-        draw_topology(topology, ax)
-        ax.set_title(title, fontsize=7.5, pad=5)
-        note = ax.text(
-            0, -0.03, words.get(title, ""), transform=ax.transAxes, fontsize=6.5, va="top"
-        )
-        note.set(color="#555555", in_layout=False)  # a long note must not move the panels apart
-    low = 0.06 / (rows * height)  # of the figure, for the notes of the last row
-    fig.set_layout_engine(
-        "constrained", w_pad=0.05, h_pad=0.11, hspace=0.0, rect=(0, low, 1, 1 - low)
+    for ax, (name, t) in zip(panels.flat, topologies.items(), strict=False):
+        found = disjoint_routes(t, *pairs[name]) if name in pairs else []
+        draw_topology(t, ax, paths=[[t.labels[node] for node in route] for route in found])
+        count = f": {len(found)} route{'s' * (len(found) > 1)}" if found else ""
+        ax.set_title(name + count, fontsize=8, pad=5)
+        note = ax.text(0, -0.03, notes.get(name, ""), transform=ax.transAxes, fontsize=7, va="top")
+        note.set(color="#333333", in_layout=False)  # a long note must not move the panels apart
+    low, high = 0.06 / (rows * height), 1 - 0.18 / (rows * height)
+    fig.text(0.007, 0.985, title, va="top", fontsize=8.5, fontweight="bold")
+    fig.set_layout_engine(  # room for the notes of the last row, and for the title
+        "constrained", w_pad=0.05, h_pad=0.11, hspace=0.0, rect=(0, low, 1, high - low)
     )
+    fig.draw_without_rendering()
+    for ax in fig.axes:
+        ax.autoscale_view()  # to the size that the layout gives a panel
     plt.close(fig)  # not a second time below a cell that saves it
     return fig
+
+
+def disjoint_routes(t: Topology, first: int, last: int) -> list[list[int]]:
+    """As many routes between two hosts as can be had without a shared cable, short ones first.
+
+    >>> from relparallel.topology import bcube, leaf_spine
+    >>> [len(disjoint_routes(t, 0, 3)) for t in (leaf_spine(2, 2, 2), bcube(2, 1))]
+    [1, 2]
+    """
+    passes = t.transit.copy()
+    passes[[first, last]] = True
+    cables = t.edges[passes[t.edges].all(axis=1)].tolist()
+    return sorted(nx.edge_disjoint_paths(nx.Graph(cables), first, last), key=len)
