@@ -10,7 +10,7 @@ from relparallel._checks import require_instance, require_int, require_real
 from relparallel.parallel.timeline import Timeline
 from relparallel.plotting import PALETTE
 
-__all__ = ["draw_timeline", "label_kinds"]
+__all__ = ["draw_timeline"]
 
 _COLORS: Final = {
     "forward": "blue",
@@ -21,7 +21,6 @@ _COLORS: Final = {
 }
 _OTHERS: Final = ("purple", "vermilion", "sky", "yellow")  # kinds of other timelines, by appearance
 _LOWER: Final = {"backward_weight": 0.62, "extra": 0.62}  # heights, for readers who see no colours
-_NAMES: Final = {"backward_input": "backward, inputs", "backward_weight": "backward, weights"}
 _LIGHTER: Final = 0.6  # how far towards white the last part's colour goes
 _EDGED: Final = 300  # parts of the whole time: thinner boxes would vanish behind white edges
 _NUMBERED: Final = 80  # parts of the whole time: numbers of narrower boxes would touch
@@ -87,42 +86,6 @@ def draw_timeline(
         yticks=range(timeline.resources),
     )
     ax.grid(visible=False)
-
-
-def label_kinds(timeline: Timeline, ax: Axes) -> None:
-    """Name the kinds of a drawn timeline above its boxes, each in its colour.
-
-    Parameters
-    ----------
-    timeline, ax : Timeline, Axes
-        What was drawn, and where.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import simulate_schedule
-    >>> from relparallel.plotting import figure
-    >>> fig, ax = figure(width="single", height=1.5)
-    >>> label_kinds(simulate_schedule("zb_h1", stages=2, micro_batches=3), ax)
-    >>> [text.get_text() for text in ax.texts]
-    ['backward, weights', 'backward, inputs', 'forward']
-    """
-    require_instance(Timeline, timeline=timeline)
-    require_instance(Axes, ax=ax)
-    before = 0
-    for kind, color in reversed(_kind_colors(timeline).items()):  # from the right edge
-        name = _NAMES.get(kind, kind)
-        ax.annotate(
-            name,
-            (1, 1),
-            xytext=(-before, 3),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            color=color,
-            ha="right",
-            va="bottom",
-            fontsize=7,
-        )
-        before += 4 * len(name) + 8
 
 
 def _kind_colors(timeline: Timeline) -> dict[str, Color]:
