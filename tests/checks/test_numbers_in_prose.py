@@ -31,7 +31,6 @@ EXCEPTIONS = {
     ("36", "19 changes"): "a constant of the next cell",
     ("39", "13.6 % on average"): "31 sources: left out 13.6 %",
     ("40", "1.3 % if the gradient"): "column with D of the table of delays",
-    ("43", "15 spare nodes"): "spares of the last table of policies, at 24 h",
     ("45", "storage by 5.0 %"): "row of storage among the assumptions",
     ("45", "restart by 1.1 %"): "row of the restart among the assumptions",
     ("46", "86 % of BLOOM"): "rows of 24 h in the table of copies, as shares",
