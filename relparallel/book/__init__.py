@@ -7,8 +7,8 @@ Where to begin, by topic:
 - Data-centre networks: `s22` circuits that move, `s23` what failures leave, `s24` transport.
 - What training moves: `s31` other models, `s32` servers, `s33` volumes of a split, `s36` gradients
   compressed, `s37` messages in order and sharded arrays.
-- Pipelines, planners, clusters: `s34` bubbles, `s40` late gradients and weights, `s35` planners, `s38` shared
-  clusters.
+- Pipelines, planners, clusters: `s34` bubbles, `s40` late gradients and weights, `s35` planners,
+  `s38` shared clusters.
 - Training that fails: `s41` fleets, `s42` records of runs, `s43` replicas hit, `s44` consequences,
   `s45` break-even rates, `s48` slow or degraded parts.
 - Beside the argument: `s62` operators on tiles, `s63` learning from human feedback.

@@ -41,7 +41,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000.
 # Whoever needs more edits this table in the same commit and says why; whoever needs fewer lowers
 # it.
-MOST_TOKENS = {"library": 329_800, "book": 95_900, "evidence": 41_900, "reproduce": 15_800}
+MOST_TOKENS = {"library": 330_200, "book": 95_500, "evidence": 41_900, "reproduce": 15_800}
 # of library and evidence, without the designs, a catalogue that is offered whole
 MOST_PUBLIC_NAMES = 179
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

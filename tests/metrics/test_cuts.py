@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 from small_networks import random_graphs
 
-from relparallel.book.s23.routes import disjoint_path_set, vertex_connectivity
+from relparallel.book.s23.routes import vertex_connectivity
 from relparallel.metrics import edge_connectivity
 from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
+from relparallel.topology.disjoint import disjoint_path_set
 
 graphs = random_graphs(2, 12, 0.1, 1.0)
 
@@ -93,6 +94,7 @@ def test_disjoint_paths_are_paths_share_nothing_and_are_as_many_as_the_flow(grap
     inside = nx.Graph(graph.subgraph([v for v in graph if v in (s, d) or transit[v]]))
     for share in ("ends", "nodes"):
         found = disjoint_path_set(graph, s, d, share=share)
+        assert found == sorted(found, key=len)
         links = [tuple(sorted(link)) for path in found for link in pairwise(path)]
         assert all(path[0] == s and path[-1] == d and len(set(path)) == len(path) for path in found)
         assert all(inside.has_edge(*link) for link in links)

@@ -6,6 +6,7 @@ from theorem_table import theorem
 
 from relparallel import metrics, reliability, topology
 from relparallel.book import s22, s23
+from relparallel.topology.disjoint import disjoint_path_set
 from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.topology.routing import bcube_paths, disjoint_paths, ecmp_paths, ficonn_route
 
@@ -79,7 +80,7 @@ def test_bcube_node_disjoint_paths():
     """k + 1 paths without a common node join any two servers of a BCube_k."""
     # Fewest from the first server to any other: all pairs, for the servers are one orbit.
     t = topology.bcube(n=3, k=2)
-    return min(len(s23.disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
+    return min(len(disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
 
 
 @theorem("THM-TOPO-TORUS-NODES", system="Torus (Blue Gene/L)")

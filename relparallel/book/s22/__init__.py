@@ -5,5 +5,5 @@ from relparallel.book.s22.circuits import (
     circuit_demand as circuit_demand,
     schedule_circuits as schedule_circuits,
 )
-from relparallel.book.s22.gallery import disjoint_routes as disjoint_routes, gallery as gallery
+from relparallel.book.s22.gallery import gallery as gallery
 from relparallel.book.s22.moved_circuits import reconfigure as reconfigure

@@ -1,16 +1,16 @@
-"""Networks side by side, as a reader compares them, and how many routes join two hosts in each."""
+"""Networks side by side, as a reader compares them, with the routes that join two hosts in each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
-import networkx as nx
 from matplotlib.figure import Figure
 
 from relparallel.drawing import draw_topology
 from relparallel.plotting import figure
 from relparallel.topology import Topology
+from relparallel.topology.disjoint import disjoint_path_set
 
 
 def gallery(
@@ -39,8 +39,9 @@ def gallery(
     for ax in panels.flat:
         ax.axis("off")
     for ax, (name, t) in zip(panels.flat, topologies.items(), strict=False):
-        found = disjoint_routes(t, *pairs[name]) if name in pairs else []
-        draw_topology(t, ax, paths=[[t.labels[node] for node in route] for route in found])
+        ends = [t.labels[node] for node in pairs.get(name, ())]
+        found = disjoint_path_set(t, *ends, share="nodes") if ends else []
+        draw_topology(t, ax, paths=found)
         count = f": {len(found)} route{'s' * (len(found) > 1)}" if found else ""
         ax.set_title(name + count, fontsize=8, pad=5)
         note = ax.text(0, -0.03, notes.get(name, ""), transform=ax.transAxes, fontsize=7, va="top")
@@ -55,16 +56,3 @@ def gallery(
         ax.autoscale_view()  # to the size that the layout gives a panel
     plt.close(fig)  # not a second time below a cell that saves it
     return fig
-
-
-def disjoint_routes(t: Topology, first: int, last: int) -> list[list[int]]:
-    """As many routes between two hosts as can be had without a shared cable, short ones first.
-
-    >>> from relparallel.topology import bcube, leaf_spine
-    >>> [len(disjoint_routes(t, 0, 3)) for t in (leaf_spine(2, 2, 2), bcube(2, 1))]
-    [1, 2]
-    """
-    passes = t.transit.copy()
-    passes[[first, last]] = True
-    cables = t.edges[passes[t.edges].all(axis=1)].tolist()
-    return sorted(nx.edge_disjoint_paths(nx.Graph(cables), first, last), key=len)

@@ -6,7 +6,6 @@ from relparallel.book.s23.resilience import (
     resilience_curve as resilience_curve,
 )
 from relparallel.book.s23.routes import (
-    disjoint_path_set as disjoint_path_set,
     vertex_connectivity as vertex_connectivity,
 )
 from relparallel.book.s23.throughput import (

@@ -1,4 +1,4 @@
-"""Notebook 40: what old gradients and old weights cost, from workers that do not wait to pipelines."""
+"""Notebook 40: what old gradients and old weights cost, with workers and in pipelines."""
 
 from relparallel.book.s40.asynchrony import (
     asynchronous_run as asynchronous_run,

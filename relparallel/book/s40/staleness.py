@@ -112,8 +112,8 @@ def quadratic_gradient(
 ) -> Gradient:
     """A noisy gradient of independent parabolas, for `delayed_descent`.
 
-    From forward weights w and backward weights u to c w + D (w - u) + noise: the ``curvature`` c >= 0,
-    and the ``discrepancy`` D >= 0, how much the gradient depends on their difference, one for all
+    From forward weights w and backward weights u to c w + D (w - u) + noise: ``curvature`` c >= 0,
+    and ``discrepancy`` D >= 0, how much the gradient depends on their difference, one for all
     weights or one for each; ``noise`` is the standard deviation that ``rng`` draws. Yang et al.,
     "PipeMare", MLSys 2021.
 

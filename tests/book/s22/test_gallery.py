@@ -1,9 +1,9 @@
-from itertools import pairwise
-
+import networkx as nx
 import pytest
 
-from relparallel.book.s22 import abridge, disjoint_routes, gallery
-from relparallel.topology import bcube, dcell, describe, fat_tree, hpn7, leaf_spine, torus
+from relparallel.book.s22 import abridge, gallery
+from relparallel.topology import as_topology, bcube, hpn7, leaf_spine
+from relparallel.topology.disjoint import disjoint_path_set
 
 
 def test_a_gallery_has_titles_notes_and_no_empty_frames():
@@ -20,28 +20,18 @@ def test_a_note_without_a_picture_is_refused():
 
 
 def test_a_panel_counts_the_routes_of_its_pair():
-    fig = gallery({"a": bcube(3, 1), "b": leaf_spine(2, 2, 2)}, {}, {"a": (0, 8), "b": (0, 3)})
-    titles = [ax.get_title(loc="left") for ax in fig.axes[:2]]
-    assert titles == ["a: 2 routes", "b: 1 route"]
-
-
-@pytest.mark.parametrize(
-    ("t", "routes"),
-    [(bcube(3, 2), 3), (dcell(3, 2), 3), (fat_tree(4), 1), (torus((3, 3, 3)), 6), (hpn7(1), 3)],
-    ids=repr,
-)
-def test_routes_are_disjoint_and_as_many_as_the_closed_form_says(t, routes):
-    """And none passes through a host that does not forward."""
-    found = disjoint_routes(t, 0, t.num_hosts - 1)
-    steps = [frozenset(step) for route in found for step in pairwise(route)]
-    assert len(found) == routes == describe(t.meta.name, **t.meta.parameters).host_connectivity
-    assert len(set(steps)) == len(steps)
-    assert set(steps) <= {frozenset(edge) for edge in t.edges.tolist()}
-    assert all(t.transit[node] for route in found for node in route[1:-1])
+    """Routes share no cable, but may meet in a node."""
+    squares = as_topology(
+        nx.Graph([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (3, 5), (4, 6), (5, 6)])
+    )
+    shown = {"a": bcube(3, 1), "b": leaf_spine(2, 2, 2), "c": squares}
+    fig = gallery(shown, {}, {"a": (0, 8), "b": (0, 3), "c": (0, 6)})
+    titles = [ax.get_title(loc="left") for ax in fig.axes[:3]]
+    assert titles == ["a: 2 routes", "b: 1 route", "c: 2 routes"]
 
 
 def test_an_abridged_cluster_keeps_all_that_chosen_hosts_reach():
     """In HPN a GPU has two leaves and its NVSwitch; two of 60 aggregation switches of a plane."""
     t = abridge(hpn7(2), {"aggregation": 4}, hosts=[0, 1, 1024, 1025])
     assert [int(t.is_kind(kind).sum()) for kind in t.kinds] == [4, 2, 8, 4]
-    assert len(disjoint_routes(t, 0, 3)) == 3
+    assert len(disjoint_path_set(t, t.labels[0], t.labels[3], share="nodes")) == 3
