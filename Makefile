@@ -25,7 +25,7 @@ figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
 
 check: .venv/.tools
-	@$(BIN)/ruff check --quiet relparallel tests docs hatch_build.py
+	@$(BIN)/ruff check --quiet relparallel notebooks tests docs hatch_build.py
 	@$(BIN)/ruff format --quiet --check relparallel tests docs notebooks hatch_build.py
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(BIN)/python -m pytest tests/checks $(ARGS)
@@ -65,7 +65,7 @@ site: build/pages/claims.html
 	@echo "build/site/index.html"
 
 # The ledger and plans, which take half a minute.
-build/pages/claims.html: docs/tables.py docs/whatif.html $(shell find relparallel data -name '*.py' -o -name '*.csv') | .venv/.tools
+build/pages/claims.html: docs/tables.py docs/whatif.html $(shell find relparallel notebooks data -name '*.py' -o -name '*.csv') | .venv/.tools
 	@$(BIN)/python docs/tables.py build/pages
 
 lab: .venv/.ready
@@ -73,7 +73,7 @@ lab: .venv/.ready
 
 clean:
 	rm -rf .venv .relparallel docs/reference .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules figures/*.pdf
-	find relparallel tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find relparallel notebooks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relparallel needs Python 3.11 or later, but $(PYTHON) is " + sys.version.split()[0] + "; name another: make PYTHON=python3.12 ...")'

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from relparallel.claims.scoreboard import board, peers
-from relparallel.ledger import ledger
+from evidence.claims.scoreboard import board, peers
+from evidence.computed import ledger
 from relparallel.parallel import read_strategy
 from relparallel.planning import plan
 from relparallel.published import data_folder, facts, topics

@@ -1,6 +1,6 @@
 """How fast a large model trains under a parallel strategy, how reliably, and which choice is best.
 
-Fourteen verbs answer most questions. What they are asked about is built in the packages:
+Thirteen verbs answer most questions. What they are asked about is built in the packages:
 ``rp.topology.fat_tree(k=8)`` is a network, ``rp.training.Recovery`` a policy::
 
     plan            the best strategies of a model on a cluster: memory, speed, reliability, cost, reasons
@@ -16,27 +16,17 @@ Fourteen verbs answer most questions. What they are asked about is built in the 
     joint           strategy, recovery, checkpoints and spares, chosen together
     card            counts, price, distances, cuts, throughput and availability of a network
     evaluate        the probability that a network connects its terminals: exact, or certified bounds
-    check           a published number beside the one computed here
 
 ``help(rp.step_time)`` tells more of each. Packages, from the lowest floor to the highest: `units`,
-`published`, `hardware`, `sweep`, `chain`, `plotting`; `topology`, `workload`; `metrics`,
-`parallel`; `reliability`, `communication`; `training`; `optimize`; `drawing`, `gantt`, `atlas`,
-`planning`. On this library stand the `book`, systems of the literature with a package ``sNN`` for
-notebook NN, and what checks and runs both: `claims`, `ledger`, `derive`, `rehearsal`, `reproduce`. Each loads
-when it is first used.
+`published`, `hardware`, `sweep`, `plotting`; `topology`, `workload`; `metrics`, `parallel`;
+`reliability`; `training`; `optimize`; `atlas`, `planning`, `rehearsal`. Each loads when it is first
+used. The first `evaluate` compiles its loops, once, for about 15 s.
 
 Quantities are SI (s, bytes, bytes/s, FLOP/s). Bad input is refused with a ValueError or a TypeError
 that names the argument, its value and what is allowed; the functions do not repeat this.
 """
 
-import sys
-
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = "0.1.0"
-
-if sys.stderr is not None and sys.stderr.isatty():
-    from relparallel.reproduce.compiling import announce
-
-    announce()

@@ -1,14 +1,6 @@
 from . import (
     atlas as atlas,
-    book as book,
-    chain as chain,
-    claims as claims,
-    communication as communication,
-    derive as derive,
-    drawing as drawing,
-    gantt as gantt,
     hardware as hardware,
-    ledger as ledger,
     metrics as metrics,
     optimize as optimize,
     parallel as parallel,
@@ -17,7 +9,6 @@ from . import (
     published as published,
     rehearsal as rehearsal,
     reliability as reliability,
-    reproduce as reproduce,
     sweep as sweep,
     topology as topology,
     training as training,
@@ -26,7 +17,6 @@ from . import (
 )
 from .atlas import card as card
 from .hardware import cluster as cluster
-from .ledger import check as check
 from .optimize import joint as joint
 from .parallel import Strategy as Strategy, memory as memory, step_time as step_time
 from .planning import learn as learn, plan as plan, study as study

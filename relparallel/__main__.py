@@ -1,50 +1,27 @@
-"""The command line: ``relparallel plan``, ``figures``, ``ledger``, ``warm`` and the others."""
+"""The command line: ``relparallel plan`` and the others, with those of the checkout around it."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import relparallel as rp
-from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 from relparallel.units import GB
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
   relparallel plan config.json h100-80gb-dgx --gpus 512
                                                 the best strategies of a model on a cluster
+  relparallel study gpt3-175b llama3-405b --on h100-80gb-dgx --gpus 1024 4096
+                                                the best of each model, cluster and size in one table
   relparallel models                            what can be asked about by name; also clusters, software
-  relparallel figures                           run every notebook that is out of date and draw its figures
-  relparallel figures 43                        the same for one notebook
-  relparallel figures 43 -p mttr_hours=24 --output-dir OUT
-                                                run it with another value and write to OUT instead
-  relparallel ledger --csv ledger.csv           every claim beside the number it is held against
-  relparallel warm                              compile ahead what the main functions need
-  relparallel notebook 49_my_question           a new notebook that runs as it is
-  RELPARALLEL_DATA=FOLDER relparallel derive    results on large data anew, into data/derived/
-
+"""
+_STATUS = """
 `python -m relparallel` is the same. exit status: 0 done; 1 a notebook failed or is out of date, or a claim is
 out of tolerance; 2 the command or a file was wrong; 130 interrupted
 """
-_FIGURES = """Execute notebooks through papermill, in place, and regenerate figures/.
-
-A notebook is skipped when it was run here and all is as that run left it: its code, the values of its
-parameters, the modules and data that it read, the tested versions, and its results. --stale also trusts runs
-elsewhere, whose records lie in the notebooks. The others run in processes of their own; each result takes
-its place in one step, so the run may be stopped, or killed, at any moment and the next one goes on from
-there. A notebook that fails is reported with the failing cell and kept; the others still run. Results are
-the same bytes on every run, however many workers there are."""
-_FIGURES_EXAMPLES = """examples:
-  relparallel figures --jobs 2
-  relparallel figures --stale --dry-run
-  relparallel figures 21 43_reliability_of_strategies notebooks/45_joint_optimum.ipynb --force
-  relparallel figures --quick --output-dir OUT
-  relparallel figures 43 -p mttr_hours=1,6,24 -p nodes=512,2048 --output-dir OUT
-  relparallel figures --executor tcp://HOST:8786
-
-exit status: 0 when every chosen notebook is up to date, 1 when one failed (with --dry-run: is not),
-2 when the command was wrong, 130 when interrupted"""
 _PLAN = """Find the best parallel strategies of a model on one cluster or several, with intervals and reasons.
 
 MODEL is a published name or a config.json of Hugging Face; CLUSTER a published name (with --gpus) or a CSV,
@@ -55,30 +32,11 @@ _PLAN_EXAMPLES = """examples:
   relparallel plan config.json mine.csv --network topology.conf --failures log.csv --watched 64
   relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json"""
 _COMMANDS = {
-    "ledger": (
-        "compute every claim beside the number it is held against",
-        "Compute every claim, print it beside what it is held against, and fail if one is out of "
-        "tolerance.",
-    ),
-    "scoreboard": (
-        "how far predictions of measured runs are off",
-        "Print the errors of predicted step times and memory by source: in the fit, left out, and "
-        "blind.",
-    ),
-    "derive": (
-        "results on data that are too large to ship",
-        "Compute the tables of data/derived/ anew from the folder that RELPARALLEL_DATA names.",
-    ),
     "rehearse": (
         "measure the predictions on real processes that are killed",
         "Run pipeline schedules, predict what small jobs keep under failures, then run those and kill "
         "their nodes: 22 minutes, 110 processes, 2 GiB, on the loopback. Needs Linux and the extra "
         "rehearsal; the backend torchft, which knows elastic jobs alone, needs rehearsal-torchft.",
-    ),
-    "warm": (
-        "compile what the main functions need",
-        "Compile the kernels of the main functions and keep them; may be stopped and called again "
-        "any time.",
     ),
     "models": (
         "models that have a name",
@@ -94,11 +52,10 @@ _COMMANDS = {
         "List the generations of software, and the accelerators on which runs of each were "
         "measured.",
     ),
-    "notebook": (
-        "begin a notebook of your own",
-        "Write notebooks/NAME.ipynb with the cells that all notebooks have; it runs as it is.",
-    ),
 }
+# Of a checkout, which tells them itself: an installed package only knows that they are elsewhere.
+_OF_A_CHECKOUT = ("figures", "notebook", "ledger", "scoreboard", "derive", "warm")
+_BESIDE = Path(__file__).resolve().parents[1] / "notebooks"
 _EXTRAS = {"torch": "rehearsal", "torchft": "rehearsal-torchft"}  # by what is missing
 
 
@@ -111,7 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = [name for name in options.parser._option_string_actions if len(name) > 2]
         close = meant(known, unknown[0])
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{close}")
-    refused = NotebookError if options.command in ("figures", "notebook") else (ValueError, OSError)
     try:
         status = int(options.run(options) or 0)
         sys.stdout.flush()
@@ -119,9 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except RunnerBusyError as error:
-        return _said(options, error, 1)
-    except refused as error:
+    except options.refused as error:
         return _said(options, error, 2)
     except RuntimeError as error:  # of numba, where package and home are both read-only
         if "cannot cache function" not in str(error):
@@ -147,20 +101,9 @@ def _said(options: argparse.Namespace, error: object, status: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
-    )
+    parser = argparse.ArgumentParser(prog="relparallel", description=_ABOUT, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"relparallel {rp.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    figures = commands.add_parser(
-        "figures",
-        help="run stale notebooks and regenerate their figures",
-        description=_FIGURES,
-        epilog=_FIGURES_EXAMPLES,
-        formatter_class=plain,
-    )
-    _add_figures_options(figures)
-    figures.set_defaults(run=_figures, parser=figures)
     plan = commands.add_parser(
         "plan",
         help="the best strategies of a model on a cluster",
@@ -169,67 +112,51 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=plain,
     )
     _add_plan_options(plan)
-    plan.set_defaults(run=_plan, parser=plan)
+    plan.set_defaults(run=_plan)
+    study = commands.add_parser(
+        "study",
+        help="the best strategy of each model, cluster and size in one table",
+        description="Plan every model on every cluster, of every size.",
+    )
+    _add_study_options(study)
+    study.set_defaults(run=_study)
     for name, (short, long) in _COMMANDS.items():
         command = commands.add_parser(name, help=short, description=long)
-        command.set_defaults(run=globals().get(f"_{name}", _listed), parser=command)
+        command.set_defaults(run=globals().get(f"_{name}", _listed))
         add = command.add_argument
-        if name in ("ledger", "scoreboard"):
-            add("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
         if name == "rehearse":
             add("--seeds", type=int, default=4, metavar="N", help="how often all run; default 4")
             add("--seconds", type=float, default=240.0, metavar="S", help="of a run; default 240")
             add("--backend", choices=("processes", "torchft"), default="processes")
             folder = Path("data/rehearsals")
             add("--output-dir", type=Path, default=folder, metavar="DIR")
-        if name == "notebook":
-            add("name", metavar="NAME", help="number and words, such as 49_my_question")
-            add("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
+    parser.epilog = _EXAMPLES + _add_those_beside(commands) + _STATUS
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)
+        if command.get_default("refused") is None:
+            command.set_defaults(refused=(ValueError, OSError))
     return parser
 
 
-def _add_figures_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="a notebook's number (42), name or path; default all",
+def _add_those_beside(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> str:
+    """Add the commands of the checkout around this package, found by its place; return examples."""
+    if (_BESIDE / "commands.py").is_file():
+        if str(_BESIDE) not in sys.path:  # of an installation older than the folder
+            sys.path.append(str(_BESIDE))
+        return str(import_module("commands").add_commands(commands))
+    for name in _OF_A_CHECKOUT:
+        # no help: they are not among the commands that are listed
+        commands.add_parser(name, prefix_chars="\0").set_defaults(run=_absent)
+        commands.choices[name].add_argument("rest", nargs="*")
+    return ""
+
+
+def _absent(options: argparse.Namespace) -> None:
+    """Say where the command is."""
+    raise ValueError(
+        "needs a checkout of the repository, whose notebooks it is about; "
+        "run it there, after pip install -e ."
     )
-    add(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="notebooks at a time; default the processors, at most 8, or the threads of the "
-        "cluster",
-    )
-    add(
-        "--executor",
-        metavar="ADDRESS",
-        help="the workers of the dask cluster at ADDRESS execute, such as tcp://HOST:8786; "
-        "needs the extra distributed, and the same versions there; files are sent",
-    )
-    add("--force", action="store_true", help="run also what is up to date")
-    add(
-        "--stale",
-        action="store_true",
-        help="run only what is out of date by the records in the notebooks",
-    )
-    add("--dry-run", action="store_true", help="run nothing; tell what is out of date, and why")
-    add("--quick", action="store_true", help="short for -p quick=True; needs --output-dir")
-    add(
-        "-p",
-        dest="parameters",
-        action="append",
-        default=[],
-        type=_assignment,
-        metavar="NAME=VALUE[,VALUE...]",
-        help="a value in place of a default of the parameters cell, of the same type, or several "
-        "between commas: each combination runs, in DIR/NAME=VALUE,.../, listed in DIR/sweep.csv; "
-        "text with a comma needs quotes, -p \"NAME='a, b'\"; needs --output-dir",
-    )
-    add("--output-dir", type=Path, metavar="DIR", help="write DIR/NAME.ipynb and DIR/figures/")
-    add("--root", type=Path, metavar="DIR", help="the checkout; default that of this package")
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
@@ -338,11 +265,14 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _assignment(text: str) -> tuple[str, str]:
-    name, value = _pair(text)
-    if not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    return name, value
+def _add_study_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("models", nargs="+", metavar="MODEL", help="as for plan")
+    add("--on", nargs="+", required=True, metavar="CLUSTER", help="as for plan")
+    add("--gpus", type=int, nargs="+", metavar="N", help="sizes of clusters given by name")
+    add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
+    add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each")
+    add("--save", type=Path, metavar="FILE", help="the table as .csv")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -350,15 +280,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     return name, value
-
-
-def _figures(options: argparse.Namespace) -> int:
-    names = ("root", "jobs", "executor", "force", "stale", "dry_run", "quick", "output_dir")
-    given = {name: getattr(options, name) for name in names}
-    values = dict(options.parameters)
-    if len(values) < len(options.parameters):
-        options.parser.error("-p must give every NAME once, its values between commas")
-    return run_figures(options.names, parameters=values, **given).exit_code
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -431,34 +352,21 @@ def _own_rates(options: argparse.Namespace) -> object:
     return rp.training.read_failure_log(options.failures, population=options.watched, **given)
 
 
+def _study(options: argparse.Namespace) -> None:
+    _target(options.save, (".csv",))
+    price = options.price[0] if options.price and len(options.price) == 1 else options.price
+    table = rp.planning.study(
+        options.models, options.on, options.gpus, price=price, global_batch=options.batch
+    )
+    print(table.to_string(index=False))
+    if options.save:
+        table.to_csv(options.save, index=False)
+
+
 def _listed(options: argparse.Namespace) -> None:
     from relparallel.planning.table import LISTS
 
     print(LISTS[options.command]())
-
-
-def _ledger(options: argparse.Namespace) -> int:
-    from relparallel.ledger import print_ledger
-
-    _target(options.csv)
-    if sys.stderr.isatty():
-        print("computing every claim, about a minute", file=sys.stderr)
-    return print_ledger(csv=options.csv)
-
-
-def _scoreboard(options: argparse.Namespace) -> None:
-    from relparallel.claims.scoreboard import report, scoreboard
-
-    _target(options.csv)
-    print(report())
-    if options.csv:
-        scoreboard().to_csv(options.csv, index=False, float_format="%.4g")
-
-
-def _derive(options: argparse.Namespace) -> None:
-    from relparallel.derive import derive
-
-    print("\n".join(map(str, derive())))
 
 
 def _rehearse(options: argparse.Namespace) -> None:
@@ -466,19 +374,6 @@ def _rehearse(options: argparse.Namespace) -> None:
 
     for text in rehearse(options.output_dir, options.seeds, options.seconds, options.backend):
         print(text, flush=True)
-
-
-def _warm(options: argparse.Namespace) -> None:
-    from relparallel.reproduce.compiling import warm
-
-    warm()
-
-
-def _notebook(options: argparse.Namespace) -> None:
-    from relparallel.reproduce.template import new_notebook
-
-    path = new_notebook(options.name, options.root)
-    print(f"{path}\nnext: edit it, then relparallel figures {path.stem.partition('_')[0]}")
 
 
 if __name__ == "__main__":

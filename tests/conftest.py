@@ -31,9 +31,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # Tests that read the whole ledger stand together: a process computes it once.
 ONE = (
     "tests/reliability",
-    "tests/test_ledger.py",
-    "tests/theorems",
-    "tests/test_systems.py",
+    "tests/evidence/test_ledger.py",
+    "tests/evidence/theorems",
+    "tests/evidence/test_systems.py",
     "tests/test_readme.py",
     "tests/test_atlas.py",
 )
@@ -47,14 +47,14 @@ OTHER = (
     "tests/reproduce",
     "tests/browser",
     "tests/benchmarks",
-    "tests/test_derive.py",
+    "tests/evidence/test_derive.py",
 )
 
 
 def pytest_configure(config):
     """Forget kernels that were compiled from what has changed since."""
     if not hasattr(config, "workerinput"):
-        from relparallel.reproduce.compiling import drop_outdated
+        from reproduce.compiling import drop_outdated
 
         drop_outdated()
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
-from legible import flaws
 from matplotlib.figure import Figure
 
-from relparallel.reproduce.notebook import Notebook
+from legible import flaws
+from reproduce.notebook import Notebook
 
 
 def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> dict[str, list[str]]:

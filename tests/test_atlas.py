@@ -6,11 +6,11 @@ import re
 import networkx as nx
 import numpy as np
 import pytest
-from small_networks import small_networks
 
 import relparallel as rp
+from chapters import s23
 from relparallel.atlas.measures import cut_row, shortest_paths
-from relparallel.book import s23
+from small_networks import small_networks
 
 T = rp.topology
 # Of each design the last one of 40 nodes at most, where it comes so small.

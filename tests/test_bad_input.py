@@ -10,10 +10,10 @@ from functools import cache
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
-from meaningful_values import MEANINGFUL
-from valid_calls import CALLS, returned
 
 import relparallel as rp
+from meaningful_values import MEANINGFUL
+from valid_calls import CALLS, returned
 
 PACKAGES = (
     "topology",

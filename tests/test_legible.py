@@ -2,8 +2,9 @@
 
 import matplotlib as mpl
 import pytest
-from legible import flaws
 from matplotlib.figure import Figure
+
+from legible import flaws
 
 
 @pytest.fixture

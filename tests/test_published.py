@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 from tolerance_text import tolerance_columns
 
+from evidence.computed import agrees
 from relparallel import published, units
-from relparallel.ledger import agrees
 from relparallel.published import PUBLISHED, Fact, data_folder, facts, read_inputs, topics
 
 

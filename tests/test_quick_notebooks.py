@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from notebook_cells import run_quickly
 
-from relparallel.reproduce.notebook import read
+from notebook_cells import run_quickly
+from reproduce.notebook import read
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from evidence.claims.scoreboard import board
 from relparallel.__main__ import main
-from relparallel.claims.scoreboard import board
 
 ROOT = Path(__file__).parent.parent
 READMES = ("README.md", "README.zh.md")

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from valid_calls import CALLS, returned
-from valid_workload import model
 
 import relparallel as rp
+from chapters.s23 import resilience_curve
 from relparallel._checks import Result, record, whole
-from relparallel.book.s23 import resilience_curve
+from valid_calls import CALLS, returned
+from valid_workload import model
 
 # runs every estimator, each of which has an entry of its own
 RANDOM = {"reliability.estimator_table"}

@@ -10,12 +10,13 @@ from functools import partial
 from html import unescape
 from pathlib import Path
 
-import chromium
 import numpy as np
 import pytest
 import tables
 
+import chromium
 import relparallel as rp
+from evidence import ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -32,7 +33,7 @@ def checkout(tmp_path_factory):
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("reference"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "ledger", partial(rp.ledger.ledger, "training-reliability"))
+        patch.setattr(tables, "ledger", partial(ledger, "training-reliability"))
         patch.setattr(tables, "JOBS", (FIRST,))
         tables.write(folder / "build" / "pages")
     return folder
@@ -184,7 +185,7 @@ def test_every_public_name_has_its_entry(built):
 
 
 def test_claims_stand_beside_what_is_published(monkeypatch):
-    monkeypatch.setattr(tables, "ledger", partial(rp.ledger.ledger, "training-reliability"))
+    monkeypatch.setattr(tables, "ledger", partial(ledger, "training-reliability"))
     table = tables.claims().set_index("id")
     assert list(table)[:4] == ["value", "computed", "unit", "state"]
     row = table.loc["DALY-001"]

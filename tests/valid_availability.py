@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from scipy.sparse import csr_array
-from valid_workload import Arguments
 
 import relparallel as rp
+from valid_workload import Arguments
 
 R = rp.reliability
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+
+import relparallel as rp
 import small_networks
 import valid_availability
 import valid_checkpoints
@@ -34,10 +36,8 @@ import valid_search
 import valid_simulation
 import valid_staleness
 import valid_workload
-from valid_workload import Arguments, fields, model
-
-import relparallel as rp
 from relparallel.parallel.memory import PRECISIONS
+from valid_workload import Arguments, fields, model
 
 
 def strategy() -> Any:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from valid_workload import Arguments, fields
-
 from relparallel import training
 from relparallel.hardware import Cluster
+from valid_workload import Arguments, fields
 
 
 def levels() -> tuple[Any, ...]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from valid_workload import Arguments
-
 import relparallel as rp
+from valid_workload import Arguments
 
 TIERS = {"core_up": 0.9, "aggregation_up": 0.9}
 CABLES = {"core_link_up": 0.9, "edge_link_up": 0.9}

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from valid_workload import Arguments, fields
 
 import relparallel as rp
+from valid_workload import Arguments, fields
 
 
 def links() -> Any:

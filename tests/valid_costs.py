@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from valid_workload import Arguments, model
-
 import relparallel as rp
+from valid_workload import Arguments, model
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
+
 from valid_workload import Arguments
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from valid_workload import Arguments
-
 import relparallel as rp
+from valid_workload import Arguments
 
 
 def failing() -> Any:

@@ -6,9 +6,8 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from valid_workload import Arguments, fields
-
 import relparallel as rp
+from valid_workload import Arguments, fields
 
 FOLDER = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from valid_workload import Arguments
 
-from relparallel.book.s37.fusion import merge_gradients
+from chapters.s37.fusion import merge_gradients
 from relparallel.workload import LayerGraph
+from valid_workload import Arguments
 
 
 def graph_of(forward, backward, sizes, edges) -> LayerGraph:

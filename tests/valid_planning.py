@@ -6,9 +6,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from valid_workload import Arguments, model
-
 import relparallel as rp
+from valid_workload import Arguments, model
 
 FOLDER = Path(mkdtemp())  # of two files that are read
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
-from valid_workload import Arguments, fields
 
 import relparallel as rp
+from valid_workload import Arguments, fields
 
 R = rp.reliability
 

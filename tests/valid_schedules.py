@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from valid_workload import Arguments
-
 from relparallel.parallel import simulate_schedule
+from valid_workload import Arguments
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.bubble_fraction": lambda: {

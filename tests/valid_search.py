@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from valid_workload import Arguments, fields, model
-
 import relparallel as rp
+from valid_workload import Arguments, fields, model
 
 
 def machine() -> Any:

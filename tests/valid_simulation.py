@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from valid_workload import Arguments, fields
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
@@ -15,6 +14,7 @@ from relparallel.training import (
     Recovery,
     failure_model,
 )
+from valid_workload import Arguments, fields
 
 RECORDS = pd.DataFrame({"node": [0, 3], "start": [60.0, 90.0], "end": [600.0, 100.0]})
 

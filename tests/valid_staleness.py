@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+
 from valid_workload import Arguments
 
 CALLS: dict[str, Callable[[], Arguments]] = {

@@ -7,8 +7,8 @@ Where to begin, by what is chosen:
 - Where to keep copies of checkpoints: `place_replicas`.
 - The cheapest links that are reliable enough: `reliable_network`.
 
-The planners, packings and fabrics of the literature are in ``relparallel.book``. Most results carry
-the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
+Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have
+``to_frame()``.
 """
 
 import lazy_loader

@@ -121,8 +121,8 @@ def design(
 
     ``closed_form`` checks the parameters and gives the `Description`, without a name and with
     parameters only where they differ from the arguments; ``symmetries`` permutations of the nodes,
-    each of which is proved before it is used, and None of a random design. ``layout`` is one of
-    `relparallel.drawing.layouts`; ``stripes`` the colour of every cable: 0 grey, 1 blue, 2 orange,
+    each of which is proved before it is used, and None of a random design. ``layout`` names how it is
+    drawn; ``stripes`` the colour of every cable: 0 grey, 1 blue, 2 orange,
     3 purple, 4 sky, 5 vermilion for light. ``grid`` gives, where hosts are numbered in an array
     whose lines meet at switches, all its lengths but the first. ``sizes`` gives, for a number of
     hosts from about 20 on, parameters among which the network of that size is; those that break a

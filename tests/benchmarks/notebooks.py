@@ -8,8 +8,8 @@ import runpy
 import sys
 from pathlib import Path
 
-from relparallel.reproduce import run_figures
-from relparallel.reproduce.record import Project
+from reproduce import run_figures
+from reproduce.record import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "data" / "benchmarks" / "notebooks.csv"

@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from chapters.s41.fleet import Fleet
 from relparallel import training
-from relparallel.book.s41.fleet import Fleet
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.published import facts

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import chromium
 import pytest
+
+import chromium
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from captions import saved
 
-from relparallel.reproduce.notebook import normal_form, read
-from relparallel.reproduce.parameters import declared
+from reproduce.notebook import normal_form, read
+from reproduce.parameters import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-from relparallel.reproduce.notebook import read
+from reproduce.notebook import read
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

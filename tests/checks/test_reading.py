@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from captions import PICTURE, captions, saved, text
 
-from relparallel.reproduce.notebook import read
+from reproduce.notebook import read
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from relparallel.reproduce.notebook import read
-from relparallel.reproduce.record import Project, Record
+from reproduce.notebook import read
+from reproduce.record import Project, Record
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = [read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
@@ -34,20 +34,20 @@ def test_every_notebook_has_a_record():
 
 
 def test_an_edit_of_a_leaf_makes_only_the_notebooks_stale_that_load_it():
-    leaf = "relparallel/book/s36/compression.py"
+    leaf = "notebooks/chapters/s36/compression.py"
     assert newly_stale(leaf) == readers(leaf)
     assert "36_communicating_less" in newly_stale(leaf) | set(reasons())
     assert len(newly_stale(leaf)) < len(NOTEBOOKS) / 2
 
 
 def test_an_edit_of_what_all_load_makes_all_stale():
-    for path in ("relparallel/__init__.py", "requirements.lock", "relparallel/reproduce/pins.py"):
+    for path in ("relparallel/__init__.py", "requirements.lock", "notebooks/reproduce/pins.py"):
         assert newly_stale(path) | set(reasons()) == {notebook.name for notebook in NOTEBOOKS}
 
 
 def test_data_that_nothing_read_make_nothing_stale():
     assert newly_stale("data/new.csv") == set()
-    assert newly_stale("relparallel/reproduce/runner.py") == set()
+    assert newly_stale("notebooks/reproduce/runner.py") == set()
     assert newly_stale("requirements-dev.lock") == set()
     growth = newly_stale("data/growth.csv") | set(reasons())
     assert growth - set(reasons()) == readers("data/growth.csv")

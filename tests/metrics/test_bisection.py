@@ -5,7 +5,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from small_networks import random_graphs
 
 from relparallel.metrics import bisection
 from relparallel.metrics._bisection_search import _modes
@@ -21,6 +20,7 @@ from relparallel.topology import (
     rail_only,
     torus,
 )
+from small_networks import random_graphs
 
 graphs = random_graphs(2, 9, 0.2, 1.0)
 

@@ -5,11 +5,10 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from valid_calls import CALLS
 
 import relparallel as rp
-from relparallel.book.s23.power import with_power_domains
-from relparallel.book.s23.resilience import (
+from chapters.s23.power import with_power_domains
+from chapters.s23.resilience import (
     Failing,
     _busiest_first,
     _load_of_links,
@@ -26,6 +25,7 @@ from relparallel.topology import (
     names,
     torus,
 )
+from valid_calls import CALLS
 
 SHARES = [0.0, 0.1, 0.3, 0.6, 1.0]
 

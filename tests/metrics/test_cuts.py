@@ -3,12 +3,12 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
-from small_networks import random_graphs
 
-from relparallel.book.s23.routes import vertex_connectivity
+from chapters.s23.routes import vertex_connectivity
 from relparallel.metrics import edge_connectivity
 from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
 from relparallel.topology.disjoint import disjoint_path_set
+from small_networks import random_graphs
 
 graphs = random_graphs(2, 12, 0.1, 1.0)
 

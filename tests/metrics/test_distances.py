@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
-from small_networks import random_graphs
 
 from relparallel.metrics import hop_statistics
 from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
+from small_networks import random_graphs
 
 graphs = random_graphs(3, 24, 0.05, 0.6)
 marks = st.lists(st.booleans(), min_size=24, max_size=24)

@@ -5,7 +5,7 @@ import math
 import networkx as nx
 import pytest
 
-from relparallel.book.s23.resilience import field_losses
+from chapters.s23.resilience import field_losses
 from relparallel.published import facts
 from relparallel.topology import bcube, fat_tree, leaf_spine
 

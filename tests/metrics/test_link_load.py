@@ -5,9 +5,8 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from small_networks import random_graphs, small_networks
 
-from relparallel.book.s23.throughput import aggregate_bottleneck_throughput
+from chapters.s23.throughput import aggregate_bottleneck_throughput
 from relparallel.metrics import ecmp_load
 from relparallel.topology import (
     Design,
@@ -19,6 +18,7 @@ from relparallel.topology import (
     leaf_spine,
     torus,
 )
+from small_networks import random_graphs, small_networks
 
 graphs = random_graphs(2, 9, 0.2, 1.0)
 

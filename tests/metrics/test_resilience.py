@@ -2,7 +2,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from small_networks import random_graphs
 
 from relparallel.metrics import survival
 from relparallel.metrics.resilience import Survival
@@ -12,6 +11,7 @@ from relparallel.topology import (
     fat_tree,
     leaf_spine,
 )
+from small_networks import random_graphs
 
 graphs = random_graphs(2, 10, 0.1, 0.7)
 marks = st.lists(st.booleans(), min_size=10, max_size=10)

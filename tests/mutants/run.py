@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from relparallel.reproduce.compiling import drop_outdated
+from reproduce.compiling import drop_outdated
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
@@ -49,7 +49,7 @@ def judged(one: Mutant, copy: Path) -> str:
     sound = path.read_text("utf-8")
     try:
         path.write_text(sound.replace(one.old, one.new), "utf-8")
-        drop_outdated(copy / "relparallel")
+        drop_outdated((copy / "relparallel", copy / "notebooks" / "chapters"))
         command = [
             sys.executable,
             "-m",
@@ -63,7 +63,7 @@ def judged(one: Mutant, copy: Path) -> str:
         done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=600)
     finally:
         path.write_text(sound, "utf-8")
-        drop_outdated(copy / "relparallel")
+        drop_outdated((copy / "relparallel", copy / "notebooks" / "chapters"))
     return {0: "SURVIVED", 1: "killed"}.get(
         done.returncode, f"NOT RUN: {done.stdout[-500:]}{done.stderr[-500:]}"
     )

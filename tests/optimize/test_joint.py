@@ -6,6 +6,9 @@ from time import process_time
 
 import numpy as np
 import pytest
+
+from chapters.s43.elastic import elastic_throughput
+from chapters.s45.joint_break_even import break_even_rate
 from joint_brute_force import (
     BATCH,
     GPT,
@@ -17,9 +20,6 @@ from joint_brute_force import (
     reported,
 )
 from pace import pace
-
-from relparallel.book.s43.elastic import elastic_throughput
-from relparallel.book.s45.joint_break_even import break_even_rate
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import joint
 from relparallel.optimize.joint_strategies import (

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from joint_brute_force import (
     BATCH,
     GPT,
@@ -20,7 +21,6 @@ from joint_brute_force import (
     unit_hits,
 )
 from pace import pace
-
 from relparallel.optimize import joint
 from relparallel.parallel import Placement, StrategyGrid, evaluate, step_time
 from relparallel.topology import Design, Topology

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from pace import pace
 
+from pace import pace
 from relparallel.hardware import Cluster
 from relparallel.optimize import joint
 from relparallel.parallel import Placement, Strategy, measured_runs

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from relparallel.claims.scoreboard import scoreboard
+from evidence.claims.scoreboard import scoreboard
 from relparallel.hardware import Accelerator, accelerator, accelerators, cluster
 from relparallel.parallel import Strategy, step_time
 from relparallel.parallel.calibration import calibration, priors

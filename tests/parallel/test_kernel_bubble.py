@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.book.s34.weight_versions import iteration_period
+from chapters.s34.weight_versions import iteration_period
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, bubble_fraction, simulate_schedule
 from relparallel.parallel.calibration import calibration, software

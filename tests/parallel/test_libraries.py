@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s32.fastest import fastest_algorithm
-from relparallel.book.s32.hierarchies import discover_groups
-from relparallel.book.s32.nccl import nccl_times
+from chapters.s32.fastest import fastest_algorithm
+from chapters.s32.hierarchies import discover_groups
+from chapters.s32.nccl import nccl_times
 from relparallel.parallel import Links, collective, execute, plan_rounds, rounds_time
 from relparallel.topology import leaf_spine
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
-from relparallel.book.s34.activations import stage_activation_bytes
+from chapters.s34.activations import stage_activation_bytes
 from relparallel.parallel import (
     Strategy,
     activation_bytes_per_layer,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import relparallel as rp
-from relparallel.claims.memory import bloom_memory, bloom_rows
+from evidence.claims.memory import bloom_memory, bloom_rows
 from relparallel.parallel import Strategy, memory
 from relparallel.parallel.calibration import software, softwares
 from relparallel.parallel.measured_runs import measured_runs

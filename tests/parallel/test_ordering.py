@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from valid_ordering import chain, graph_of
 
-from relparallel.book.s35.profiles import read_profile
-from relparallel.book.s37.fusion import fuse_gradients, merge_gradients
+from chapters.s35.profiles import read_profile
+from chapters.s37.fusion import fuse_gradients, merge_gradients
 from relparallel.parallel import fluid_bound, order, tune_partition
 from relparallel.parallel.ordering import POLICIES
+from valid_ordering import chain, graph_of
 
 FREE = (0.0, 1.0)
 DATA = Path(os.environ.get("RELPARALLEL_DATA", "")) / "data" / "pipedream-profiles"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from valid_ordering import chain
 
 from relparallel.parallel import order
 from relparallel.parallel.collective_time import overlap_time
+from valid_ordering import chain
 
 times = st.floats(0, 10)
 slowdowns = st.floats(1, 4)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from relparallel.book.s32.hierarchies import level_rounds_time
-from relparallel.book.s32.servers import byteps_time, server_time
-from relparallel.book.s33.experts import exchange_rounds, expert_tokens
+from chapters.s32.hierarchies import level_rounds_time
+from chapters.s32.servers import byteps_time, server_time
+from chapters.s33.experts import exchange_rounds, expert_tokens
 from relparallel.parallel import (
     COLLECTIVES,
     Links,

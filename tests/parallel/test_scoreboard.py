@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.__main__ import main
-from relparallel.claims.scoreboard import (
+from evidence.claims.scoreboard import (
     board,
     checks,
     memory_scoreboard,
@@ -13,6 +12,7 @@ from relparallel.claims.scoreboard import (
     peers,
     scoreboard,
 )
+from relparallel.__main__ import main
 from relparallel.published import data_folder, facts
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import linprog
 
-from relparallel.book.s32.servers import byteps_time, server_time, superstep_time
+from chapters.s32.servers import byteps_time, server_time, superstep_time
 from relparallel.parallel import Links, best_blueconnect_order, blueconnect_time, collective_time
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from relparallel.book.s34.activations import stage_activation_bytes
+from chapters.s34.activations import stage_activation_bytes
 from relparallel.parallel import (
     Precision,
     Strategy,

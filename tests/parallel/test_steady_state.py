@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.book.s34.weight_versions import iteration_period, weight_versions
+from chapters.s34.weight_versions import iteration_period, weight_versions
 from relparallel.parallel import bubble_fraction, simulate_schedule, weight_delay
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.book.s33.volume import strategy_collectives
+from chapters.s33.volume import strategy_collectives
 from relparallel.hardware import cluster
 from relparallel.parallel import Placement, Strategy, StrategyGrid, evaluate, memory, step_time
 from relparallel.parallel.calibration import calibration

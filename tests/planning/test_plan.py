@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from public_data import DATA, needs_data
 
 import relparallel as rp
+from public_data import DATA, needs_data
 from relparallel.parallel import read_strategy
 from relparallel.planning import FABRICS, read_cluster
 from relparallel.units import DAY

@@ -7,8 +7,8 @@ from itertools import product
 import networkx as nx
 import numpy as np
 import pytest
-from pace import pace
 
+from pace import pace
 from relparallel.reliability import bounds, evaluate
 from relparallel.reliability.bounding.anytime import run_truncated
 from relparallel.reliability.bounding.certified import Bounds

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from evidence.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel import topology
-from relparallel.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel.published import facts
 from relparallel.reliability import bounds, evaluate, survival_signature
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart

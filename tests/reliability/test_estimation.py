@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import networkx as nx
 import numpy as np
 import pytest
-from pace import pace
 from scipy.stats import binom, gamma
 
 import relparallel as rp
-from relparallel.book import s13
+from chapters import s13
+from pace import pace
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sampling.estimation import ESTIMATORS, estimate_problem
 from relparallel.reliability.sampling.moments import Moments, mean_interval, share_interval

@@ -5,8 +5,8 @@ from time import process_time
 import networkx as nx
 import numpy as np
 import pytest
-from pace import pace
 
+from pace import pace
 from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sampling.karp_luby import karp_luby

@@ -5,8 +5,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.book.s11.bandwidth import leaf_spine_pair_bandwidth
-from relparallel.book.s11.expected_delivery import pairs_measure, performability
+from chapters.s11.bandwidth import leaf_spine_pair_bandwidth
+from chapters.s11.expected_delivery import pairs_measure, performability
 from relparallel.metrics import survival
 from relparallel.reliability import evaluate
 from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth

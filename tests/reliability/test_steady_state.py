@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s13.common_cause import common_cause_unavailability, multiple_greek_letters
+from chapters.s13.common_cause import common_cause_unavailability, multiple_greek_letters
 from relparallel.reliability import availability, evaluate, unavailability
 
 TIMES = st.floats(1e-3, 1e12)

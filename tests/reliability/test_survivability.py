@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 import relparallel as rp
-from relparallel.book.s13.isolation import mean_time_to_isolation, smallest_cuts
+from chapters.s13.isolation import mean_time_to_isolation, smallest_cuts
 from relparallel.reliability import accessible_servers, evaluate
 from relparallel.topology import bcube, dcell, describe, fat_tree, leaf_spine, orbits
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relparallel.reproduce import run_figures
-from relparallel.reproduce.execute import Outcome
+from reproduce import run_figures
+from reproduce.execute import Outcome
 
 
 class Toy:

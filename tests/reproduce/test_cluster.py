@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relparallel.reproduce import NotebookError, cluster
-from relparallel.reproduce.cluster import checked_checkout, described, differences
+from reproduce import NotebookError, cluster
+from reproduce.cluster import checked_checkout, described, differences
 
 distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -150,7 +150,7 @@ def test_a_worker_uses_its_own_checkout_and_is_refused_when_it_differs(toy, else
 @pytest.mark.parametrize("elsewhere", ["--nanny"], indirect=True)
 def test_a_worker_with_a_nanny_is_sent_the_checkout(toy, elsewhere):
     address, folder = elsewhere
-    (folder / "relparallel/reproduce/__init__.py").write_text("raise ImportError('broken')")
+    (folder / "notebooks/reproduce/__init__.py").write_text("raise ImportError('broken')")
     where = "import os, relparallel.units\nprint(os.getcwd())\nprint(relparallel.__file__)"
     toy.write("01_where", where)
     (toy.root / "data/facts.csv").write_text("only the runner has this")

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from relparallel import __main__
+import reproduce
+from evidence.claims import scoreboard
 from relparallel.__main__ import main
-from relparallel.claims import scoreboard
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_options_reach_the_runner(monkeypatch, tmp_path):
         seen.update(options, names=names)
         return Report
 
-    monkeypatch.setattr(__main__, "run_figures", run)
+    monkeypatch.setattr(reproduce, "run_figures", run)
     line = (
         "figures 42 21 --jobs 3 --executor tcp://a:1 --force --stale --dry-run --quick -p a=1 "
         "-p b=x=y"
@@ -103,16 +103,16 @@ def test_an_interruption_ends_with_130(monkeypatch, capsys):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(__main__, "run_figures", interrupted)
+    monkeypatch.setattr(reproduce, "run_figures", interrupted)
     assert main(["figures"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_the_ledger_is_written_on_request(monkeypatch, tmp_path):
-    import relparallel.ledger
+    import evidence.computed
 
     asked = []
-    monkeypatch.setattr(relparallel.ledger, "print_ledger", lambda *, csv: asked.append(csv) or 0)
+    monkeypatch.setattr(evidence.computed, "print_ledger", lambda *, csv: asked.append(csv) or 0)
     assert main(["ledger", "--csv", str(tmp_path / "l.csv")]) == 0
     assert main(["ledger"]) == 0
     assert asked == [tmp_path / "l.csv", None]
@@ -160,7 +160,7 @@ def test_what_an_installation_lacks_is_said_in_a_sentence(monkeypatch, capsys, e
     def run(*names, **options):
         raise error
 
-    monkeypatch.setattr(__main__, "run_figures", run)
+    monkeypatch.setattr(reproduce, "run_figures", run)
     assert main(["figures"]) == 2
     shown = capsys.readouterr().err
     assert told in shown
@@ -171,7 +171,7 @@ def test_other_errors_are_not_hidden(monkeypatch):
     def run(*names, **options):
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(__main__, "run_figures", run)
+    monkeypatch.setattr(reproduce, "run_figures", run)
     with pytest.raises(RuntimeError, match="a fault"):
         main(["figures"])
 

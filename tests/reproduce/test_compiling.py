@@ -1,50 +1,12 @@
-"""Compilation is said once on a terminal, and can be done ahead."""
+"""Kernels are compiled ahead, and dropped when what they call has changed."""
 
 import io
-import os
-import pty
 import subprocess
 import sys
 
 import pytest
 
-from relparallel.reproduce import compiling
-
-KERNEL = """
-import sys
-import relparallel
-assert "numba" not in sys.modules
-import numba
-def fresh(name):
-    kernel = lambda x: x + 1
-    kernel.__module__ = name
-    return numba.njit(kernel)
-fresh("elsewhere")(1)
-sys.stderr.write("ours:")
-fresh("relparallel.here")(1), fresh("relparallel.there")(1)
-"""
-
-
-def said(terminal: bool) -> str:
-    """What a process that compiles writes to stderr."""
-    if not terminal:
-        done = subprocess.run(
-            [sys.executable, "-c", KERNEL], capture_output=True, text=True, check=True
-        )
-        return done.stderr
-    reader, writer = pty.openpty()
-    subprocess.run([sys.executable, "-c", KERNEL], stderr=writer, check=True)
-    os.close(writer)
-    with os.fdopen(reader, "rb", closefd=True) as stream:
-        return stream.read1().decode().replace("\r\n", "\n")
-
-
-def test_a_terminal_is_told_once_and_only_of_our_kernels():
-    assert said(terminal=True) == f"ours:{compiling.NOTICE}\n"
-
-
-def test_nothing_else_is_told():
-    assert said(terminal=False) == "ours:"
+from reproduce import compiling
 
 
 @pytest.mark.slow
@@ -103,9 +65,9 @@ def test_a_kept_kernel_is_dropped_when_what_it_calls_has_changed(tmp_path):
         ).stdout
 
     assert answer() == "2\n"
-    assert compiling.drop_outdated(package) == []
+    assert compiling.drop_outdated((package,)) == []
     inner.write_text(inner.read_text().replace("+ 1", "+ 10"))
-    assert {path.name.partition(".")[0] for path in compiling.drop_outdated(package)} == {
+    assert {path.name.partition(".")[0] for path in compiling.drop_outdated((package,))} == {
         "inner",
         "outer",
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from relparallel.reproduce.execute import Outcome, Task, execute
+from reproduce.execute import Outcome, Task, execute
 
 FIGURE = """\
 import os, pathlib

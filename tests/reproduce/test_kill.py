@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relparallel.reproduce.processes import local_pool
+from reproduce.processes import local_pool
 
 CELL = """\
 import os, pathlib, time

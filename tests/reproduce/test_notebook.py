@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.reproduce.notebook import (
+from reproduce.notebook import (
     NotebookError,
     code_digest,
     normal_form,

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.reproduce import NotebookError
-from relparallel.reproduce.notebook import read
-from relparallel.reproduce.parameters import checked, declared
+from reproduce import NotebookError
+from reproduce.notebook import read
+from reproduce.parameters import checked, declared
 
 CELL = """\
 mttr_hours = 24.0  # h
@@ -119,6 +119,6 @@ def test_anything_but_literals_in_the_cell_is_refused(toy, line):
 
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_every_finite_number_survives_being_written(tmp_path_factory, value):
-    from relparallel.reproduce.parameters import _converted, _literal
+    from reproduce.parameters import _converted, _literal
 
     assert _converted(_literal(repr(value), 1.0), 1.0) == value

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from relparallel.reproduce.progress import Progress
+from reproduce.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ def shown(progress: Progress, width: int = 100) -> list[str]:
 @pytest.fixture
 def clock(monkeypatch):
     times = {"now": 100.0}
-    monkeypatch.setattr("relparallel.reproduce.progress.monotonic", lambda: times["now"])
+    monkeypatch.setattr("reproduce.progress.monotonic", lambda: times["now"])
     return times
 
 

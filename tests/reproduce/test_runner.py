@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from relparallel.__main__ import main
-from relparallel.reproduce import NotebookError, RunnerBusyError, record, run_figures
-from relparallel.reproduce.notebook import read
+from reproduce import NotebookError, RunnerBusyError, record, run_figures
+from reproduce.notebook import read
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -96,7 +96,7 @@ def test_a_change_of_what_all_read_or_of_versions_makes_all_stale(two, pretend, 
 
 
 @pytest.mark.parametrize(
-    "file", ["relparallel/deep/new.py", "data/new.csv", "relparallel/reproduce/runner.py"]
+    "file", ["relparallel/deep/new.py", "data/new.csv", "notebooks/reproduce/runner.py"]
 )
 def test_what_no_notebook_read_makes_none_stale(two, pretend, file):
     two.run(pool=pretend.pool)
@@ -343,7 +343,7 @@ def test_a_second_runner_is_refused(two, pretend):
 
 def test_the_lock_of_a_dead_runner_holds_nobody(two, pretend):
     hold = (
-        "import sys, time; from pathlib import Path; from relparallel.reproduce.record import "
+        "import sys, time; from pathlib import Path; from reproduce.record import "
         "Project\n"
         "with Project(root=Path(sys.argv[1])).locked(): print('locked', flush=True); time.sleep(60)"
     )

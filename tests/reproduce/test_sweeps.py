@@ -7,10 +7,10 @@ from concurrent.futures import Future
 import pytest
 
 from relparallel.__main__ import main
-from relparallel.reproduce import NotebookError
-from relparallel.reproduce.execute import Failure, Outcome
-from relparallel.reproduce.notebook import read
-from relparallel.reproduce.parameters import combinations
+from reproduce import NotebookError
+from reproduce.execute import Failure, Outcome
+from reproduce.notebook import read
+from reproduce.parameters import combinations
 
 CELL = """\
 mttr_hours = 24.0

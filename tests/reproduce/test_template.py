@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from notebook_cells import run_quickly
 
+from notebook_cells import run_quickly
 from relparallel.__main__ import main
-from relparallel.reproduce import NotebookError
-from relparallel.reproduce.notebook import normal_form, read
-from relparallel.reproduce.parameters import declared
-from relparallel.reproduce.template import new_notebook
+from reproduce import NotebookError
+from reproduce.notebook import normal_form, read
+from reproduce.parameters import declared
+from reproduce.template import new_notebook
 
 
 def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(

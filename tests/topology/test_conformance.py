@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, csr_array, eye_array
-from small_networks import agrees, small_networks
 
 from relparallel import topology
 from relparallel.metrics import hop_statistics
@@ -26,6 +25,7 @@ from relparallel.topology import (
     torus,
     vl2,
 )
+from small_networks import agrees, small_networks
 
 few, some = st.integers(1, 4), st.integers(1, 5)
 BOX = st.lists(st.tuples(st.integers(1, 7), st.booleans()), min_size=1, max_size=3)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import relparallel as rp
-from relparallel.book import s12, s22
+from chapters import s12, s22
 from relparallel.published import data_folder
 from relparallel.topology import Design, Topology, bcube, fat_tree, leaf_spine, torus
 from relparallel.topology.designs import optical

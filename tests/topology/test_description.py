@@ -42,7 +42,7 @@ def test_a_registered_design_is_found_by_name(monkeypatch):
 
 def test_a_design_stands_in_its_module_with_all_that_belongs_to_it():
     """A new design is one decorated function and one public name; this says what is missing."""
-    from relparallel.drawing.layouts import LAYOUTS
+    from chapters.drawing.layouts import LAYOUTS
 
     stub = Path(topology.__file__).with_suffix(".pyi").read_text()
     for name, rule in rules().items():
@@ -52,7 +52,7 @@ def test_a_design_stands_in_its_module_with_all_that_belongs_to_it():
         assert rule.sizes is not None, f"give the sizes of {name} in its @design"
         assert rule.layout in LAYOUTS, (
             f"layout of {name} must be one of {', '.join(LAYOUTS)}, got {rule.layout!r}: "
-            f"correct its @design, or add a layout to relparallel/drawing/layouts.py"
+            f"correct its @design, or add a layout to notebooks/chapters/drawing/layouts.py"
         )
         builder = inspect.signature(getattr(topology, name)).parameters
         for part in (rule.closed_form, rule.symmetries):

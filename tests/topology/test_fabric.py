@@ -5,11 +5,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from valid_calls import CALLS
 
 import relparallel as rp
 from relparallel.topology import Design, SharedRisk, Topology, fat_tree, names, torus
 from relparallel.topology.parts import LINK_CAPACITY
+from valid_calls import CALLS
 
 
 def trunk(**changes):

@@ -7,10 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from pace import pace
 from public_data import DATA, needs_data
-from small_networks import FILED, rail_network
-
 from relparallel.topology import (
     Design,
     SharedRisk,
@@ -21,6 +20,7 @@ from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.units import GBIT
+from small_networks import FILED, rail_network
 
 # ----------------------------------------------------------------------------------------------
 # GraphML

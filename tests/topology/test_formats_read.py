@@ -5,8 +5,8 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
-from public_data import DATA, needs_data
 
+from public_data import DATA, needs_data
 from relparallel.topology import fat_tree, leaf_spine, read, write
 from relparallel.topology.formats import READERS
 from relparallel.units import GBIT

@@ -6,7 +6,6 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from small_networks import FILED, rail_network
 
 import relparallel as rp
 from relparallel.topology import Topology, bcube, fat_tree, leaf_spine, torus
@@ -14,6 +13,7 @@ from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
+from small_networks import FILED, rail_network
 
 
 def fingerprint(graph: nx.Graph) -> tuple[str, list[tuple[int, int]]]:

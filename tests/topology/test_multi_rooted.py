@@ -3,11 +3,11 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
-from small_networks import ASPEN
 
 from relparallel.topology import aspen, fat_tree, three_tier, vl2
 from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.topology.routing import disjoint_paths, ecmp_paths
+from small_networks import ASPEN
 
 
 def kind(t, name):

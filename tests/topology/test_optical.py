@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relparallel.book.s22.moved_circuits import reconfigure
+from chapters.s22.moved_circuits import reconfigure
 from relparallel.metrics import hop_statistics
 from relparallel.topology import (
     bill_of_materials,

@@ -6,7 +6,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from small_networks import built, random_graphs, small_networks
 
 from relparallel.topology import (
     Design,
@@ -29,6 +28,7 @@ from relparallel.topology.symmetry import (
     neighbour_classes,
     refine_colours,
 )
+from small_networks import built, random_graphs, small_networks
 
 RULES = {name for name, rule in rules().items() if rule.symmetries}
 # Orbits of hosts that the wiring rule leaves, by the shape of the design. A server of a FiConn_1

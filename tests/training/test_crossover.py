@@ -3,8 +3,8 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s43.elastic import elastic_throughput
-from relparallel.book.s44.break_even import break_even_rates, break_even_regroup
+from chapters.s43.elastic import elastic_throughput
+from chapters.s44.break_even import break_even_rates, break_even_regroup
 from relparallel.training import (
     Job,
     JobShape,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s43.replicas_hit import expected_replicas_hit
+from chapters.s43.replicas_hit import expected_replicas_hit
 from relparallel.hardware import Cluster
 from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy

@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from pace import pace
-from rollback_simulation import renewal_cumulants
 
 import relparallel as rp
+from pace import pace
 from relparallel.training import (
     checkpoint_interval,
     effective_training_time_ratio,
     optimal_training_time_ratio,
 )
 from relparallel.training.checkpointing import expected_segment_time
+from rollback_simulation import renewal_cumulants
 
 DAY = 86400.0
 mtbfs, intervals, small = st.floats(1e2, 1e6), st.floats(1e1, 1e4), st.floats(0.0, 1e3)

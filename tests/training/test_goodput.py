@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s43.elastic import elastic_throughput
+from chapters.s43.elastic import elastic_throughput
 from relparallel.hardware import Cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from chapters import s43
 from relparallel import training
-from relparallel.book import s43
 from relparallel.reliability import stationary_distribution
 from relparallel.training import JobShape, Recovery
 from relparallel.training.down_nodes import NodeChain

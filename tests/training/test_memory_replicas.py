@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book import s41
-from relparallel.book.s41.copies import checkpoint_recovery_probability, time_to_pair_loss
+from chapters import s41
+from chapters.s41.copies import checkpoint_recovery_probability, time_to_pair_loss
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import in_memory, parity

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from relparallel.book.s44.consequences import consequences
-from relparallel.book.s45.joint_break_even import break_even_rate
+from chapters.s44.consequences import consequences
+from chapters.s45.joint_break_even import break_even_rate
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import joint
 from relparallel.parallel import Strategy

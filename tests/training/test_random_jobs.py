@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from pace import pace
 from scipy.stats import binom, norm
 
+from pace import pace
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
 from relparallel.training import (

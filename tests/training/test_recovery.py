@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book import s43
-from relparallel.book.s42.unequal_nodes import unequal_throughput
-from relparallel.book.s43.elastic import elastic_throughput
+from chapters import s43
+from chapters.s42.unequal_nodes import unequal_throughput
+from chapters.s43.elastic import elastic_throughput
 
 DAY = 86400.0
 LLAMA = {

@@ -116,7 +116,7 @@ def test_the_mean_over_independent_nodes_is_the_elastic_throughput():
     # Two routes to E[speed]: binomial mixture of the conditional speeds, and a^g.
     from scipy.stats import binom
 
-    from relparallel.book.s43.elastic import elastic_throughput
+    from chapters.s43.elastic import elastic_throughput
 
     shape = JobShape(nodes=64, replicas=16, stages=4, tensor=8, nodes_per_replica=4)
     weights = binom.pmf(np.arange(65), 64, 1 - 1 / 1.02)

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from pace import pace
-from rollback_simulation import renewal_cumulants, simulated
 from scipy.special import exprel
 
+from pace import pace
 from relparallel.hardware.cluster import LEVELS
 from relparallel.training import (
     Cause,
@@ -13,6 +12,7 @@ from relparallel.training import (
     effective_training_time_ratio,
     rollback,
 )
+from rollback_simulation import renewal_cumulants, simulated
 
 
 def random_job(rng, levels=None):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s41.verified_patterns import best_verified_pattern
+from chapters.s41.verified_patterns import best_verified_pattern
 from relparallel.training.checkpointing import verified_pattern_time
 
 times = st.floats(1.0, 1e3)

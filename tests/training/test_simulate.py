@@ -3,9 +3,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from pace import pace
 
-from relparallel.book.s43.elastic import elastic_throughput
+from chapters.s43.elastic import elastic_throughput
+from pace import pace
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from pace import pace
 
+from pace import pace
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
 from relparallel.training import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import relparallel as rp
-from relparallel.book.s44 import consequences
+from chapters.s44 import consequences
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Strategy
 from relparallel.training import (

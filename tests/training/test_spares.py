@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s44.spares_law import spares_law
+from chapters.s44.spares_law import spares_law
 from relparallel.training import shortage_probability, spares_needed
 from relparallel.training.spares import loss_probability
 

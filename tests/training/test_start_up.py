@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relparallel.book.s42.start_ups import start_up_law
+from chapters.s42.start_ups import start_up_law
 from relparallel.training import Job, relative_goodput, start_ups
 from relparallel.training.run_logs import StartUp
 

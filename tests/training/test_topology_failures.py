@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.book.s44.consequences import consequences
+from chapters.s44.consequences import consequences
 from relparallel.hardware import Cluster, cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy, step_time
 from relparallel.parallel.group_links import communicating, group_links

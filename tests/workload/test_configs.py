@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from public_configs import PUBLIC, experts, kinds, latent, plain
 from public_data import DATA, needs_data
-
 from relparallel.workload import operators, read_config, transformer
 
 MIXED = {"num_local_experts": 8, "num_experts_per_tok": 2}

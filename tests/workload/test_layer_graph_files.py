@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from public_data import DATA, needs_data
 
-from relparallel.book.s35.partition_problems import read_partition_problem
-from relparallel.book.s35.profiles import read_profile
+from chapters.s35.partition_problems import read_partition_problem
+from chapters.s35.profiles import read_profile
+from public_data import DATA, needs_data
 from relparallel.published import facts
 from relparallel.workload import LayerGraph
 from relparallel.workload.published_graphs import bert_graph, gnmt_graph, resnet_graph, vgg_graph

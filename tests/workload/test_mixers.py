@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s63.rlhf import rlhf
+from chapters.s63.rlhf import rlhf
 from relparallel.workload import Transformer, operators
 from relparallel.workload.mixers import LatentAttention, Mixer, attended
 

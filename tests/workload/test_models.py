@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.book.s31.encoders import encoder_decoder, recurrent, swin, t5, vision_transformer
-from relparallel.book.s63.rlhf import rlhf
+from chapters.s31.encoders import encoder_decoder, recurrent, swin, t5, vision_transformer
+from chapters.s63.rlhf import rlhf
 from relparallel.published import facts
 from relparallel.workload import Transformer, operators, transformer, transformers
 from relparallel.workload.encoders import bert

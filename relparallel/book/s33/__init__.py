@@ -1,9 +1,0 @@
-"""Notebook 33: what each way of splitting sends, how a split looks, experts, layers of stages."""
-
-from relparallel.book.s33.experts import (
-    exchange_rounds as exchange_rounds,
-    expert_tokens as expert_tokens,
-)
-from relparallel.book.s33.splits import draw_split as draw_split
-from relparallel.book.s33.stage_split import best_stage_layers as best_stage_layers
-from relparallel.book.s33.volume import strategy_collectives as strategy_collectives

@@ -1,9 +1,0 @@
-"""Every number of the ledger that the models compute again, one module for each topic.
-
-`registry` reads their tables: one entry for each pattern of rows, a function from inputs to a
-value.
-"""
-
-from relparallel.claims.registry import compute, find_claim
-
-__all__ = ["compute", "find_claim"]
