@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-_EXAMPLES = """  relparallel figures                           run the notebooks that are out of date, draw their figures
+_EXAMPLES = """  relparallel figures                           run what is out of date and draw its figures
   relparallel figures 43                        the same for one notebook
   relparallel figures 43 -p mttr_hours=24 --output-dir OUT
                                                 run it with another value and write to OUT instead
@@ -62,7 +62,7 @@ _COMMANDS = {
 }
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> str:
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> str:
     """Add the commands to those of the package, and return examples of them."""
     from reproduce import NotebookError
 

@@ -62,7 +62,7 @@ _EXTRAS = {"torch": "rehearsal", "torchft": "rehearsal-torchft"}  # by what is m
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     options, unknown = _parser().parse_known_args(arguments)
-    if unknown:
+    if unknown and options.run is not _absent:
         from relparallel._checks import meant
 
         known = [name for name in options.parser._option_string_actions if len(name) > 2]
@@ -138,16 +138,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_those_beside(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> str:
+def _add_those_beside(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> str:
     """Add the commands of the checkout around this package, found by its place; return examples."""
     if (_BESIDE / "commands.py").is_file():
         if str(_BESIDE) not in sys.path:  # of an installation older than the folder
             sys.path.append(str(_BESIDE))
         return str(import_module("commands").add_commands(commands))
-    for name in _OF_A_CHECKOUT:
-        # no help: they are not among the commands that are listed
-        commands.add_parser(name, prefix_chars="\0").set_defaults(run=_absent)
-        commands.choices[name].add_argument("rest", nargs="*")
+    for name in _OF_A_CHECKOUT:  # without help: they are not listed
+        commands.add_parser(name, add_help=False).set_defaults(run=_absent)
     return ""
 
 

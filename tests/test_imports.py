@@ -24,7 +24,6 @@ USES = {
     GRID + "evaluate(nx.grid_2d_graph(3, 3), 'all', 0.9, 0.99)": TABLES | SCIPY,
 }
 LAZY = (
-    "drawing",
     "hardware",
     "metrics",
     "optimize",

@@ -132,16 +132,21 @@ def imported(paths: Iterable[Path]) -> set[str]:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(node.module.partition(".")[0])
     helpers = {path.stem for path in (*ROOT.glob("tests/*.py"), *ROOT.glob("docs/**/*.py"))}
-    return found - sys.stdlib_module_names - helpers - {"relparallel"}
+    helpers |= {path.stem for path in ROOT.glob("tests/evidence/*.py")}
+    return found - sys.stdlib_module_names - helpers - OWN
 
 
+OWN = {"relparallel", "chapters", "evidence", "reproduce", "commands"}
 WITH_PAPERMILL = ["nbclient", "nbformat", "traitlets"]  # what it is made of, in every version
 
 
 @pytest.mark.parametrize(
     ("folder", "required"),
     [
-        ("relparallel", [*CORE, *EXTRAS["notebooks"], *EXTRAS["distributed"], *WITH_PAPERMILL]),
+        ("relparallel", CORE),
+        ("notebooks/chapters", CORE),
+        ("notebooks/evidence", CORE),
+        ("notebooks", [*CORE, *EXTRAS["notebooks"], *EXTRAS["distributed"], *WITH_PAPERMILL]),
         ("tests", [*CORE, *EXTRAS["notebooks"], *EXTRAS["test"], *WITH_PAPERMILL]),
         ("docs", [*CORE, *EXTRAS["docs"], *WITH_PAPERMILL]),
     ],
@@ -152,12 +157,3 @@ def test_everything_imported_is_required(folder, required):
         assert {canonicalize_name(name) for name in distributions[module]} & set(
             bounds(required)
         ), module
-
-
-def test_the_package_without_its_runner_needs_the_core_only():
-    paths = [p for p in (ROOT / "relparallel").rglob("*.py") if "reproduce" not in p.parts]
-    distributions = importlib.metadata.packages_distributions()
-    for module in imported(paths):
-        assert {canonicalize_name(name) for name in distributions[module]} & set(bounds(CORE)), (
-            module
-        )

@@ -30,7 +30,11 @@ def test_what_contributors_are_led_to_exists():
     }
     assert len(paths) >= 8
     for path in paths:
-        assert [*ROOT.glob(path), *(ROOT / "relparallel").rglob(path)], path
+        assert [
+            *ROOT.glob(path),
+            *(ROOT / "relparallel").rglob(path),
+            *(ROOT / "notebooks").rglob(path),
+        ], path
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1].split()
     assert set(re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)) <= set(targets)
 

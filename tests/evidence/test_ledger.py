@@ -6,11 +6,11 @@ from inspect import signature
 import pandas as pd
 import pytest
 
+from evidence import computed as ledger_module
 from evidence.claims import registry
 from evidence.claims.registry import Claim, claims, find_claim
 from evidence.claims.theorems import theorems
 from evidence.computed import COLUMNS, check, in_words, ledger, summary
-from relparallel import ledger as ledger_module
 from relparallel.__main__ import main
 from relparallel.published import PUBLISHED, Fact, facts
 

@@ -12,7 +12,7 @@ from evidence.claims.theorems import theorems
 from evidence.computed import ORIGINS, belongs, systems
 from relparallel.published import data_folder, facts
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = pd.read_csv(data_folder() / "systems.csv", dtype=str, keep_default_na=False).to_dict(
     "records"
 )

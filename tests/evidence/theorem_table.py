@@ -1,6 +1,6 @@
 """Ledger theorems as tests: two independent computations where nothing checkable is published.
 
-``python tests/theorem_table.py`` computes all and writes ``data/derived/theorems.csv``, from which
+``python tests/evidence/theorem_table.py`` computes all and writes ``data/derived/theorems.csv``, from which
 the ledger reads their rows.
 """
 

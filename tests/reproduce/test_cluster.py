@@ -107,11 +107,11 @@ def elsewhere(toy, tmp_path_factory, request):
     """A worker whose checkout lies in another folder than the runner's, and that folder."""
     folder = tmp_path_factory.mktemp("elsewhere")
     shutil.rmtree(toy.root / "relparallel")
-    skipped = shutil.ignore_patterns("__pycache__")
-    for part in ("relparallel", "data", "notebooks"):
-        source = CHECKOUT if part == "relparallel" else toy.root
-        shutil.copytree(source / part, folder / part, ignore=skipped)
-    shutil.copytree(folder / "relparallel", toy.root / "relparallel")
+    skipped = shutil.ignore_patterns("__pycache__", "*.ipynb")
+    shutil.copytree(toy.root / "data", folder / "data")
+    for part in ("relparallel", "notebooks"):
+        shutil.copytree(CHECKOUT / part, folder / part, ignore=skipped)
+        shutil.copytree(folder / part, toy.root / part, dirs_exist_ok=True)
     with distributed.LocalCluster(
         n_workers=0, dashboard_address=NO_PORT, local_directory=str(folder / "d")
     ) as few:
@@ -120,7 +120,7 @@ def elsewhere(toy, tmp_path_factory, request):
         command += [getattr(request, "param", "--no-nanny"), "--nthreads", "1"]
         worker = subprocess.Popen(
             [*command, "--local-directory", str(folder / "w")],
-            env={**os.environ, "PYTHONPATH": str(folder)},
+            env={**os.environ, "PYTHONPATH": f"{folder}:{folder / 'notebooks'}"},
             cwd=folder,
             stderr=subprocess.DEVNULL,
         )
@@ -140,7 +140,7 @@ def test_a_worker_uses_its_own_checkout_and_is_refused_when_it_differs(toy, else
         (folder / "relparallel/units.py").read_text() + "\n"
     )
     with pytest.raises(
-        NotebookError, match=r"worker tcp://\S+ has installed relparallel \w+ instead of \w+"
+        NotebookError, match=r"worker tcp://\S+ has code of the checkout \w+ instead of \w+"
     ):
         toy.run(executor=address, force=True)
     assert toy.files() == before
@@ -217,7 +217,7 @@ def test_a_pool_and_a_cluster_exclude_each_other(toy, pretend):
 def test_a_folder_with_other_files_is_no_checkout_of_this_run(toy, monkeypatch, tmp_path_factory):
     own = tmp_path_factory.mktemp("own")
     shutil.copytree(toy.root, own, dirs_exist_ok=True)
-    monkeypatch.setattr(cluster, "checkout_of_package", lambda: own)
+    monkeypatch.setattr(cluster, "ROOT", own)
     wanted, missing = described(toy.root), str(toy.root / "missing")
     assert checked_checkout(missing, wanted) == (own, "")
     (own / "data/facts.csv").write_text("changed")
@@ -225,7 +225,7 @@ def test_a_folder_with_other_files_is_no_checkout_of_this_run(toy, monkeypatch, 
     found, told = checked_checkout(missing, wanted)
     assert found is None
     assert re.fullmatch(r"files of the checkout \w+ instead of \w+", told)
-    monkeypatch.setattr(cluster, "checkout_of_package", lambda: None)
+    monkeypatch.setattr(cluster, "ROOT", toy.root / "gone")
     assert "files of the checkout missing instead of" in checked_checkout(missing, wanted)[1]
 
 

@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import relparallel as rp
 import reproduce
 from evidence.claims import scoreboard
 from relparallel.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -220,3 +224,28 @@ def test_the_file_of_a_table_is_checked_before_it_is_computed(
     monkeypatch.setattr(scoreboard, "scoreboard", None)
     assert main([command, "--csv", str(tmp_path / "nodir/t.csv")]) == 2
     assert "path must lie in a folder that exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["figures 43 --force", "ledger --csv x.csv", "derive", "warm"])
+def test_a_command_of_a_checkout_says_that_it_needs_one(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("relparallel.__main__._BESIDE", tmp_path)
+    assert main(line.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"relparallel {line.split()[0]}: needs a checkout of the repository")
+    assert said.count("\n") == 1
+
+
+def test_a_chapter_under_another_name_says_how_it_is_imported():
+    code = "import notebooks.chapters"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "must be imported as chapters: install the checkout with pip install -e ." in done.stderr
+
+
+def test_the_study_of_the_command_line_is_that_of_the_library(tmp_path, capsys):
+    target = tmp_path / "study.csv"
+    line = "study gpt3-6.7b --on a100-80gb-selene --gpus 64 128 --batch 512 --save"
+    assert main([*line.split(), str(target)]) == 0
+    expected = rp.study("gpt3-6.7b", "a100-80gb-selene", [64, 128], global_batch=512)
+    expected.to_csv(tmp_path / "expected.csv", index=False)
+    assert target.read_bytes() == (tmp_path / "expected.csv").read_bytes()
+    assert "gpt3-6.7b" in capsys.readouterr().out

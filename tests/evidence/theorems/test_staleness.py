@@ -6,8 +6,9 @@ import numpy as np
 from theorem_table import theorem
 
 from chapters import s40
+from chapters.descent import delayed_descent
 from chapters.s40.staleness import companion_matrix, spectral_radius
-from relparallel import communication, parallel
+from relparallel import parallel
 
 
 @theorem("THM-pipemare-threshold", system="PipeMare")
@@ -32,7 +33,7 @@ def test_pipemare_run():
     method = partial(s40.delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
     step = s40.largest_stable_step(method)
     slope = s40.quadratic_gradient(1.0, discrepancy=1.0)
-    path = communication.delayed_descent(slope, 1.0, np.full(200, step), 3, decay=decay)
+    path = delayed_descent(slope, 1.0, np.full(200, step), 3, decay=decay)
     power = np.linalg.matrix_power(companion_matrix(method(step)), 200)
     return float(path[-1]), float(power[0] @ np.tile([1.0, 0.0], 4))
 
