@@ -14,7 +14,6 @@ import valid_workload
 
 FREE = {"text"}
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "communication.delayed_descent": {"start": {"negative"}},
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas

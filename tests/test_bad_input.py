@@ -21,7 +21,6 @@ PACKAGES = (
     "workload",
     "parallel",
     "reliability",
-    "communication",
     "training",
     "optimize",
     "planning",

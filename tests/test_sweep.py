@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+import evidence
 import relparallel as rp
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 
@@ -66,8 +67,8 @@ def jointly(executor):
 
 def crossed(executor):
     sources = ("PTD-P", "Korthikanti")
-    runs = [run for run in rp.parallel.measured_runs() if run.source in sources]
-    return rp.parallel.cross_validate(runs, executor=executor).to_csv()
+    runs = [run for run in evidence.measured_runs() if run.source in sources]
+    return evidence.cross_validate(runs, executor=executor).to_csv()
 
 
 @pytest.mark.parametrize("asked", [jointly, crossed])

@@ -34,7 +34,6 @@ import valid_reliability
 import valid_schedules
 import valid_search
 import valid_simulation
-import valid_staleness
 import valid_workload
 from relparallel.parallel.memory import PRECISIONS
 from valid_workload import Arguments, fields, model
@@ -152,7 +151,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_recovery.CALLS,
     **valid_reliability.CALLS,
     **valid_simulation.CALLS,
-    **valid_staleness.CALLS,
     **valid_checkpoints.CALLS,
     **valid_closed_forms.CALLS,
     **valid_goodput.CALLS,

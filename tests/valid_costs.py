@@ -1,16 +1,10 @@
 """One valid call of everything that prices a strategy; see `valid_calls`."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import relparallel as rp
 from valid_workload import Arguments, model
-
-
-@cache
-def runs() -> Any:
-    return [run for run in rp.parallel.measured_runs() if run.source in ("PTD-P", "Korthikanti")]
 
 
 def machine() -> Any:
@@ -35,13 +29,7 @@ def step() -> Arguments:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.calibrate": lambda: {"runs": runs()},
     "parallel.calibration": lambda: {"name": "a100-80gb"},
-    "parallel.cross_validate": lambda: {"runs": runs(), "by": "source", "executor": None},
-    "parallel.errors": lambda: {
-        "runs": runs(),
-        "calibration": rp.parallel.calibration("a100-80gb"),
-    },
     "parallel.blueconnect_time": lambda: {
         "size": 1e9,
         "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)],
@@ -50,6 +38,5 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "size": 1e9,
         "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)],
     },
-    "parallel.measured_runs": lambda: {"outliers": False, "unfitted": True},
     "parallel.step_time": step,
 }

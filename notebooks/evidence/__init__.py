@@ -4,6 +4,9 @@ Where to begin, by question:
 
 - A number and ours?  `check`; all of them: `ledger`, counted by `summary`.
 - Is every system of the reading list there?  `systems`.
+- Which steps of training were measured?  `measured_runs`. How far off is a calibration?  `errors`;
+  the parameters of a machine from runs: `calibrate`, held against sources left out:
+  `cross_validate`.
 - Which function computes a row?  `find_claim`; from other inputs: `compute`.
 
 `claims` holds the functions by topic, `derive` the results on data that are too large to ship.

@@ -5,3 +5,5 @@ from .computed import (
     summary as summary,
     systems as systems,
 )
+from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
+from .training_steps import measured_runs as measured_runs

@@ -8,7 +8,6 @@ Where to begin, by question:
 - Does it fit?  `memory`. Which GPU runs which rank?  `Placement`.
 - What does a pipeline wait for?  `simulate_schedule`.
 - What does a collective take?  `collective_time`; on the links of a network: `plan_rounds`.
-- How good are the predictions?  `measured_runs`, `cross_validate`.
 """
 
 import lazy_loader

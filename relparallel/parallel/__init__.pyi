@@ -12,13 +12,11 @@ from .collectives import (
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
-from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
 from .grid import StrategyGrid as StrategyGrid
 from .levels import (
     best_blueconnect_order as best_blueconnect_order,
     blueconnect_time as blueconnect_time,
 )
-from .measured_runs import measured_runs as measured_runs
 from .memory import Precision as Precision, memory as memory
 from .memory_forms import (
     activation_bytes_per_layer as activation_bytes_per_layer,

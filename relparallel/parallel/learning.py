@@ -28,8 +28,8 @@ from relparallel.parallel.calibration import (
 )
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import FEATURES, REACH, experience, features
-from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.notation import notation
+from relparallel.parallel.run import Run
 from relparallel.parallel.step_time import StepTime, step_time
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer

@@ -11,7 +11,7 @@ from relparallel.hardware import Cluster, clusters
 from relparallel.parallel import Strategy, notation, read_strategy
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.learning import Learned
-from relparallel.parallel.measured_runs import Run, step_seconds
+from relparallel.parallel.run import Run, step_seconds
 from relparallel.planning.inputs import _number, _whole, clusters_of, model_of
 from relparallel.training.log_files import read_rows
 from relparallel.workload import Transformer

@@ -46,7 +46,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Tokens of code that each part may have, docstrings and comments apart; networkx has 302,000.
 # Whoever needs more edits this table in the same commit and says why; whoever needs fewer lowers
 # it.
-MOST_TOKENS = {"library": 331_500, "chapters": 105_600, "evidence": 32_900, "reproduce": 15_800}
+MOST_TOKENS = {"library": 326_500, "chapters": 105_600, "evidence": 37_400, "reproduce": 13_900}
 # of library and evidence, without the designs, a catalogue that is offered whole
 MOST_PUBLIC_NAMES = 179
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

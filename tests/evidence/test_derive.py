@@ -10,8 +10,8 @@ from evidence.derive.experience import experience_table
 from evidence.derive.learning import learning_tables
 from evidence.derive.steps import step_table
 from evidence.derive.vintages import vintage_table
+from evidence.training_steps import measured_runs
 from relparallel.__main__ import main
-from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.training.order_statistics import LAWS, largest
 

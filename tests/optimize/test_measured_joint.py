@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from evidence import measured_runs
 from pace import pace
 from relparallel.hardware import Cluster
 from relparallel.optimize import joint
-from relparallel.parallel import Placement, Strategy, measured_runs
+from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
     Checkpointing,
     CheckpointLevel,

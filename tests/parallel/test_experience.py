@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.parallel import Strategy, measured_runs, step_time
+from evidence import measured_runs
+from relparallel.parallel import Strategy, step_time
 from relparallel.parallel.calibration import quantiles
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import FEATURES, Experience, experience, features

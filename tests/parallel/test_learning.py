@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t, t
 
-from relparallel.parallel import measured_runs, step_time
+from evidence import measured_runs
+from relparallel.parallel import step_time
 from relparallel.parallel.columns import Split
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.learning import Learned, Lessons

@@ -9,9 +9,9 @@ import pytest
 
 import relparallel as rp
 from evidence.claims.memory import bloom_memory, bloom_rows
+from evidence.training_steps import measured_runs
 from relparallel.parallel import Strategy, memory
 from relparallel.parallel.calibration import software, softwares
-from relparallel.parallel.measured_runs import measured_runs
 from relparallel.parallel.memory import PRECISIONS
 from relparallel.parallel.stage_bytes import FRAGMENTATION
 from relparallel.units import GB, GIB

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from evidence.training_steps import measured_runs
 from relparallel.hardware import cluster
 from relparallel.parallel import (
     Placement,
@@ -21,7 +22,6 @@ from relparallel.parallel import (
 )
 from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.columns import Split
-from relparallel.parallel.measured_runs import measured_runs
 from relparallel.parallel.passes import passes
 from relparallel.parallel.records import Rates, Sizes
 from relparallel.topology import dgx_superpod, leaf_spine

@@ -13,10 +13,10 @@ import pandas as pd
 
 from evidence.claims._rows import derived
 from evidence.claims.memory import bloom_memory, bloom_rows
+from evidence.training_steps import measured_runs, refused_runs
 from relparallel._latex import folded, text_table
 from relparallel.hardware import accelerator, cluster
 from relparallel.parallel import memory
-from relparallel.parallel.measured_runs import measured_runs, refused_runs
 from relparallel.parallel.memory import RESERVE
 from relparallel.published import facts
 from relparallel.units import GB

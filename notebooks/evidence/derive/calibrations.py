@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 
 from evidence.derive.experience import bounds, experience_table, interval_coverage, quantiles
-from relparallel.parallel.calibration import Calibration, borrow
-from relparallel.parallel.fitting import (
+from evidence.fitting import (
     calibrate,
     cross_validate,
     errors,
     parameter_evidence,
     strategy_order,
 )
-from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.calibration import Calibration, borrow
+from relparallel.parallel.run import Run
 
 _GROUPS: Final = ("source", "software")
 _WAYS: Final = {

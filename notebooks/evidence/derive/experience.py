@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from evidence.fitting import calibrate, errors
 from relparallel.parallel.calibration import Calibration, borrow, generation
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import FEATURES, Experience, sizes
-from relparallel.parallel.fitting import calibrate, errors
-from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.run import Run
 
 _FOLDS: Final = 10  # configurations are left out a tenth at a time
 _LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)

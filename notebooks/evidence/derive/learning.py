@@ -16,7 +16,7 @@ from evidence.derive.experience import bounds, publisher
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import features
 from relparallel.parallel.learning import Lessons
-from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.run import Run
 
 _LEARNT: Final = (0, 1, 3, 5)
 _REPEATS: Final = 40

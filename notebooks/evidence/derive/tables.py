@@ -28,8 +28,8 @@ from evidence.derive.plans import PLAN_TABLES, digest
 from evidence.derive.sharing import sharing_tables
 from evidence.derive.steps import STEP_INPUTS, step_table
 from evidence.derive.vintages import vintage_table
+from evidence.training_steps import measured_runs
 from relparallel import training
-from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read

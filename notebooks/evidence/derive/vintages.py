@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.run import Run
 from relparallel.published import facts
 
 _ENDS: Final = (0.05, 0.95)

@@ -4,8 +4,8 @@ from theorem_table import theorem
 
 from evidence.claims._rows import model_of
 from evidence.claims.memory import bloom_memory, bloom_rows
+from evidence.training_steps import measured_runs
 from relparallel import hardware, parallel
-from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import facts
 
 

@@ -7,55 +7,14 @@ from typing import Any, Final
 
 import pandas as pd
 
-from relparallel._checks import choice, flag, instance, real, record, require_flag, whole
+from relparallel._checks import require_flag
 from relparallel.hardware import Cluster, accelerator, accelerators, cluster
-from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.feasibility import require_feasible
+from relparallel.parallel.run import Run, step_seconds
 from relparallel.parallel.strategy import Strategy
 from relparallel.published import Fact, facts, shipped_rows
-from relparallel.units import GBIT, GIB, MILLISECOND, TFLOP
+from relparallel.units import GBIT, GIB
 from relparallel.workload import Transformer, transformer
-
-
-@record
-class Run:
-    """One measured training step [s]: its row, set of measurements, what was trained and how.
-
-    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it. A row that is
-    not ``fitted`` is in no calibration.
-    """
-
-    id: str = instance(str)
-    source: str = instance(str)
-    model: Transformer = instance(Transformer)
-    strategy: Strategy = instance(Strategy)
-    cluster: Cluster = instance(Cluster)
-    global_batch: int = whole(at_least=1)
-    software: str = instance(str)
-    time: float = real(above=0)
-    precision: str = choice(("bf16", "fp8", "fp4"), default="bf16")
-    memory: float = real(default=0.0, at_least=0)
-    fitted: bool = flag(default=True)
-
-    @property
-    def family(self) -> str:
-        """Accelerators on which it took place."""
-        return "" if self.cluster.accelerator is None else self.cluster.accelerator.family
-
-    @property
-    def throughput(self) -> float:
-        """Tokens per second of all GPUs."""
-        return self.global_batch * self.model.sequence / self.time
-
-    @property
-    def least_time(self) -> float:
-        """Time that the operations of the model take at the peak rate of its number format [s]."""
-        device = self.cluster.accelerator
-        assert device is not None
-        rate = device.peak[self.precision] * self.strategy.gpus
-        share = known_software(self.software).passes / 3
-        return share * self.model.flops_per_iteration(self.global_batch) / rate
-
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it.
 # Megatron pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words
@@ -246,18 +205,6 @@ def _with_options(row: Mapping[str, str]) -> str:
     if "MLPerf" in row["source"] and int(row["tensor"]) > 1 and "tp_overlap" not in said:
         chosen.add("no_tp_overlap")
     return "+".join([row["software"], *sorted(chosen)])
-
-
-def step_seconds(speed: float, unit: str, model: Transformer, batch: int, gpus: int) -> float:
-    """Time of a step [s], of which a source prints the time or a rate in one of some units."""
-    tokens, flops = batch * model.sequence, model.flops_per_iteration(batch)
-    return {
-        "s": speed,
-        "ms": speed * MILLISECOND,
-        "tokens/s": tokens / speed,
-        "tokens/s/GPU": tokens / (speed * gpus),
-        "TFLOP/s/GPU": flops / (speed * TFLOP * gpus),
-    }[unit]
 
 
 def _set_of(fact: Fact) -> str:

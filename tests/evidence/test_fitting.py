@@ -8,6 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evidence.fitting import (
+    _Problem,
+    calibrate,
+    cross_validate,
+    errors,
+    parameter_evidence,
+    strategy_order,
+)
+from evidence.training_steps import measured_runs
 from relparallel.hardware import accelerator
 from relparallel.parallel import Strategy, step_time
 from relparallel.parallel.calibration import (
@@ -19,15 +28,7 @@ from relparallel.parallel.calibration import (
 )
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import experience, features
-from relparallel.parallel.fitting import (
-    _Problem,
-    calibrate,
-    cross_validate,
-    errors,
-    parameter_evidence,
-    strategy_order,
-)
-from relparallel.parallel.measured_runs import Run, measured_runs
+from relparallel.parallel.run import Run
 from relparallel.workload import transformer
 
 IN_SAMPLE = {  # largest mean absolute error by source

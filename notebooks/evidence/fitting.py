@@ -23,8 +23,8 @@ from relparallel._checks import require_choice, require_instance
 from relparallel.parallel.calibration import Calibration, generation, priors, software
 from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import features
-from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.records import Rates, Sizes
+from relparallel.parallel.run import Run
 from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
 from relparallel.sweep import map_chunks
 
@@ -53,7 +53,7 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
 
     Examples
     --------
-    >>> from relparallel.parallel.measured_runs import measured_runs
+    >>> from evidence.training_steps import measured_runs
     >>> runs = [run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti")]
     >>> found = calibrate(runs)
     >>> bool(errors(runs, found)["error"].abs().mean() < 0.05)
@@ -92,7 +92,7 @@ def cross_validate(
 
     Examples
     --------
-    >>> from relparallel.parallel.measured_runs import measured_runs
+    >>> from evidence.training_steps import measured_runs
     >>> runs = [run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti")]
     >>> len(cross_validate(runs)) == len(runs)
     True
@@ -163,7 +163,7 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     Examples
     --------
     >>> from relparallel.parallel.calibration import calibration
-    >>> from relparallel.parallel.measured_runs import measured_runs
+    >>> from evidence.training_steps import measured_runs
     >>> runs = [run for run in measured_runs() if run.source == "PTD-P"]
     >>> bool(errors(runs, calibration("a100-80gb"))["error"].abs().max() < 0.06)
     True
