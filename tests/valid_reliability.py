@@ -67,18 +67,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "method": "auto",
         "groups": [([1, (2, 3)], 0.1)],
     },
-    "reliability.polynomial": lambda: {
-        "graph": nx.cycle_graph(4),
-        "terminals": (0, 2),
-        "parts": "links",
-        "max_states": 1000,
-    },
-    "reliability.survival_signature": lambda: {
-        "graph": nx.cycle_graph(4),
-        "classes": {1: "node", (2, 3): "link"},
-        "terminals": (0, 2),
-        "max_states": 1000,
-    },
     "reliability.unavailability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
 }
 MEANINGFUL = {

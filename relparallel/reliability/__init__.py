@@ -4,7 +4,6 @@ Where to begin, by question:
 
 - Are two, some or all nodes connected?  `evaluate`; it chooses the method and says why.
 - Which part matters most?  ``evaluate(...).importance().to_frame()``.
-- The same wiring with other parts?  `polynomial`, `survival_signature`.
 - Parts that share a conduit or a feed?  ``evaluate(..., groups=[(members, chance), ...])``.
 - A bracket for certain, or an interval to 1 %?  `bounds`, `estimate`.
 - A fat-tree or leaf-spine by its numbers?  `fat_tree_pair`, `fat_tree_pods_connected`,

@@ -8,9 +8,11 @@ from .closed_forms.leaf_spine_forms import (
     leaf_spine_pair as leaf_spine_pair,
 )
 from .closed_forms.survivability import accessible_servers as accessible_servers
-from .exact import evaluate as evaluate
-from .extensions.counting import polynomial as polynomial, survival_signature as survival_signature
+from .evaluation import evaluate as evaluate
+from .repair.component_availability import (
+    availability as availability,
+    unavailability as unavailability,
+)
 from .repair.stationary import stationary_distribution as stationary_distribution
-from .repair.steady_state import availability as availability, unavailability as unavailability
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate

@@ -39,7 +39,7 @@ import networkx as nx
 import numpy as np
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.link_orders import link_order, vertex_order
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import Topology, bcube, dcell, fat_tree, torus
 

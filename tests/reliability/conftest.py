@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from chapters.s13.counting import weigh
 from relparallel.reliability import evaluate
-from relparallel.reliability.extensions.counting import weigh
 from relparallel.reliability.problem import read_problem
 
 

@@ -7,10 +7,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from chapters.s13 import survival_signature
 from evidence.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel import topology
 from relparallel.published import facts
-from relparallel.reliability import bounds, evaluate, survival_signature
+from relparallel.reliability import bounds, evaluate
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.extensions.srlg import conditioned, swept
 from relparallel.reliability.frontier.decomposition import compiled

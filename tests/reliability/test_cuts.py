@@ -14,7 +14,7 @@ from relparallel.reliability.bounding.cut_bounds import (
     part_chances,
     union_bracket,
 )
-from relparallel.reliability.bounding.cuts import find_cuts, karger_tail
+from relparallel.reliability.bounding.cut_families import find_cuts, karger_tail
 from relparallel.reliability.frontier.decomposition import into_blocks
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import fat_tree, torus

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.reliability import evaluate, fat_tree_pods_connected
-from relparallel.reliability.lumped.fabric import Fabric, Pods
+from relparallel.reliability.closed_forms.alike_pods import Fabric, Pods
 from relparallel.reliability.lumped.lumping import lumped, terminals_connected
 from relparallel.reliability.lumped.pod_partitions import layouts
 from relparallel.reliability.probability import CERTAIN, part

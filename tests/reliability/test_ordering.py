@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
-from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.link_orders import link_order, vertex_order
 
 
 def arrays(graph):

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_real
-from relparallel.reliability.exact import evaluate
+from relparallel.reliability.evaluation import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
 from relparallel.reliability.sensitivity.importance import Importance

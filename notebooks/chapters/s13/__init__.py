@@ -1,8 +1,12 @@
-"""Notebook 13: spares and repairmen as Markov chains, common causes, estimators compared."""
+"""Notebook 13: counts of working sets, repairmen as Markov chains, common causes, estimators."""
 
 from chapters.s13.common_cause import (
     common_cause_unavailability as common_cause_unavailability,
     multiple_greek_letters as multiple_greek_letters,
+)
+from chapters.s13.counting import (
+    polynomial as polynomial,
+    survival_signature as survival_signature,
 )
 from chapters.s13.estimators import estimator_table as estimator_table
 from chapters.s13.isolation import (

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from relparallel._checks import require_int, require_probability
-from relparallel.reliability.repair.steady_state import FloatArray
+from relparallel.reliability.repair.component_availability import FloatArray
 
 _MOST_PARTS: Final = 10  # 2^n causes act on 2^n sets of parts
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from relparallel.reliability.bounding.cuts import TINY
+from relparallel.reliability.bounding.cut_families import TINY
 from relparallel.reliability.problem import LinkChance, Terminals
 from relparallel.reliability.sampling.estimation import SAMPLED, estimate
 from relparallel.reliability.sampling.moments import Estimator

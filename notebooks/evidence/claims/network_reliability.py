@@ -7,13 +7,13 @@ from typing import Any, Final
 import networkx as nx
 import numpy as np
 
-from chapters import s12
+from chapters import s12, s13
 from chapters.s12.components import component_table
 from evidence.claims._rows import derived
 from evidence.claims.registry import Rows
 from relparallel import reliability, topology
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
-from relparallel.reliability.frontier.ordering import link_order
+from relparallel.reliability.frontier.link_orders import link_order
 
 #: What a row calls its graph, ``name(sizes)``; nodes are numbered from 0, hosts first.
 _BUILDERS: Final[dict[str, Callable[..., Any]]] = {
@@ -58,7 +58,7 @@ def connecting_subsets(
 ) -> int:
     """Sum of the polynomial's coefficients, as integers; links that matter to none double it."""
     asked: Any = _TERMINALS.get(terminals, terminals) or (source, target)
-    ways = reliability.polynomial(_graph(graph), asked)
+    ways = s13.polynomial(_graph(graph), asked)
     return sum(ways) >> (len(ways) - 1 - m)
 
 
@@ -67,7 +67,7 @@ def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
     network = _graph(graph).to_networkx()
     if terminals == "switches":
         network = network.subgraph(v for v, kind in network.nodes(data="endpoint") if not kind)
-    return reliability.polynomial(network, "nodes")
+    return s13.polynomial(network, "nodes")
 
 
 def real_network(network: str, n: int, m: int, link_up: float) -> float:
@@ -118,9 +118,7 @@ def set_partitions(n: int) -> int:
 
 
 ROWS: Final[Rows] = {
-    "NR-*-two-poly": lambda graph, source, target: reliability.polynomial(
-        _graph(graph), (source, target)
-    ),
+    "NR-*-two-poly": lambda graph, source, target: s13.polynomial(_graph(graph), (source, target)),
     "NR-U-*": lambda graph, terminals, link_down: (
         _connected(graph, terminals, 1.0, link_down=link_down).unreliability
     ),

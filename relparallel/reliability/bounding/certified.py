@@ -18,8 +18,8 @@ from relparallel.reliability.bounding.cut_bounds import (
     rest_bound,
     union_bracket,
 )
+from relparallel.reliability.bounding.cut_families import MAX_STEPS, CutFamily
 from relparallel.reliability.bounding.cut_search import FEW
-from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
 from relparallel.reliability.bounding.upper_bounds import edge_packing_bound, subgraph_bound
 from relparallel.reliability.frontier.compiled_sweep import sweep
 from relparallel.reliability.frontier.decomposition import Block, Bracket, combine, into_blocks

@@ -26,7 +26,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, find_cuts, karger_tail
+from relparallel.reliability.bounding.cut_families import (
+    MAX_STEPS,
+    TINY,
+    CutFamily,
+    find_cuts,
+    karger_tail,
+)
 from relparallel.reliability.frontier.decomposition import Bracket
 from relparallel.reliability.problem import Problem
 from relparallel.topology._arrays import parts as connected

@@ -30,8 +30,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.bounding.cut_families import TINY, rows_of
 from relparallel.reliability.bounding.cut_search import distances
-from relparallel.reliability.bounding.cuts import TINY, rows_of
 from relparallel.reliability.frontier.decomposition import solved
 from relparallel.reliability.frontier.states import MAX_LIVE
 from relparallel.reliability.problem import Problem

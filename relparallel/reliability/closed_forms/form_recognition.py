@@ -8,9 +8,9 @@ said.
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from relparallel.reliability.closed_forms.alike_pods import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
 from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.problem import Problem

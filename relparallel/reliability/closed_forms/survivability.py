@@ -16,7 +16,7 @@ import numpy as np
 from relparallel._checks import require_instance
 from relparallel.reliability.closed_forms.fat_tree_forms import Turn, fat_tree_pair
 from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pair
-from relparallel.reliability.exact import evaluate
+from relparallel.reliability.evaluation import evaluate
 from relparallel.reliability.probability import single_probabilities
 from relparallel.reliability.result import Reliability, bracketed, exactly
 from relparallel.topology import bcube, dcell

@@ -21,7 +21,7 @@ from relparallel.reliability.frontier.compiled_sweep import (
     require_fit,
     sweep,
 )
-from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.link_orders import link_order, vertex_order
 from relparallel.reliability.frontier.reductions import (
     network_of,
     play,

@@ -23,6 +23,7 @@ from typing import Final
 
 import numpy as np
 
+from relparallel.reliability.closed_forms.alike_pods import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.lumped.arithmetic import (
     Exact,
     Floats,
@@ -31,7 +32,6 @@ from relparallel.reliability.lumped.arithmetic import (
     exact_up,
     to_power,
 )
-from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.lumped.pod_partitions import (
     Layouts,

@@ -32,7 +32,7 @@ from relparallel.reliability.bounding.cut_bounds import (
     rest_bound,
     union_bracket,
 )
-from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
+from relparallel.reliability.bounding.cut_families import MAX_STEPS, CutFamily
 from relparallel.reliability.frontier.decomposition import combine, into_blocks
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.sampling.moments import UnreliabilityEstimate

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.bounding.cuts import rows_of
+from relparallel.reliability.bounding.cut_families import rows_of
 from relparallel.reliability.problem import Problem
 
 _BLOCK = 8  # words handled together

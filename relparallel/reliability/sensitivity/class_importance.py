@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.closed_forms.alike_pods import Match, match_fabric
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.arithmetic import exact_up
-from relparallel.reliability.lumped.fabric import Match, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import recognised, terminals_joined
 from relparallel.reliability.lumped.lumping import (
     connected,

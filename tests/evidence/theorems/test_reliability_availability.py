@@ -11,7 +11,7 @@ from theorem_table import theorem
 
 from chapters import s11, s13
 from relparallel import reliability, topology
-from relparallel.reliability.bounding.cuts import find_cuts
+from relparallel.reliability.bounding.cut_families import find_cuts
 from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth
 from relparallel.reliability.problem import read_problem
 
