@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize._numdiff import approx_derivative
 
 from evidence.fitting import (
     _Problem,
@@ -209,6 +210,18 @@ def test_the_order_of_strategies_is_that_of_predicted_times():
     table = strategy_order([*made, other], error)
     # but the pair of 10 and 10.1 s
     assert table.loc["BLOOM"].to_dict() == {"rows": 5.0, "mean": 0.8}
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])  # at the priors, and beside the bounds
+def test_slopes_are_those_that_scipy_takes_one_step_at_a_time(shift):
+    problem = _Problem.of(runs("h100")[::9])
+    bounds = np.full(len(problem.names) + len(problem.softwares), np.inf)
+    bounds[: len(problem.names)] = np.log(problem.prior[2] / problem.prior[0])
+    point = np.minimum(np.full(bounds.size, shift), bounds - 1e-9)
+    one_by_one = approx_derivative(
+        problem.residuals, point, method="2-point", bounds=(-np.inf, bounds)
+    )
+    assert np.array_equal(problem.slopes(point, bounds), one_by_one)
 
 
 @pytest.mark.parametrize("family", ["a100", "h100"])
