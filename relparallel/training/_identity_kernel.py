@@ -100,7 +100,7 @@ def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats
     return float(scale * observed[min(int(rng.random() * observed.size), observed.size - 1)])
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _tidy(nodes: Nodes) -> None:
     """Throw out entries of nodes that were taken out before their life ended."""
     count = nodes.tally
@@ -233,7 +233,7 @@ def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, job: J
     return bool(_felt(hit, row, job))
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _record(running: float, nodes: Nodes, job: JobRows) -> bool:
     """The next recorded failure: the node is down until its recorded end."""
     record = nodes.tally[NEXT]
@@ -246,7 +246,7 @@ def _record(running: float, nodes: Nodes, job: JobRows) -> bool:
     return bool(_felt(_leave(name, running, nodes, job), job.rate.size - 1, job))
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _repaired(running: float, nodes: Nodes, job: JobRows, under: Integers) -> None:
     """The first repair ends."""
     name = nodes.part[0]

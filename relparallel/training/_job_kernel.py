@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from relparallel.training._job import JobRows
 
 BARE: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "_nrt": False}
-"""Loops that make no array do without counts of references, which cost more than the loops here."""
+"""Loops that make no array do without counts of references, which cost more than the loops here.
+
+What has one caller is put into it (``inline``): a function of its own takes half a second to compile.
+"""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -81,7 +84,7 @@ def _settle(level: int, clock: float, job: JobRows, marks: Floats) -> None:
         marks[level, 6] = np.inf
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _written(done: float, paid: float, clock: float, job: JobRows, course: Course) -> None:
     """A checkpoint is finished, a copy for all lower levels too; the next segment begins."""
     pattern, places, marks = course.pattern, course.places, course.marks
@@ -161,7 +164,7 @@ def _run(time: float, share: float, job: JobRows, course: Course) -> None:
     places[WRITING] = 1 if writing else 0
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _go_back(level: int, job: JobRows, course: Course) -> None:
     """Restore the newest durable checkpoint of a level or higher; what was done since is lost."""
     times, places, marks = course.times, course.places, course.marks
@@ -242,7 +245,7 @@ def speed_left(missing: int, under: Integers, job: JobRows) -> float:
     return speed if factor == 1.0 else speed / factor
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def failure_rates(job: JobRows) -> tuple[float, float, float]:
     """Failures per second with all up: of rows that take nodes, that slow the job, and others."""
     own, slow, other = 0.0, 0.0, 0.0
