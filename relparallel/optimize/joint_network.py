@@ -19,7 +19,6 @@ from relparallel.parallel.columns import Split
 from relparallel.parallel.evaluate import Pricing
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
-from relparallel.topology.costs import fittings, unit_prices
 from relparallel.training import ComponentClass
 from relparallel.training.network_failures import NetworkImpact, WiredJob
 from relparallel.training.network_parts import NetworkPart, parts_of
@@ -125,6 +124,8 @@ def network_price(network: Topology) -> float:
 
     A link of another speed counts as so many of 400 Gbit/s: bundles, or ports that are split.
     """
+    from relparallel.topology.costs import fittings, unit_prices  # loads every design
+
     prices, found = unit_prices("ndr2024").cost, fittings(network)
     item = np.where(_card(network), "host port", found.item)
     port = np.array([prices.get(name, np.nan) for name in item])

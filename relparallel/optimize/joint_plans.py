@@ -10,32 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pandas as pd
 
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster, ComponentRates
-from relparallel.optimize._joint_arguments import (
+from relparallel.optimize.joint_question import (
+    Question,
     checkpoints_of,
     clusters_of,
-    held_of,
+    machines_of,
     measured_of,
-    network_rates_of,
-    networks_of,
     orders_of,
-    prices_of,
     recoveries_of,
-    site_of,
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
-from relparallel.optimize.joint_search import Choice, JointSearch, Site
+from relparallel.optimize.joint_search import Choice, JointSearch
+from relparallel.optimize.joint_sites import Site, sites_of
 from relparallel.parallel import Placement, Strategy, notation
 from relparallel.parallel.step_time import StepTime
 from relparallel.parallel.strategy import DEGREES
-from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
@@ -124,7 +120,7 @@ class JointPlan(Result):
 
     def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
         """Answer the same question for other failure rates and another repair time."""
-        search = self.search.at(require_real(scale=scale, at_least=0, at_most=1e9), repair)
+        search = self.search.rescaled(require_real(scale=scale, at_least=0, at_most=1e9), repair)
         found = search.best()
         assert found is not None  # there are the same strategies
         return plan_of(search, found, self.counts)
@@ -312,43 +308,41 @@ def joint(
     require_instance(Transformer, workload=workload)
     require_choice(JOINT_OBJECTIVES, objective=objective)
     require_instance((Mapping, type(None)), limits=limits)
-    require_time(repair=repair, restart=restart, pause=pause)
     require_time(horizon=horizon, positive=True)
-    clusters = clusters_of(cluster)
-    most = max(one.gpus for one in clusters)
-    batch = require_int(global_batch=most if global_batch is None else global_batch, at_least=1)
-    wired = networks_of(network, clusters, network_rates_of(network_rates))
-    prices = prices_of(price, tuple(one for one, _ in wired), objective)
-    ranked = orders_of(orders)
-    others = {"network": network, "limits": limits, "options": options}
-    known = measured_of(measured, clusters, **others, orders=() if ranked == (DEGREES,) else ranked)
-    asked = limits or {}
-    work = partial(site_of, workload, rates, batch, asked, options, objective, write_off, known)
-    places = [
-        (one, fabric, cost, held, order)
-        for (one, fabric), cost in zip(wired, prices, strict=True)
-        for held in held_of(spares, one, workload, batch, asked, known)
-        for order in ranked
-    ]
-    # what comes from another process has copies of the clusters, which a report would number
-    sites = [
-        replace(site, cluster=place[0])
-        for site, place in zip(map_chunks(work, places, executor), places, strict=True)
-    ]
-    search = JointSearch(
-        sites=tuple(sites),
-        recoveries=recoveries_of(policies, repair, restart, pause),
-        checkpoints=checkpoints_of(checkpoints, storage_bandwidth, workload, most),
-        tokens=batch * workload.sequence,
-        horizon=horizon,
+    if write_off is not None:
+        require_time(write_off=write_off, positive=True)
+    clusters, ranked = clusters_of(cluster), orders_of(orders)
+    machines = machines_of(clusters, network, network_rates, price, objective)
+    gpus = max(one.gpus for one in clusters)
+    computed: dict[str, Any] = {"network": network, "limits": limits, "options": options}
+    computed["orders"] = () if ranked == (DEGREES,) else ranked
+    question = Question(
+        workload=workload,
+        batch=require_int(global_batch=gpus if global_batch is None else global_batch, at_least=1),
+        rates=rates,
         objective=objective,
+        limits=limits or {},
+        options=options,
+        measured=measured_of(measured, clusters, **computed),
+        orders=ranked,
+        write_off=write_off,
+        recoveries=recoveries_of(policies, repair, restart, pause),
+        checkpoints=checkpoints_of(checkpoints, storage_bandwidth, workload, gpus),
+        horizon=horizon,
     )
+    return answer(question, sites_of(question, machines, spares, executor))
+
+
+def answer(question: Question, sites: tuple[Site, ...]) -> JointPlan:
+    """The best choice on the sites; refused where no strategy fits any of them."""
+    search = JointSearch(question=question, sites=sites)
     counts = sum((site.fastest.counts for site in sites[1:]), sites[0].fastest.counts)
     best = search.best()
     if best is None:
         fates = ", ".join(f"{number:,} {fate}" for fate, number in counts.items() if number)
+        sizes = dict.fromkeys(f"{site.cluster.gpus:,} GPUs" for site in sites)
         raise ValueError(
-            f"cluster must allow a strategy for {workload.layers} layers of {workload.hidden}, got "
-            f"{' or '.join(f'{one.gpus:,} GPUs' for one in clusters)}: of all strategies {fates}"
+            f"cluster must allow a strategy for {question.workload.layers} layers of "
+            f"{question.workload.hidden}, got {' or '.join(sizes)}: of all strategies {fates}"
         )
     return plan_of(search, best, counts)

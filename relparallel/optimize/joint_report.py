@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from relparallel.optimize.joint_search import Choice, JointSearch, Site
+from relparallel.optimize.joint_search import Choice, JointSearch
+from relparallel.optimize.joint_sites import Site
 from relparallel.optimize.joint_strategies import DEGREES
 from relparallel.parallel import notation
 from relparallel.training.factors import FACTORS
@@ -42,7 +43,11 @@ def _step(search: JointSearch, choice: Choice) -> dict[str, float]:
     if step is None:
         return {}
     slow, fast = step.interval(0.9)[::-1]
-    return {"from": search.tokens / slow, "to": search.tokens / fast, "MFU": step.mfu}
+    return {
+        "from": search.question.tokens / slow,
+        "to": search.question.tokens / fast,
+        "MFU": step.mfu,
+    }
 
 
 def _name(search: JointSearch, site: Site) -> str:
@@ -130,7 +135,7 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
         else f" (90 % interval {row['from']:,.0f} to {row['to']:,.0f}, MFU {row['MFU']:.1%})"
     )
     lines = [
-        f"Best {search.objective}: {_described(row)}.",
+        f"Best {search.question.objective}: {_described(row)}.",
         f"{best.throughput:,.0f} tokens/s without failures{known}, {best.throughput * share:,.0f} "
         "with them "
         f"({share:.2%}; {best.tenth:.2%} or more in nine runs of ten): "

@@ -11,9 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.hardware import Cluster
-from relparallel.optimize.joint_network import Wiring
-from relparallel.optimize.joint_strategies import Fastest
+from relparallel.optimize.joint_question import Question
+from relparallel.optimize.joint_sites import Site
 from relparallel.parallel.step_time import StepTime
 from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
@@ -21,25 +20,6 @@ from relparallel.training.goodput import SteadyState, most_running, steady_state
 
 # standard deviations from the mean down to the tenth percentile
 NORMAL_TENTH: Final = 1.2815515655446004
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Site:
-    """A cluster with some nodes held back: what fills the others, and what the whole costs."""
-
-    cluster: Cluster
-    job: Cluster
-    spares: int
-    failures: FailureModel
-    fastest: Fastest
-    price: float
-    weight: float
-    fabric: str = ""
-    wiring: Wiring | None = None
-
-    def placed(self, row: int) -> FailureModel:
-        """Failures under one of the strategies, the network without parts."""
-        return replace(self.failures, placement=self.fastest.placement(row))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,16 +40,22 @@ class Choice:
 class JointSearch:
     """The question, and what has been computed for it so far."""
 
+    question: Question
     sites: tuple[Site, ...]
-    recoveries: Mapping[str, Recovery]
-    checkpoints: Mapping[str, Checkpointing]
-    tokens: int
-    horizon: float
-    objective: str
     evaluated: dict[tuple[Any, ...], Choice] = field(default_factory=dict)
     _bounds: dict[Any, list[tuple[float, int, int]]] = field(default_factory=dict)
     _states: dict[Any, SteadyState | None] = field(default_factory=dict)
     _models: dict[tuple[int, int], FailureModel] = field(default_factory=dict)
+
+    @property
+    def recoveries(self) -> Mapping[str, Recovery]:
+        """Recoveries to choose from, by policy."""
+        return self.question.recoveries
+
+    @property
+    def checkpoints(self) -> Mapping[str, Checkpointing]:
+        """Levels to choose from, by name."""
+        return self.question.checkpoints
 
     def best(
         self,
@@ -138,7 +124,9 @@ class JointSearch:
         site = self.sites[place]
         seen = [self._state(place, row, *pair, bare=True) for pair in pairs]
         most = max((x.share for x in seen if x), default=0.0)
-        return self.tokens / site.weight * most / float(site.fastest.time[row]) * (1 + 1e-12)
+        return (
+            self.question.tokens / site.weight * most / float(site.fastest.time[row]) * (1 + 1e-12)
+        )
 
     def bounds(
         self, policies: tuple[str, ...], checkpoints: tuple[str, ...]
@@ -151,7 +139,7 @@ class JointSearch:
                 first = site.fastest.first
                 if first.size:
                     reached = self.ceilings(place, policies, checkpoints)[first]
-                    bound = self.tokens / site.weight * reached / site.fastest.time[first]
+                    bound = self.question.tokens / site.weight * reached / site.fastest.time[first]
                     found += zip(bound.tolist(), repeat(place), first.tolist(), strict=False)
             self._bounds[key] = sorted(found, key=lambda entry: -entry[0])
         return self._bounds[key]
@@ -179,7 +167,9 @@ class JointSearch:
                 seen = self._state(place, 0, policy, checkpoint, bare=True)
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
-            running = most_running(site.placed(0), recovery, site.spares, cases[:, 0].tolist())
+            running = most_running(
+                site.failures_under(0), recovery, site.spares, cases[:, 0].tolist()
+            )
             kept = [
                 self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]
             ]
@@ -205,14 +195,16 @@ class JointSearch:
         key = (place, row, policy, checkpoint)
         if key not in self.evaluated:
             site = self.sites[place]
-            throughput = self.tokens / float(site.fastest.time[row])
+            throughput = self.question.tokens / float(site.fastest.time[row])
             seen = self._state(place, row, policy, checkpoint)
             if seen is None:
                 return None
             tenth = max(
-                seen.share - NORMAL_TENTH * float(np.sqrt(seen.variance_rate / self.horizon)), 0.0
+                seen.share
+                - NORMAL_TENTH * float(np.sqrt(seen.variance_rate / self.question.horizon)),
+                0.0,
             )
-            counted = tenth if self.objective == "p10" else seen.share
+            counted = tenth if self.question.objective == "p10" else seen.share
             self.evaluated[key] = Choice(
                 site=place,
                 row=row,
@@ -239,7 +231,7 @@ class JointSearch:
         key = (place, kind if bare else row, policy, checkpoint)
         if key not in self._states:
             held = site.spares if recovery.takes_spares else 0
-            model = site.placed(row) if bare else self.model(place, row)
+            model = site.failures_under(row) if bare else self.model(place, row)
             self._states[key] = steady_state(model, self.checkpoints[checkpoint], recovery, held)
         return self._states[key]
 
@@ -248,7 +240,7 @@ class JointSearch:
         fast = self.sites[choice.site].fastest
         return None if fast.costs is None else fast.costs.step(fast.grid[choice.row])
 
-    def at(self, scale: float, repair: float | None = None) -> JointSearch:
+    def rescaled(self, scale: float, repair: float | None = None) -> JointSearch:
         """The same question, all rates times a factor, new repair time; nothing evaluated yet."""
         sites = []
         for site in self.sites:
@@ -257,23 +249,19 @@ class JointSearch:
             sites.append(
                 replace(site, failures=replace(site.failures, classes=classes), wiring=wiring)
             )
+        recoveries = {
+            name: replace(one, repair=one.repair if repair is None else repair)
+            for name, one in self.recoveries.items()
+        }
         return JointSearch(
-            sites=tuple(sites),
-            checkpoints=self.checkpoints,
-            tokens=self.tokens,
-            horizon=self.horizon,
-            recoveries={
-                name: replace(one, repair=one.repair if repair is None else repair)
-                for name, one in self.recoveries.items()
-            },
-            objective=self.objective,
+            question=replace(self.question, recoveries=recoveries), sites=tuple(sites)
         )
 
     def model(self, place: int, row: int) -> FailureModel:
         """Failures of a site under one of its strategies, with those of its network; once each."""
         if (place, row) not in self._models:
             site = self.sites[place]
-            model = site.placed(row)
+            model = site.failures_under(row)
             if site.wiring is not None and model.placement is not None:
                 parts = site.wiring.classes(model.placement.strategy)
                 model = replace(model, classes=model.classes + parts)

@@ -55,9 +55,9 @@ def _alike(one: Vector, other: Vector) -> Vector:
 
 def _quantile(level: float, freedom: float) -> float:
     """Bound of Student's t at a level."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1 + level) / 2, freedom))
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _repeat(bound: Vector) -> Vector:

@@ -47,7 +47,7 @@ class Day(NamedTuple):
 def day_of(search: JointSearch, choice: Choice) -> Day:
     """A day of a joint choice."""
     gpus = search.sites[choice.site].job.gpus
-    return day_of_state(choice.state, gpus, search.tokens / choice.throughput)
+    return day_of_state(choice.state, gpus, search.question.tokens / choice.throughput)
 
 
 def day_of_state(state: SteadyState, gpus: int, step: float) -> Day:

@@ -16,7 +16,7 @@ from relparallel.hardware import (
     cluster as named_cluster,
     clusters,
 )
-from relparallel.optimize._joint_arguments import STORAGE
+from relparallel.optimize.joint_question import STORAGE
 from relparallel.parallel.memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read

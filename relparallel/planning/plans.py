@@ -160,12 +160,14 @@ class Plan(Result):
         search = one.search
         site, step = search.sites[choice.site], search.step(choice)
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
-        spread = NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
+        spread = NORMAL * float(np.sqrt(choice.state.variance_rate / search.question.horizon))
         low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
-        seconds, tokens = search.tokens / choice.throughput, row["goodput"] * DAY / 1e9
+        seconds, tokens = search.question.tokens / choice.throughput, row["goodput"] * DAY / 1e9
         whole = choice.throughput * DAY / 1e9
         quick, slow = (seconds, seconds) if step is None else step.interval()
-        fewest, most = (search.tokens * share * DAY / 1e9 for share in (low / slow, high / quick))
+        fewest, most = (
+            search.question.tokens * share * DAY / 1e9 for share in (low / slow, high / quick)
+        )
         paid = price * site.cluster.paid * 24
         costs = self._costs(one, choice)
         held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from relparallel.training._job import JobRows
 from relparallel.training._job_kernel import (
     BARE,
+    CLOCK,
+    LEFT,
     PLANNED,
+    Course,
     advance,
     clear,
     slowest,
@@ -97,7 +100,7 @@ def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats
     return float(scale * observed[min(int(rng.random() * observed.size), observed.size - 1)])
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _tidy(nodes: Nodes) -> None:
     """Throw out entries of nodes that were taken out before their life ended."""
     count = nodes.tally
@@ -230,7 +233,7 @@ def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, job: J
     return bool(_felt(hit, row, job))
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _record(running: float, nodes: Nodes, job: JobRows) -> bool:
     """The next recorded failure: the node is down until its recorded end."""
     record = nodes.tally[NEXT]
@@ -243,7 +246,7 @@ def _record(running: float, nodes: Nodes, job: JobRows) -> bool:
     return bool(_felt(_leave(name, running, nodes, job), job.rate.size - 1, job))
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def _repaired(running: float, nodes: Nodes, job: JobRows, under: Integers) -> None:
     """The first repair ends."""
     name = nodes.part[0]
@@ -265,25 +268,12 @@ def _which(cumulated: Floats, draw: float) -> int:
 
 
 @njit(**BARE)
-def run_identities(
-    rng: Any,
-    job: JobRows,
-    pattern: Integers,
-    between: float,
-    planned: float,
-    nodes: Nodes,
-    window: float,
-    found: Floats,
-    counts: Integers,
-    blame: Floats,
-    times: Floats,
-    places: Integers,
-    marks: Floats,
-    spent: Floats,
-    under: Integers,
-) -> None:
+def run_identities(rng: Any, job: JobRows, course: Course, nodes: Nodes) -> None:
     """As `run_counts`; the last row is that of recorded failures where there are any."""
-    times[2], count, now, running, place, stopped = job.interval, nodes.tally, 0.0, 0.0, 0, False
+    between, planned, window = course.between, course.planned, course.window
+    found, counts, under = course.found, course.counts, course.under
+    times, spent = course.times, course.spent
+    times[LEFT], count, now, running, place, stopped = job.interval, nodes.tally, 0.0, 0.0, 0, False
     share, toggle = job.speed[0], between
     waiting, working = nodes.group[0, -1], nodes.group[1, -1]
     hazard = rng.standard_exponential()
@@ -301,9 +291,9 @@ def run_identities(
         step = end - now
         if stopped:
             spent[PLANNED] += step
-            times[5] += step
+            times[CLOCK] += step
         else:
-            advance(step, share, job, pattern, times, places, marks, spent, blame)
+            advance(step, share, job, course)
         hazard -= step * others
         running = nodes.lives[0] if end == life else running + (step if alive else 0.0)
         now = end
@@ -339,7 +329,7 @@ def run_identities(
             share = speed_left(job.total - count[UP], under, job)
         if cause >= 0 and works and job.stops[cause]:
             last = share == 0.0 and not job.back[cause]
-            strike(rng, cause, last, job, times, places, marks, spent, blame, counts)
+            strike(rng, cause, last, job, course)
 
 
 def new_nodes(

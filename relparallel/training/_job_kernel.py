@@ -5,7 +5,9 @@ The one on counts stands below: exponential failures of all rows superposed, exp
 identities; an event costs O(rows), however many nodes there are.
 """
 
-from typing import Any, Final
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,12 +16,15 @@ from numpy.typing import NDArray
 from relparallel.training._job import JobRows
 
 BARE: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "_nrt": False}
-"""Loops that make no array do without counts of references, which cost more than the loops here."""
+"""Loops that make no array do without counts of references, which cost more than the loops here.
+
+What has one caller is put into it (``inline``): a function of its own takes half a second to compile.
+"""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# `report.BUCKETS`
-PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)
+BUCKETS = 8  # of time, as `report.BUCKETS`
+PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(BUCKETS)
 # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
 TIMES = 6
 STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)
@@ -29,11 +34,45 @@ PLACES = 5
 WRITING, PATTERN, LEVEL, CAUSE, LATE = range(PLACES)
 
 
-def new_marks(levels: int) -> Floats:
-    """Checkpoints by level: work, paid, place of the durable one and one on its way, its time."""
-    marks = np.zeros((levels, 7))
-    marks[:, 6] = np.inf
-    return marks
+class Course(NamedTuple):
+    """How a job goes in a simulation: its calendar, what has been counted, where it stands."""
+
+    pattern: Integers  # highest level that is written after each segment
+    between: float  # planned stops [s]
+    planned: float  # one of them [s]
+    window: float  # s
+    found: Floats  # [window, bucket] s
+    counts: Integers  # [row, 3] failures, interruptions, returns to the last level
+    blame: Floats  # [row] time lost [s]
+    times: Floats  # STILL to CLOCK
+    places: Integers  # WRITING to LATE
+    # [level, 7] work, paid, place in the pattern of the durable checkpoint; the same of one on its
+    # way, and when it was written
+    marks: Floats
+    spent: Floats  # [bucket] since the last window ended [s]
+    under: Integers  # [row] parts under repair
+
+    @staticmethod
+    def of(
+        job: JobRows, pattern: Integers, between: float, planned: float, window: float, windows: int
+    ) -> Course:
+        """At the beginning: nothing has happened, no checkpoint is on its way."""
+        rows, marks = job.rate.size, np.zeros((job.restart.size, 7))
+        marks[:, 6] = np.inf
+        return Course(
+            pattern=pattern,
+            between=between,
+            planned=planned,
+            window=window,
+            found=np.zeros((windows, BUCKETS)),
+            counts=np.zeros((rows, 3), np.int64),
+            blame=np.zeros(max(rows, 1)),
+            times=np.zeros(TIMES),
+            places=np.zeros(PLACES, np.int64),
+            marks=marks,
+            spent=np.zeros(BUCKETS),
+            under=np.zeros(rows, np.int64),
+        )
 
 
 @njit(**BARE, inline="always")
@@ -45,17 +84,10 @@ def _settle(level: int, clock: float, job: JobRows, marks: Floats) -> None:
         marks[level, 6] = np.inf
 
 
-@njit(**BARE)
-def _written(
-    done: float,
-    paid: float,
-    clock: float,
-    job: JobRows,
-    pattern: Integers,
-    places: Integers,
-    marks: Floats,
-) -> None:
+@njit(**BARE, inline="always")
+def _written(done: float, paid: float, clock: float, job: JobRows, course: Course) -> None:
     """A checkpoint is finished, a copy for all lower levels too; the next segment begins."""
+    pattern, places, marks = course.pattern, course.places, course.marks
     highest, places[PATTERN] = pattern[places[PATTERN]], (places[PATTERN] + 1) % pattern.size
     for level in range(highest + 1):
         _settle(level, clock, job, marks)
@@ -65,18 +97,9 @@ def _written(
 
 
 @njit(**BARE, inline="always")
-def advance(
-    time: float,
-    share: float,
-    job: JobRows,
-    pattern: Integers,
-    times: Floats,
-    places: Integers,
-    marks: Floats,
-    spent: Floats,
-    blame: Floats,
-) -> None:
+def advance(time: float, share: float, job: JobRows, course: Course) -> None:
     """Let time pass: ``share`` of the full speed is left, 0 while the job waits."""
+    times, places, spent, blame = course.times, course.places, course.spent, course.blame
     if share == 0.0:
         spent[WAITING] += time
         blame[places[CAUSE]] += time
@@ -91,21 +114,14 @@ def advance(
             blame[places[CAUSE]] += step
             time -= step
     if time > 0.0:
-        _run(time, share, job, pattern, times, places, marks, spent)
+        _run(time, share, job, course)
 
 
 @njit(**BARE)
-def _run(
-    time: float,
-    share: float,
-    job: JobRows,
-    pattern: Integers,
-    times: Floats,
-    places: Integers,
-    marks: Floats,
-    spent: Floats,
-) -> None:
+def _run(time: float, share: float, job: JobRows, course: Course) -> None:
     """Compute and write checkpoints for a time without events."""
+    pattern, times, places = course.pattern, course.times, course.places
+    marks, spent = course.marks, course.spent
     left, done, paid, clock = times[LEFT], times[DONE], times[PAID], times[CLOCK]
     writing = places[WRITING] == 1
     gained, wrote, idled = 0.0, 0.0, 0.0  # small numbers beside those of the whole run
@@ -140,7 +156,7 @@ def _run(
             clock += whole * period
             marks[0, 0], marks[0, 1] = done, paid
         else:
-            _written(done, paid, clock, job, pattern, places, marks)
+            _written(done, paid, clock, job, course)
     spent[PRODUCTIVE] += gained
     spent[CHECKPOINT] += wrote
     spent[DEGRADED] += idled
@@ -148,17 +164,11 @@ def _run(
     places[WRITING] = 1 if writing else 0
 
 
-@njit(**BARE)
-def _go_back(
-    level: int,
-    job: JobRows,
-    times: Floats,
-    places: Integers,
-    marks: Floats,
-    spent: Floats,
-    blame: Floats,
-) -> None:
+@njit(**BARE, inline="always")
+def _go_back(level: int, job: JobRows, course: Course) -> None:
     """Restore the newest durable checkpoint of a level or higher; what was done since is lost."""
+    times, places, marks = course.times, course.places, course.marks
+    spent, blame = course.spent, course.blame
     best = level
     for other in range(marks.shape[0]):
         _settle(other, times[CLOCK], job, marks)
@@ -184,23 +194,13 @@ def _go_back(
 
 
 @njit(**BARE)
-def strike(
-    rng: Any,
-    row: int,
-    last: bool,
-    job: JobRows,
-    times: Floats,
-    places: Integers,
-    marks: Floats,
-    spent: Floats,
-    blame: Floats,
-    counts: Integers,
-) -> None:
+def strike(rng: Any, row: int, last: bool, job: JobRows, course: Course) -> None:
     """A failure stops the job: it goes back to a checkpoint that survives, or pauses where it is.
 
     A failure during a standstill begins the standstill anew, from no cheaper level than before, and
     with a time-out where the others meet. ``last``: it leaves nothing in memory to go on with.
     """
+    times, places, marks, counts = course.times, course.places, course.marks, course.counts
     places[CAUSE] = row
     counts[row, 1] += 1
     busy = times[STILL] > 0.0 or times[BACK] > 0.0
@@ -215,7 +215,7 @@ def strike(
     counts[row, 2] += level == marks.shape[0] - 1
     level = max(level, places[LEVEL]) if returning else level
     if job.back[row] or last:
-        _go_back(level, job, times, places, marks, spent, blame)
+        _go_back(level, job, course)
     places[LATE] = 1 if late and level < 0 else 0
     times[STILL] = job.detection[row] + (job.timeout if places[LATE] else 0.0)
     times[BACK] = job.restart_fixed + job.restart[level] if level >= 0 else job.pause
@@ -245,7 +245,7 @@ def speed_left(missing: int, under: Integers, job: JobRows) -> float:
     return speed if factor == 1.0 else speed / factor
 
 
-@njit(**BARE)
+@njit(**BARE, inline="always")
 def failure_rates(job: JobRows) -> tuple[float, float, float]:
     """Failures per second with all up: of rows that take nodes, that slow the job, and others."""
     own, slow, other = 0.0, 0.0, 0.0
@@ -333,25 +333,12 @@ def _can_fail(down: int, waiting: bool, job: JobRows) -> float:
 
 
 @njit(**BARE)
-def run_counts(
-    rng: Any,
-    job: JobRows,
-    pattern: Integers,
-    between: float,
-    planned: float,
-    crews: float,
-    window: float,
-    found: Floats,
-    counts: Integers,
-    blame: Floats,
-    times: Floats,
-    places: Integers,
-    marks: Floats,
-    spent: Floats,
-    under: Integers,
-) -> None:
-    """Fill ``found`` [window, bucket] (s), row ``counts``: failures, interruptions, last level."""
-    times[2] = job.interval
+def run_counts(rng: Any, job: JobRows, course: Course, crews: float) -> None:
+    """Go through all windows with so many repairs at once, on counts."""
+    between, planned, window = course.between, course.planned, course.window
+    found, counts, under = course.found, course.counts, course.under
+    times, spent = course.times, course.spent
+    times[LEFT] = job.interval
     down, now, place, stopped, share, mending = 0, 0.0, 0, False, job.speed[0], 0.0
     crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, job), between
     own, slow, other = failure_rates(job)
@@ -364,9 +351,9 @@ def run_counts(
         step = step if event else end - now
         if stopped:
             spent[PLANNED] += step
-            times[5] += step
+            times[CLOCK] += step
         else:
-            advance(step, share, job, pattern, times, places, marks, spent, blame)
+            advance(step, share, job, course)
         now = now + step if event else end
         if not event:
             if now >= toggle:
@@ -391,7 +378,7 @@ def run_counts(
             if inside and share > 0.0 and job.stops[row]:
                 stops, last = _reaches(rng, row, missing, job)
                 if stops:
-                    strike(rng, row, last, job, times, places, marks, spent, blame, counts)
+                    strike(rng, row, last, job, course)
         share = speed_left(count_missing(down, job), under, job)
         up = _can_fail(down, share == 0.0, job)
         failing = own * up + slow + (other if share > 0.0 else 0.0)

@@ -4,14 +4,15 @@ Published runs count only where a count or a rate is given with the parts and th
 belongs to.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.round_plans import RoundPlan
 from relparallel.published import facts, shipped_rows
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
@@ -26,6 +27,9 @@ from relparallel.training.network_failures import (
 from relparallel.training.network_parts import outside
 from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    from relparallel.parallel.round_plans import RoundPlan
 
 HARDWARE: Final = "hardware"
 """Category of a cause that counts all hardware together, the network as well."""
@@ -164,6 +168,8 @@ def _impact(
     if workload is None and software is not None:
         raise ValueError(f"software must be left out without a workload, got {software!r}")
     if plan is not None:
+        from relparallel.parallel.round_plans import RoundPlan  # loads a compiler
+
         gpus = placement.strategy.gpus
         if workload is not None or require_instance(RoundPlan, plan=plan).network is not topology:
             raise ValueError(

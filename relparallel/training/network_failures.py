@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 from relparallel._checks import Result, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import communicating, group_links, groups_of
-from relparallel.parallel.round_plans import RoundPlan
 from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failures import ComponentClass, behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    from relparallel.parallel.flows import PairFlows, Wiring
+    from relparallel.parallel.round_plans import RoundPlan
 
 Ints = NDArray[np.int64]
 _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
@@ -240,6 +242,8 @@ class WiredJob:
         time: Callable[[dict[str, float]], float],
     ) -> WiredJob:
         """Find the links of every group."""
+        from relparallel.parallel.flows import PairFlows, Wiring  # loads a compiler
+
         strategy = placement.strategy
         share = _gpus_per_host(strategy.gpus, network)
         wiring = Wiring.of(network)

@@ -1,18 +1,21 @@
 """Network parts that can be lost, which are interchangeable to a job, and whom a loss cuts off."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from relparallel.parallel.flows import PairFlows
 from relparallel.topology import Topology
-from relparallel.topology.symmetry import refine_colours
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from relparallel.parallel.flows import PairFlows
 
 Ints = NDArray[np.int64]
 _MOST = 256  # colours of nodes
@@ -108,6 +111,8 @@ def classes_of(
 
 def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
     """Colours of nodes and pairs, refined with an edge from each rank to the next in its groups."""
+    from relparallel.topology.symmetry import refine_colours  # loads a compiler
+
     m = len(t.edges)
     load = np.array([np.round(found.load * 1e6) for found in links]).reshape(-1, 2, m)
     cables = np.column_stack([np.round(t.capacity / t.capacity.max() * 1e6), t.multiplicity])
@@ -130,6 +135,8 @@ def _neighbours(found: PairFlows) -> Ints:
 
 def cut_off(t: Topology, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
     """Hosts outside the part of the network, joined by forwarding nodes, where most hosts are."""
+    from scipy.sparse.csgraph import connected_components
+
     one, other = t.edges[cables > 0].T
     inner = t.transit[one] & t.transit[other]
     part = connected_components(_graph(one[inner], other[inner], t.num_nodes), directed=False)[1]
@@ -147,4 +154,6 @@ def cut_off(t: Topology, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -
 
 def _graph(start: Ints, end: Ints, nodes: int) -> csr_array:
     """Matrix of pairs, each once."""
+    from scipy.sparse import csr_array
+
     return csr_array((np.ones(start.size, dtype=np.bool_), (start, end)), shape=(nodes, nodes))

@@ -21,7 +21,7 @@ from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._job import JobRows, job_rows, under
-from relparallel.training._job_kernel import PLACES, TIMES, new_marks, run_counts
+from relparallel.training._job_kernel import Course, run_counts
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failure_logs import check_records
 from relparallel.training.failures import FailureModel
@@ -274,27 +274,20 @@ def _pattern(job: JobRows) -> Integers:
 
 def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
     """One replication."""
-    job, count = run.job, run.job.rate.size
-    found = np.zeros((run.skipped + run.windows, len(BUCKETS)))
-    counts, blame = np.zeros((count, 3), np.int64), np.zeros(max(count, 1))
-    course = job, run.pattern, run.between, run.planned
-    state = (
-        np.zeros(TIMES),
-        np.zeros(PLACES, np.int64),
-        new_marks(job.restart.size),
-        np.zeros(len(BUCKETS)),
-        np.zeros(count, np.int64),
+    job = run.job
+    course = Course.of(
+        job, run.pattern, run.between, run.planned, run.window, run.skipped + run.windows
     )
     if run.lifetime is None:
-        run_counts(rng, *course, run.crews, run.window, found, counts, blame, *state)
+        run_counts(rng, job, course, run.crews)
     else:
         total = job.total + job.spares
         remaining = run.lifetime.remaining(rng, total, run.ages)
         nodes = new_nodes(
             total, job, run.lifetime.draws, run.repair.draws, remaining, run.record, run.unit
         )
-        run_identities(rng, *course, nodes, run.window, found, counts, blame, *state)
-    return found[run.skipped :], counts, blame
+        run_identities(rng, job, course, nodes)
+    return course.found[run.skipped :], course.counts, course.blame
 
 
 def _report(

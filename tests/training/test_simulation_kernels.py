@@ -17,7 +17,7 @@ from relparallel.training import (
 )
 from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._job import JobRows
-from relparallel.training._job_kernel import PLACES, TIMES, new_marks, run_counts
+from relparallel.training._job_kernel import Course, run_counts
 from relparallel.training.lifetimes import Lifetime
 from relparallel.training.spares import loss_probability
 
@@ -57,26 +57,16 @@ def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pau
 
 def shares(job, window, windows, rng, law=None):
     """Shares of the time by window and bucket."""
-    found, state = np.zeros((windows, 8)), (np.zeros((1, 3), np.int64), np.zeros(1))
-    place = (
-        np.zeros(TIMES),
-        np.zeros(PLACES, np.int64),
-        new_marks(1),
-        np.zeros(8),
-        np.zeros(1, np.int64),
-    )
+    course = Course.of(job, np.zeros(1, np.int64), np.inf, 0.0, window, windows)
     if law is None:
-        run_counts(
-            rng, job, np.zeros(1, np.int64), np.inf, 0.0, np.inf, window, found, *state, *place
-        )
+        run_counts(rng, job, course, np.inf)
     else:
         total, mend = job.total + job.spares, Lifetime.exponential(1.0)
         nodes = new_nodes(
             total, job, law.draws, mend.draws, law.remaining(rng, total), NOTHING, NOTHING[2]
         )
-        run_identities(
-            rng, job, np.zeros(1, np.int64), np.inf, 0.0, nodes, window, found, *state, *place
-        )
+        run_identities(rng, job, course, nodes)
+    found = course.found
     assert np.abs(found.sum(axis=1) / window - 1).max() < 1e-9
     return found[1:] / window  # the first window fills the repair shop
 

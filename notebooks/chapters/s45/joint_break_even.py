@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from relparallel.optimize.joint_plans import JointPlan
-from relparallel.optimize.joint_search import JointSearch, Site
+from relparallel.optimize.joint_search import JointSearch
+from relparallel.optimize.joint_sites import Site
 from relparallel.parallel import Strategy
 from relparallel.training import JobShape
 
@@ -78,7 +79,7 @@ def break_even_rate(plan: JointPlan) -> BreakEven:
 
     def lead(log_scale: float) -> float:
         """Score of the fastest over the best of all others, minus 1, at a multiple of all rates."""
-        asked = search.at(math.exp(log_scale))
+        asked = search.rescaled(math.exp(log_scale))
         mine = asked.choice(place, first, policy, plan.checkpoint)
 
         def rival(one: Site, row: int) -> bool:

@@ -1,33 +1,26 @@
-"""Arguments of `joint`, checked and compiled."""
+"""The question that `joint` is asked: its arguments, checked and compiled once."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
-from relparallel.optimize.joint_network import Wiring, network_price, part_rates
-from relparallel.optimize.joint_search import Site
-from relparallel.optimize.joint_strategies import (
-    fastest_of_each_kind,
-    measured_strategies,
-    with_fewer_replicas,
-)
+from relparallel.optimize.joint_network import part_rates
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.grid import lawful_degrees
 from relparallel.topology import Topology
 from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
-    FailureModel,
     Recovery,
     checkpoint_time,
     published_network_rates,
 )
 from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.failure_model import rate_table
 from relparallel.training.network_parts import parts_of
 from relparallel.training.recovery_policies import POLICIES
 from relparallel.units import GB
@@ -36,10 +29,29 @@ from relparallel.workload import Transformer
 # Storage of Llama 3's run, row L3-041: 2 TB/s for 16,384 GPUs. BLOOM's 384 GPUs had 57.5 GB/s
 # (BLM-002), 150 MB/s each where these have 122.
 STORAGE: Final = 2000 * GB / 16384
-HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
 
 
-Measured = Mapping[Placement, float]
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Question:
+    """What a joint optimum is asked for, apart from the machines to choose from."""
+
+    workload: Transformer
+    batch: int  # sequences of a step
+    rates: Any  # what fails, as of `failure_model`
+    objective: str
+    limits: Mapping[str, Any]
+    options: Mapping[str, Any]  # of `evaluate`
+    measured: Mapping[Placement, float]  # tokens/s; empty where speeds are computed
+    orders: tuple[tuple[str, ...], ...]
+    write_off: float | None  # s
+    recoveries: Mapping[str, Recovery]
+    checkpoints: Mapping[str, Checkpointing]
+    horizon: float  # s
+
+    @property
+    def tokens(self) -> int:
+        """Of a step."""
+        return self.batch * self.workload.sequence
 
 
 class Fabric(NamedTuple):
@@ -48,6 +60,23 @@ class Fabric(NamedTuple):
     name: str = ""
     network: Topology | None = None
     rates: Mapping[str, float] | None = None
+
+
+class Machine(NamedTuple):
+    """A cluster with its network, and what all its GPUs cost per second."""
+
+    cluster: Cluster
+    fabric: Fabric
+    price: float
+
+
+def machines_of(
+    clusters: tuple[Cluster, ...], network: Any, network_rates: Any, price: Any, objective: str
+) -> list[Machine]:
+    """Clusters to choose from, each with its network and price."""
+    wired = _networks_of(network, clusters, _network_rates_of(network_rates))
+    prices = _prices_of(price, tuple(one for one, _ in wired), objective)
+    return [Machine(*one, cost) for one, cost in zip(wired, prices, strict=True)]
 
 
 def clusters_of(cluster: Any) -> tuple[Cluster, ...]:
@@ -60,7 +89,7 @@ def clusters_of(cluster: Any) -> tuple[Cluster, ...]:
     return tuple(several)
 
 
-def networks_of(
+def _networks_of(
     network: Any, clusters: tuple[Cluster, ...], rates: Mapping[str, float]
 ) -> list[tuple[Cluster, Fabric]]:
     """Each cluster with its network."""
@@ -108,7 +137,7 @@ def _named(network: Any) -> dict[str, Topology | None]:
     }
 
 
-def network_rates_of(given: Any) -> dict[str, float]:
+def _network_rates_of(given: Any) -> dict[str, float]:
     """Failures per part and second, by name or kind."""
     if given is None:
         return published_network_rates()
@@ -118,7 +147,7 @@ def network_rates_of(given: Any) -> dict[str, float]:
     return {name: float(rate) for name, rate in given.items()}
 
 
-def prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> list[float]:
+def _prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> list[float]:
     """Of all GPUs of each cluster per second; not a number where none was given."""
     if price is None and objective != "cost":
         return [float("nan")] * len(clusters)
@@ -135,6 +164,7 @@ def recoveries_of(
     policies: Any, repair: float, restart: float, pause: float
 ) -> dict[str, Recovery]:
     """By name."""
+    require_time(repair=repair, restart=restart, pause=pause)
     if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
         raise TypeError(f"policies must be a sequence of at least one policy, got {policies!r}")
     found = {}
@@ -172,7 +202,9 @@ def checkpoints_of(
     return dict(checkpoints)
 
 
-def measured_of(measured: Any, clusters: tuple[Cluster, ...], **others: Any) -> Measured:
+def measured_of(
+    measured: Any, clusters: tuple[Cluster, ...], **others: Any
+) -> dict[Placement, float]:
     """Measured strategies with placement; what only computed ones have is refused beside them."""
     if measured is None:
         return {}
@@ -201,95 +233,3 @@ def orders_of(orders: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(
         dict.fromkeys(Placement(strategy=Strategy(), order=order).order for order in orders)
     )
-
-
-def held_of(
-    spares: Any,
-    cluster: Cluster,
-    model: Transformer,
-    global_batch: int,
-    limits: Mapping[str, Any],
-    measured: Measured,
-) -> list[int]:
-    """Numbers of nodes to hold back."""
-    together = int(np.lcm(cluster.nodes_per_switch, cluster.nodes_per_rack))
-
-    def filled(held: int) -> bool:
-        job = replace(cluster, nodes=cluster.nodes - held)
-        if measured:
-            return any(with_fewer_replicas(one, job) for one in measured)
-        return lawful_degrees(job.gpus, model, global_batch, job.gpus_per_node, limits)[0].size > 0
-
-    if spares is None:
-        most = cluster.nodes - 1 if measured else cluster.nodes // HELD
-        return [held for held in range(0, most + 1, together) if filled(held)] or [0]
-    given = (spares,) if isinstance(spares, (int, np.integer)) else spares
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise TypeError(f"spares must be a number of nodes or several, got {spares!r}")
-    for one in given:
-        if require_int(spares=one, at_least=0, at_most=cluster.nodes - 1) % together:
-            raise ValueError(
-                f"spares must be whole switches and racks of {together} nodes, got {one}"
-            )
-        if measured and not filled(int(one)):
-            raise ValueError(f"spares must be whole replicas of some measured strategy, got {one}")
-    return sorted(set(given))
-
-
-def site_of(
-    model: Transformer,
-    rates: Any,
-    global_batch: int,
-    limits: Mapping[str, Any],
-    options: Mapping[str, Any],
-    objective: str,
-    write_off: float | None,
-    measured: Measured,
-    place: tuple[Cluster, Fabric, float, int, tuple[str, ...]],
-) -> Site:
-    """A cluster with its network and price, with some nodes held back, and a rank order."""
-    cluster, fabric, price, held, order = place
-    network = fabric.network
-    if write_off is not None:
-        require_time(write_off=write_off, positive=True)
-        price += 0.0 if network is None else network_price(network) / write_off
-    job = replace(cluster, nodes=cluster.nodes - held)
-    if measured:
-        fastest = measured_strategies(measured, job, global_batch * model.sequence, whole=held == 0)
-    else:
-        fastest = fastest_of_each_kind(model, job, global_batch, limits, network, order, **options)
-    wiring = (
-        None
-        if network is None or fastest.costs is None
-        else Wiring(
-            network=network,
-            job=job,
-            costs=fastest.costs,
-            rates=fabric.rates or {},
-            order=order,
-        )
-    )
-    return Site(
-        cluster=cluster,
-        job=job,
-        spares=held,
-        failures=_failures(rates, job, wired=network is not None),
-        price=price,
-        fastest=fastest,
-        weight=price if objective == "cost" else 1.0,
-        fabric=fabric.name,
-        wiring=wiring,
-    )
-
-
-def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
-    """What fails on the nodes of a job, no strategy placed; a network's parts replace a table's."""
-    cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
-    table = rate_table(rates, cluster)
-    if isinstance(table, tuple):
-        return FailureModel(classes=table, cluster=cluster)
-    if wired:
-        table = replace(
-            table, causes=tuple(row for row in table.causes if row.category != "network")
-        )
-    return FailureModel.from_rates(table, cluster)
