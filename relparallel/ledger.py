@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, get_args
 import pandas as pd
 
 from relparallel._checks import require_instance
-from relparallel._latex import folded, terminal_width, text_table
+from relparallel._tables import folded, terminal_width, text_table
 from relparallel.claims.registry import Claim, compute, find_claim
 from relparallel.claims.theorems import Theorem, theorems
 from relparallel.published import PUBLISHED, Fact, Number, Origin, data_folder, facts

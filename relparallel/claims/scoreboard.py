@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from relparallel._latex import folded, text_table
+from relparallel._tables import folded, text_table
 from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import accelerator, cluster

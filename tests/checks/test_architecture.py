@@ -20,7 +20,7 @@ PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its
 # row.
 FLOORS = [
-    ["_latex", "_checks", "units", "published", "hardware", "sweep", "chain", "plotting"],
+    ["_tables", "_checks", "units", "published", "hardware", "sweep", "chain", "plotting"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability", "communication"],
