@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._latex import latex_table
+from relparallel._tables import latex_table
 
 MOST_BYTES: Final = 1024.0  # of one number, in any format
 MOST_DEVICES: Final = 2**24  # more than any cluster has
@@ -403,7 +403,7 @@ class Result:
 
     def to_latex(self) -> str:
         """The table as a ``longtable`` with ``booktabs`` rules, numbers to six digits."""
-        return latex_table(self.to_frame().to_html(float_format="{:.6g}".format))
+        return latex_table(self.to_frame())
 
     def _repr_html_(self) -> str:
         table = self.to_frame().to_html(float_format="{:.6g}".format, max_rows=20)

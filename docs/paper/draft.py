@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,14 +18,49 @@ from captions import CAPTION, CONCLUSION, PICTURE, ROOT, captions, text
 from reading import WORDS, work
 from sphinx.application import Sphinx
 
-from relparallel._latex import table_rows
-
 CHOICE: Final[Mapping[str, Any]] = yaml.safe_load((ROOT / "data" / "paper.yml").read_text("utf-8"))
 NOTEBOOK: Final = re.compile(r"(?<!notebook )(?<!notebooks )(?<! to )(?<! and )\[(\d\d)\]\([^)]*\)")
 LINK: Final = re.compile(r"(?<!!)\[([^]]+)\]\([^)]*\)")
 SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z$])")
 TOP: Final = re.compile(r" \(the figure at the top\)")
 LEAD: Final = re.compile(r"^\*\*[A-Z][\w ]+\.\*\* ", re.M)  # Method, Finding and the like
+
+
+class _Table(HTMLParser):
+    """Rows of the one table of a text; a cell over several rows is blank in all but the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.heads, self.open = 0, False
+        self.below: dict[int, int] = {}  # rows that the cell above still covers, by column
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            row, given = self.rows[-1], dict(attrs)
+            while self.below.get(len(row), 0):
+                self.below[len(row)] -= 1
+                row.append("")
+            self.below[len(row)] = int(given.get("rowspan") or 1) - 1
+            row += [""] * int(given.get("colspan") or 1)
+            self.open, self.place = True, len(row) - int(given.get("colspan") or 1)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open = self.open and tag not in ("th", "td")
+        self.heads = len(self.rows) if tag == "thead" else self.heads
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.rows[-1][self.place] += data
+
+
+def table_rows(shown: str) -> tuple[list[list[str]], int]:
+    """Rows of an HTML table, and how many of them are heads."""
+    parser = _Table()
+    parser.feed(re.sub(r"<style.*?</style>", "", shown, flags=re.S))
+    return [[cell.strip() for cell in row] for row in parser.rows], parser.heads
 
 
 @cache

@@ -19,7 +19,7 @@ import pandas as pd
 from evidence.claims.registry import Claim, compute, find_claim
 from evidence.claims.theorems import Theorem, theorems
 from relparallel._checks import require_instance
-from relparallel._latex import folded, terminal_width, text_table
+from relparallel._tables import folded, terminal_width, text_table
 from relparallel.published import PUBLISHED, Fact, Number, Origin, data_folder, facts
 
 __all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]

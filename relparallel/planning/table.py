@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from relparallel._latex import folded, latex_table, terminal_width, text_table
+from relparallel._tables import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.parallel import Strategy, calibration, notation
@@ -57,7 +57,7 @@ def _number(value: object) -> str:
 
 def as_latex(table: pd.DataFrame) -> str:
     """The same as LaTeX."""
-    return latex_table(compared(table).to_html())
+    return latex_table(compared(table))
 
 
 def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) -> str:

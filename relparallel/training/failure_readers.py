@@ -17,10 +17,11 @@ from relparallel.training._arguments import LONGEST
 from relparallel.training.failure_logs import OVERLAPS, FailureLog, texts
 from relparallel.training.log_files import (
     CLOCKS,
+    Rows,
+    columns,
     dialect as reads,
-    read_rows,
+    dialect_of,
     read_table,
-    reader_of,
     require_rows,
     require_zones,
     seconds,
@@ -114,36 +115,29 @@ def read_failure_log(
             f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}"
         )
     require_instance((list, tuple), ignore=ignore)
-    ignored = set(texts(ignore=ignore).tolist()) if ignore else set()
+    if ignore:
+        texts(ignore=ignore)
     require_choice((*OVERLAPS, None), overlaps=overlaps)
     require_int(population=population, at_least=1, at_most=10**9)
     require_instance((float, int, str, type(None)), finish=finish)
     if repair is not None:
         require_real(repair=repair, at_least=0, at_most=LONGEST)
-    read, given = (
-        reader_of("failures", dialect),
-        {"delimiter": delimiter, "states": states, "jobs": jobs},
-    )
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    takes = read.__kwdefaults__ or {}
+    read = dialect_of("failures", dialect)
+    given = {"delimiter": delimiter, "states": states, "jobs": jobs, **wanted}
+    given |= {"clock": clock, "ignore": tuple(ignore)}
+    usual = read_failure_log.__kwdefaults__ or {}
+    options = {name: value for name, value in given.items() if repr(value) != repr(usual[name])}
     for name, value in options.items():
-        if name not in takes:
+        if name not in read.takes:
             raise ValueError(
                 f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}"
             )
         if name == "delimiter" and len(require_instance(str, delimiter=value)) != 1:
             raise ValueError(f"delimiter must be one letter, got {value!r}")
-        if name != "delimiter":
+        if name in ("states", "jobs"):
             texts(
                 **{name: [str(one) for one in value] if isinstance(value, list | tuple) else value}
             )
-    for name, value in {**wanted, "clock": clock, "ignore": tuple(ignore)}.items():
-        if "columns" not in takes and value != {"clock": "s", "ignore": ()}.get(name, name):
-            raise ValueError(
-                f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}"
-            )
-    if "columns" in takes:
-        options |= {"columns": wanted, "clock": clock, "ignored": ignored}
     found: Found = read(path, **options)
     return _log(found, path, population, finish, overlaps or found.overlaps, repair, levels)
 
@@ -155,7 +149,7 @@ def _log(
     table = found.table
     if table.empty:
         raise ValueError(f"path must hold at least one failure, got none in {path}")
-    open_, named = int(table["end"].isna().sum()), len(found.nodes)
+    open_ = int(table["end"].isna().sum())
     lasts = (
         "they count for the rate, and for no repair that ended"
         if repair is None
@@ -163,9 +157,11 @@ def _log(
     )
     notes = told(
         {
+            **found.notes,
             "{} rows give no cause": (table["cause"] == "").sum(),
             "{} failures have no end: " + lasts: open_,
-            "the log names {} nodes, more than the population": named * (named > population),
+            "the log names {} nodes, more than the population": found.nodes
+            * (found.nodes > population),
         }
     )
     if repair is not None:
@@ -184,7 +180,6 @@ def _log(
         "cause": table["cause"].where(table["cause"] != "", "not given").to_numpy(dtype=np.str_),
         "end": (table["end"] - found.origin).to_numpy(),
     }
-    begin = None if found.begin is None else found.begin - found.origin
     try:
         return FailureLog(
             **columns,
@@ -192,8 +187,8 @@ def _log(
             overlaps=overlaps,
             finish=finish,
             levels=levels,
-            notes=(*found.notes, *notes),
-            begin=begin,
+            notes=notes,
+            begin=None if found.finish is None else 0.0,
         )
     except ValueError as error:
         row = re.search(r" in row (\d+)", str(error))
@@ -201,49 +196,49 @@ def _log(
         raise ValueError(f"{error} ({line}{path})") from None
 
 
-@reads("failures", "csv")
+@reads("failures", "csv", columns())
 def _csv(
-    path: Any,
+    rows: Rows,
     *,
-    columns: Any = None,
+    node: str = "node",
+    start: str = "start",
+    end: str = "end",
+    cause: str = "cause",
     clock: str = "s",
-    ignored: Any = frozenset(),
-    delimiter: str = ",",
+    ignore: Sequence[str] = (),
 ) -> Found:
     """A user's own table."""
-    rows = read_rows(path, delimiter, head=True)
-    started = columns["end"] == "end" and "end" not in rows  # a log with starts only
-    wanted = {name: column for name, column in columns.items() if name != "end" or not started}
-    _require_columns([*rows], wanted, ignored)
-    if rows.empty:
+    path, given = rows.path, rows.table
+    started = end == "end" and end not in given  # a log with starts only
+    wanted = {"node": node, "start": start} | ({} if started else {"end": end}) | {"cause": cause}
+    _require_columns([*given], wanted, ignore)
+    if given.empty:
         raise ValueError(f"path must hold at least one failure, got none in {path}")
-    table = pd.DataFrame({name: rows[column] for name, column in wanted.items()})
+    table = pd.DataFrame({name: given[column] for name, column in wanted.items()})
     if clock == "iso":
-        require_zones(table[[name for name in ("start", "end") if name in wanted]], path)
-    if delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
+        require_zones(table.filter(["start", "end"]), path)
+    if rows.delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
         comma = (
             table.drop(columns=["node", "cause"])
             .apply(lambda column: column.str.contains(","))
             .any(axis=1)
         )
         require_rows(table, {"numbers without commas between semicolons": comma}, ["start"], path)
-    start = seconds(table["start"], "start", clock, path)
-    end = (
-        np.full(len(rows), np.nan)
-        if started
-        else seconds(table["end"], "end", clock, path, blank=True)
+    ends = table.get("end", pd.Series("", table.index))
+    table = table.assign(
+        start=seconds(table["start"], "start", clock, path),
+        end=seconds(ends, "end", clock, path, blank=True),
     )
-    table = table.assign(start=start, end=end)
     return Found(
         table=table,
         origin=0.0 if clock in CLOCKS else table["start"].min(),
         dated=clock not in CLOCKS,
         overlaps="refuse",
-        notes=("there is no column of ends",) if started else (),
+        notes={"there is no column of ends": started},
     )
 
 
-def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: set[str]) -> None:
+def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: Sequence[str]) -> None:
     """Refuse columns that are missing, read twice, or neither read nor ignored."""
     for number, (name, column) in enumerate(wanted.items()):
         if column not in head:

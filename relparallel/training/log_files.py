@@ -1,7 +1,8 @@
 """Files that users bring: lines and tables of text with their line numbers, times, and dialects.
 
 Lines are read, never executed; one that is damaged is refused with its number. A new format of a
-log is one function under ``@dialect(kind, name)``, of the kind "run" or "failures".
+log is one function under ``@dialect(kind, name, rows)``, of the kind "run" or "failures": `lines`
+and `columns` say how its rows are written, the function what they mean.
 """
 
 import bz2
@@ -9,10 +10,11 @@ import csv
 import gzip
 import json
 import lzma
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -22,8 +24,6 @@ from relparallel._checks import require_choice, require_instance
 from relparallel.units import DAY, HOUR, MINUTE
 
 CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
-DIALECTS: Final[dict[str, dict[str, Callable[..., Any]]]] = {"run": {}, "failures": {}}
-"""Readers by kind of log and by name."""
 Times = NDArray[np.float64]
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 _OPENERS: Final[dict[str, Callable[..., Any]]] = {
@@ -39,19 +39,83 @@ _LONGEST_LINE: Final = 10**6
 _OLDEST: Final = 3.2e9  # a century [s]: no watch lasts so long, so the unit is wrong
 
 
-def dialect(kind: str, name: str) -> Callable[[Reader], Reader]:
-    """Enter a reader of one format under its name."""
+class Rows(NamedTuple):
+    """Rows of a log as text, indexed by their lines in the file."""
+
+    path: Any
+    table: pd.DataFrame
+    passed: int = 0  # lines that are no rows
+    delimiter: str = ""
+
+
+class Dialect(NamedTuple):
+    """One format: how its rows are found in a file, and what is read from them."""
+
+    rows: Callable[..., Any]
+    read: Callable[..., Any]
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        """Options, of the rows and of their meaning."""
+        return {**(self.rows.__kwdefaults__ or {}), **(self.read.__kwdefaults__ or {})}
+
+    def __call__(self, path: Any, **options: Any) -> Any:
+        """What a log says."""
+        own = {
+            name: options.pop(name) for name in self.rows.__kwdefaults__ or () if name in options
+        }
+        return self.read(self.rows(path, **own), **options)
+
+
+DIALECTS: Final[dict[str, dict[str, Dialect]]] = {"run": {}, "failures": {}}
+"""Formats by kind of log and by name."""
+
+
+def dialect(
+    kind: str, name: str, rows: Callable[..., Any] = lambda path: path
+) -> Callable[[Reader], Reader]:
+    """Enter a format under its name; without rows, its reader takes the path."""
 
     def enter(reader: Reader) -> Reader:
-        DIALECTS[kind][name] = reader
+        DIALECTS[kind][name] = Dialect(rows, reader)
         return reader
 
     return enter
 
 
-def reader_of(kind: str, name: Any) -> Callable[..., Any]:
-    """The reader of a dialect."""
+def dialect_of(kind: str, name: Any) -> Dialect:
+    """The format of a name."""
     return DIALECTS[kind][require_choice(tuple(DIALECTS[kind]), dialect=name)]
+
+
+def columns(names: str = "", usual: str = ",") -> Callable[..., Rows]:
+    """Rows of a table with a head that has these columns, and what usually separates its fields."""
+
+    def rows(path: Any, *, delimiter: str = usual) -> Rows:
+        return Rows(path, read_table(path, names.split(), delimiter), delimiter=delimiter)
+
+    return rows
+
+
+def lines(mark: str, pattern: str) -> Callable[..., Rows]:
+    """Rows that are lines with a mark: the named groups of a pattern."""
+    form = re.compile(pattern)
+
+    def rows(path: Any) -> Rows:
+        found, passed = {}, 0
+        for number, line in read_lines(path):
+            if mark not in line:
+                passed += bool(line.strip())
+            elif match := form.search(line.rstrip()):
+                found[number] = match.groups()
+            else:
+                raise ValueError(
+                    f"path must hold whole events, got line {number} of {path}: {line[:120]!r}"
+                )
+        table = pd.DataFrame([*found.values()], index=[*found], columns=[*form.groupindex])
+        return Rows(path, table.astype(str), passed)
+
+    return rows
 
 
 def told(counts: Mapping[str, Any]) -> tuple[str, ...]:

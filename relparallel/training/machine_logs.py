@@ -1,11 +1,12 @@
 """What machines write of failures: Slurm's accounting, NVIDIA's launcher, Xid lines of the kernel.
 
-Each reader counts twice what its log says twice, and says what it left out.
+How the rows of a dialect are written stands in its entry: columns of a table, or a mark and a
+pattern of lines. Each reader counts once what its log says twice, and says what it left out.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,18 +24,15 @@ class Found(NamedTuple):
 
     # node, start, end, cause of every failure, indexed by the lines of the file
     table: pd.DataFrame
-    origin: float = 0.0  # time that becomes 0
-    begin: float | None = None  # of the watch
+    origin: float = 0.0  # time that becomes 0: where the watch began, if it has an end
     finish: float | None = None
     dated: bool = True  # the times are dates
     overlaps: str = "keep"
-    nodes: frozenset[str] = frozenset()  # that the log names
-    notes: tuple[str, ...] = ()
+    nodes: int = 0  # that the log names
+    notes: Mapping[str, Any] = {}  # what was left out, with its number; nothing where that is 0
 
 
-_SACCT: Final = ("JobID", "JobName", "State", "Start", "End", "NodeList")
 _NEVER: Final = ("Unknown", "None", "None assigned", "(null)", "")
-_FAILED: Final = ("NODE_FAIL", "BOOT_FAIL")
 _STATES: Final = (
     "BOOT_FAIL",
     "CANCELLED",
@@ -62,18 +60,45 @@ _STATES: Final = (
     "SUSPENDED",
     "TIMEOUT",
 )
-
-
 # between a job and its place in an array, or among those that start together
 _PART: Final = r"[_+]"
 
 
-@files.dialect("failures", "slurm")
+def _spans(
+    table: pd.DataFrame, names: Sequence[str], path: Any, never: Sequence[str]
+) -> pd.DataFrame:
+    """The table with columns begun, ended and nodes, of those with these names."""
+    start, end, nodes = (table[name].astype(str) for name in names)
+    end = end.where(~end.isin(never), "")
+    files.require_zones(pd.concat([start, end], axis=1), path)
+    return table.assign(
+        begun=files.seconds(start, names[0], "iso", path),
+        ended=files.seconds(end, names[1], "iso", path, blank=True),
+        nodes=_nodes(nodes, path),
+    )
+
+
+def _watch(table: pd.DataFrame) -> dict[str, Any]:
+    """When the log of such a table begins and ends, and how many nodes it names."""
+    return {
+        "origin": float(table["begun"].min()),
+        "finish": float(np.nanmax(table[["begun", "ended"]])),
+        "nodes": table["nodes"].explode().nunique(),
+    }
+
+
+_SACCT: Final = "JobID JobName State Start End NodeList"
+
+
+@files.dialect("failures", "slurm", files.columns(_SACCT, "|"))
 def _slurm(
-    path: Any, *, states: Sequence[str] = _FAILED, jobs: Sequence[str] = (), delimiter: str = "|"
+    rows: files.Rows,
+    *,
+    states: Sequence[str] = ("NODE_FAIL", "BOOT_FAIL"),
+    jobs: Sequence[str] = (),
 ) -> Found:
     """Runs of jobs that Slurm calls broken, and when the job ran again."""
-    table = files.read_table(path, _SACCT, delimiter)
+    path, table = rows.path, rows.table
     whole = table[~table["JobID"].str.contains(".", regex=False)]
     for state in states:
         require_choice(_STATES, states=state)
@@ -82,9 +107,10 @@ def _slurm(
     chosen = whole[whole["JobName"].isin(jobs)] if jobs else whole
     runs = _runs(chosen[~chosen["Start"].isin(_NEVER)], states, path)
     broken = runs[runs["state"].isin(states)].sort_values(["ended", "begun"], kind="stable")
-    rows = [_next_run(run, runs) for run in broken.itertuples()]
     found = pd.DataFrame(
-        rows, columns=["node", "start", "end", "cause", "known"], index=broken.index
+        [_next_run(run, runs) for run in broken.itertuples()],
+        columns=["node", "start", "end", "cause", "known"],
+        index=broken.index,
     )
     if found.empty:
         raise ValueError(
@@ -92,32 +118,26 @@ def _slurm(
         )
     same = found.duplicated(["node", "start"])  # jobs that shared the node
     kept = runs["state"][~runs["state"].isin((*states, "COMPLETED", "RUNNING"))].value_counts()
-    begin = float(runs["begun"].min())
     return Found(
         table=found[~same],
-        origin=begin,
-        begin=begin,
-        nodes=frozenset(runs["nodes"].explode().dropna()),
-        finish=float(np.nanmax(runs[["begun", "ended"]])),
-        notes=files.told(
-            {
-                "left out: {} steps of jobs": len(table) - len(whole),
-                "left out: {} runs of other jobs": len(whole) - len(chosen),
-                "left out: {} runs that never started": len(chosen) - len(runs),
-                "left out: columns {}": ", ".join(
-                    table.columns.difference([*_SACCT, "NNodes", ""])
-                ),
-                "no failures of nodes: {}": ", ".join(
-                    f"{many} {state}" for state, many in kept.items()
-                ),
-                "{} runs failed with the node of another one and count once": same.sum(),
-                "{} failures are put on the first node of their run: no list tells it": (
-                    ~found["known"]
-                ).sum(),
-                "{} runs had not ended: the watch ends with the last time in the log, or as "
-                "finish= says": runs["ended"].isna().sum(),
-            }
-        ),
+        **_watch(runs),
+        notes={
+            "left out: {} steps of jobs": len(table) - len(whole),
+            "left out: {} runs of other jobs": len(whole) - len(chosen),
+            "left out: {} runs that never started": len(chosen) - len(runs),
+            "left out: columns {}": ", ".join(
+                table.columns.difference([*_SACCT.split(), "NNodes", ""])
+            ),
+            "no failures of nodes: {}": ", ".join(
+                f"{many} {state}" for state, many in kept.items()
+            ),
+            "{} runs failed with the node of another one and count once": same.sum(),
+            "{} failures are put on the first node of their run: no list tells it": (
+                ~found["known"]
+            ).sum(),
+            "{} runs had not ended: the watch ends with the last time in the log, or as "
+            "finish= says": runs["ended"].isna().sum(),
+        },
     )
 
 
@@ -130,14 +150,8 @@ def _runs(table: pd.DataFrame, states: Sequence[str], path: Any) -> pd.DataFrame
     }
     strange = [len(full[text]) != 1 for text in table["State"]]
     files.require_rows(table, {f"states of Slurm, {', '.join(_STATES)}": strange}, ["State"], path)
-    ends = table["End"].where(~table["End"].isin(_NEVER), "")
-    files.require_zones(pd.DataFrame({"Start": table["Start"], "End": ends}), path)
-    runs = table.assign(
-        state=[full[text][0] for text in table["State"]],
-        begun=files.seconds(table["Start"], "Start", "iso", path),
-        ended=files.seconds(ends, "End", "iso", path, blank=True),
-        nodes=_nodes(table["NodeList"], path),
-    )
+    runs: pd.DataFrame = _spans(table, ["Start", "End", "NodeList"], path, _NEVER)
+    runs = runs.assign(state=[full[text][0] for text in table["State"]])
     failed, many = runs["state"].isin(states), runs["nodes"].str.len()
     faults = {
         "every run once": runs.duplicated(["JobID", "Start", "End", "State"]),
@@ -177,41 +191,30 @@ def _next_run(run: Any, runs: pd.DataFrame) -> tuple[str, float, float, str, boo
     return gone[0], run.ended, float(again["begun"].min()), run.state, known
 
 
-def _matches(path: Any, mark: str, pattern: re.Pattern[str]) -> tuple[list[tuple[Any, ...]], int]:
-    """Lines with a mark, by number and what a pattern finds in them, and how many have none."""
-    rows, passed = [], 0
-    for number, line in files.read_lines(path):
-        if mark not in line:
-            passed += bool(line.strip())
-        elif found := pattern.search(line.rstrip()):
-            rows.append((number, *found.groups()))
-        else:
-            raise ValueError(
-                f"path must hold whole events, got line {number} of {path}: {line[:120]!r}"
-            )
-    return rows, passed
-
-
-_NVRX: Final = re.compile(r"- Cycle: (\d+) Event: (\w+) Node: (\S+) Rank: \w+ Time: (\S+ \S+ UTC)$")
-
-
-@files.dialect("failures", "nvrx")
-def _launcher(path: Any) -> Found:
+@files.dialect(
+    "failures",
+    "nvrx",
+    files.lines(
+        "- Cycle: ",
+        r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \w+ "
+        r"Time: (?P<time>\S+ \S+ UTC)$",
+    ),
+)
+def _launcher(rows: files.Rows) -> Found:
     """Cycles of the launcher: failures seen, and when the job was back.
 
     ``- Cycle: 1 Event: failure_detected Node: host_123_0 Rank: 0 Time: 2026-01-01 00:10:00.250
     UTC`` is what ``shared_utils/profiling.py`` of nvidia-resiliency-ext writes; a failure that is
     detected begins a cycle.
     """
-    rows, passed = _matches(path, "- Cycle: ", _NVRX)
-    events = pd.DataFrame(rows, columns=["line", "cycle", "event", "node", "time"])
-    time = events.set_index("line")["time"].astype(str)
-    at = files.seconds(time, "time", "%Y-%m-%d %H:%M:%S.%f UTC", path)
-    # of a process on the host
-    node = events["node"].astype(str).str.replace(r"_\d+_\d+$", "", regex=True)
-    events = events.assign(at=at, node=node, cycle=events["cycle"].astype(int)).sort_values(
-        "at", kind="stable"
-    )
+    table = rows.table
+    events = table.assign(
+        line=table.index,
+        cycle=table["cycle"].astype(int),
+        # of a process on the host
+        node=table["node"].str.replace(r"_\d+_\d+$", "", regex=True),
+        at=files.seconds(table["time"], "time", "%Y-%m-%d %H:%M:%S.%f UTC", rows.path),
+    ).sort_values("at", kind="stable")
     anew = (
         (events["event"] == "rendezvous_started")
         & (events["cycle"] == 0)
@@ -225,38 +228,64 @@ def _launcher(path: Any) -> Found:
     failed = pd.concat([seen, unseen]).sort_index()
     if failed.empty:
         raise ValueError(
-            f"path must hold a job that broke, got 0 failures in {len(events)} events of {path}"
+            f"path must hold a job that broke, got 0 failures in {len(events)} events of {rows.path}"
         )
     back = events[events["event"] == "worker_start_completed"].groupby(cycle)["at"].max()
     failed = failed.assign(
         start=failed["at"], end=back.reindex(failed.index).bfill(), cause="not given"
     )
     leaps = began.reset_index().groupby("job")["cycle"].diff().fillna(1) - 1
-    first, last = float(events["at"].iloc[0]), float(events["at"].iloc[-1])
     return Found(
         table=failed.set_index("line").sort_values("start", kind="stable"),
-        origin=first,
-        begin=first,
-        finish=last,
-        nodes=frozenset(events["node"]),
-        notes=files.told(
-            {
-                "left out: {} lines without an event of a cycle": passed,
-                "{} cycles without failure_detected are taken to fail at their first event": len(
-                    unseen
-                ),
-                "{:g} cycles left no event and are not counted": leaps.sum(),
-            }
-        ),
+        origin=float(events["at"].iloc[0]),
+        finish=float(events["at"].iloc[-1]),
+        nodes=events["node"].nunique(),
+        notes={
+            "left out: {} lines without an event of a cycle": rows.passed,
+            "{} cycles without failure_detected are taken to fail at their first event": len(
+                unseen
+            ),
+            "{:g} cycles left no event and are not counted": leaps.sum(),
+        },
     )
 
 
-_TEXTS: Final = ("cycle_start_time", "cycle_end_time", "active_nodes")
-_CYCLE: Final = {"job_id": "", "attempt_index": 0, "cycle_number": 0} | dict.fromkeys(_TEXTS, "")
+_SPAN: Final = ("cycle_start_time", "cycle_end_time", "active_nodes")
+_CYCLE: Final = {"job_id": "", "attempt_index": 0, "cycle_number": 0} | dict.fromkeys(_SPAN, "")
 
 
-@files.dialect("failures", "nvrx-cycles")
-def _cycles(path: Any) -> Found:
+def _cycle_objects(path: Any) -> files.Rows:
+    """Cycle-info objects of a file, one after another or in a list, or of the files of a folder."""
+    found: list[dict[str, Any]] = []
+    for file in (
+        sorted(Path(path).glob("cycle_info.*[0-9]")) if Path(path).is_dir() else [Path(path)]
+    ):
+        text = "".join(line for _, line in files.read_lines(file)).rstrip()
+        place = 0
+        while place < len(text):
+            line = 1 + text.count("\n", 0, place)
+            try:
+                start = len(text) - len(text[place:].lstrip())
+                part, place = json.JSONDecoder().raw_decode(text, start)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise ValueError(
+                    f"path must hold whole JSON, got line {line} of {file}: {error}"
+                ) from None
+            for one in part if isinstance(part, list) else [part]:
+                if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
+                    raise ValueError(
+                        f"path must hold job_id and start of cycles, got {one!r:.40}, line {line} "
+                        f"of {file}"
+                    )
+                known = _CYCLE | {name: one[name] for name in _CYCLE if one.get(name) is not None}
+                found.append({**known, "where": f"{line} of {file.name}"})
+    if not found:
+        raise ValueError(f"path must hold cycle-info JSON, got none in {path}")
+    return files.Rows(path, pd.DataFrame(found).set_index("where"))
+
+
+@files.dialect("failures", "nvrx-cycles", _cycle_objects)
+def _cycles(rows: files.Rows) -> Found:
     """Cycle-info JSON of the launcher: a cycle that ends and is followed by another one has failed.
 
     ``fault_tolerance/cycle_info_writer.py`` of nvidia-resiliency-ext writes
@@ -265,15 +294,10 @@ def _cycles(path: Any) -> Found:
     them.
     """
     order = ["job_id", "attempt_index", "cycle_number"]
-    table = pd.DataFrame(_cycle_objects(path)).set_index("where")
+    path, table = rows.path, rows.table
     whole = table[order[1:]].map(lambda n: type(n) is int and n >= 0).all(axis=1)
     files.require_rows(table, {"whole numbers of attempts and cycles": ~whole}, order, path)
-    texts = table[list(_TEXTS)].astype(str)
-    files.require_zones(texts[list(_TEXTS[:2])], path)
-    begun = files.seconds(texts["cycle_start_time"], "cycle_start_time", "iso", path)
-    ended = files.seconds(texts["cycle_end_time"], "cycle_end_time", "iso", path, blank=True)
-    nodes = _nodes(texts["active_nodes"], path)
-    table = table.assign(begun=begun, ended=ended, nodes=nodes).sort_values(order)
+    table = _spans(table, _SPAN, path, [""]).sort_values(order)
     after = table.shift(-1)
     follows = table["job_id"] == after["job_id"]
     faults = {
@@ -303,50 +327,14 @@ def _cycles(path: Any) -> Found:
     ]
     return Found(
         table=failed[follows],
-        origin=float(begun.min()),
-        begin=float(begun.min()),
-        finish=float(np.nanmax([begun, ended])),
-        nodes=frozenset(nodes.explode().dropna()),
-        notes=files.told(
-            {
-                "{:g} cycles left no file and are not counted": leaps.sum(),
-                "the last cycles of {} jobs are not taken to have failed": (~follows).sum(),
-            }
-        ),
+        **_watch(table),
+        notes={
+            "{:g} cycles left no file and are not counted": leaps.sum(),
+            "the last cycles of {} jobs are not taken to have failed": (~follows).sum(),
+        },
     )
 
 
-def _cycle_objects(path: Any) -> list[dict[str, Any]]:
-    """Cycle-info objects of a file, one after another or in a list, or of the files of a folder."""
-    found: list[dict[str, Any]] = []
-    for file in (
-        sorted(Path(path).glob("cycle_info.*[0-9]")) if Path(path).is_dir() else [Path(path)]
-    ):
-        text = "".join(line for _, line in files.read_lines(file)).rstrip()
-        place = 0
-        while place < len(text):
-            line = 1 + text.count("\n", 0, place)
-            try:
-                start = len(text) - len(text[place:].lstrip())
-                part, place = json.JSONDecoder().raw_decode(text, start)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise ValueError(
-                    f"path must hold whole JSON, got line {line} of {file}: {error}"
-                ) from None
-            for one in part if isinstance(part, list) else [part]:
-                if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
-                    raise ValueError(
-                        f"path must hold job_id and start of cycles, got {one!r:.40}, line {line} "
-                        f"of {file}"
-                    )
-                known = _CYCLE | {name: one[name] for name in _CYCLE if one.get(name) is not None}
-                found.append({**known, "where": f"{line} of {file.name}"})
-    if not found:
-        raise ValueError(f"path must hold cycle-info JSON, got none in {path}")
-    return found
-
-
-_XID: Final = re.compile(r"^(.*?)NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)\b")
 _STAMPS: Final = (
     (r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)", "iso"),
     (r"\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d \d{4})", "%b %d %H:%M:%S %Y"),
@@ -356,17 +344,23 @@ _STAMPS: Final = (
 _NO_FAILURE: Final = ("13", "31", "43", "45", "63", "92", "94", "154")
 
 
-@files.dialect("failures", "xid")
-def _kernel(path: Any, *, states: Sequence[str] = ()) -> Found:
+@files.dialect(
+    "failures",
+    "xid",
+    files.lines(
+        "NVRM: Xid",
+        r"^(?P<front>.*?)NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)\): (?P<xid>\d+)\b",
+    ),
+)
+def _kernel(rows: files.Rows, *, states: Sequence[str] = ()) -> Found:
     """Xid lines of ``dmesg`` (also ``-T`` and ``--time-format iso``), ``journalctl -k`` and syslog.
 
     NVIDIA's Xid catalogue: 13 and 31, errors of a program; 43 and 45, its channels after them; 63,
     92, 94 and 154, reports of what was remapped, corrected, contained or is to be done.
     """
-    rows, passed = _matches(path, "NVRM: Xid", _XID)
-    if not rows:
+    path, table = rows.path, rows.table
+    if table.empty:
         raise ValueError(f"path must hold lines with 'NVRM: Xid', got none in {path}")
-    table = pd.DataFrame(rows, columns=["line", "front", "gpu", "xid"]).set_index("line")
     start, clock = _stamps(table["front"], path)
     host = table["front"].str.extract(r"(\S+) kernel(?::| -)", expand=False)
     node = host.fillna(Path(path).name)
@@ -376,29 +370,25 @@ def _kernel(path: Any, *, states: Sequence[str] = ()) -> Found:
         table[wanted].sort_values("start", kind="stable"),
         table["xid"][~wanted].value_counts(),
     )
+    passed_over = ", ".join(f"{many} lines of Xid {xid}" for xid, many in other.items())
     if kept.empty:
-        found = ", ".join(f"{many} lines of Xid {xid}" for xid, many in other.items())
         raise ValueError(
-            f"path must hold a failure, got {found} in {path}: states= says what counts"
+            f"path must hold a failure, got {passed_over} in {path}: states= says what counts"
         )
     again = kept.groupby(["node", "gpu"])["start"].diff() < MINUTE
     return Found(
         table=kept[~again],
         dated=clock != "s",
         origin=0.0 if clock == "s" else float(table["start"].min()),
-        nodes=frozenset(node),
-        notes=files.told(
-            {
-                "left out: {} lines without an Xid": passed,
-                "left out: {}": ", ".join(
-                    f"{many} lines of Xid {xid}" for xid, many in other.items()
-                ),
-                "left out: {} lines within a minute of another one of the same GPU": again.sum(),
-                "no line names a host: all are of one node": host.isna().all(),
-                "the lines give no year: each is taken to follow the one above within "
-                "months": clock[:2] == "%Y",
-            }
-        ),
+        nodes=node.nunique(),
+        notes={
+            "left out: {} lines without an Xid": rows.passed,
+            "left out: {}": passed_over,
+            "left out: {} lines within a minute of another one of the same GPU": again.sum(),
+            "no line names a host: all are of one node": host.isna().all(),
+            "the lines give no year: each is taken to follow the one above within months": clock[:2]
+            == "%Y",
+        },
     )
 
 

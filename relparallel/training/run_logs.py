@@ -18,7 +18,7 @@ from relparallel._checks import Result, bare, real, record, require_int, require
 from relparallel.published import data_folder
 from relparallel.training import mlperf_logs
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real
-from relparallel.training.log_files import dialect as reads, read_objects, reader_of, told
+from relparallel.training.log_files import dialect as reads, dialect_of, read_objects, told
 
 _TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
 _MILLISECONDS: Final = 1e11  # no seconds since 1970 that a run sees
@@ -131,7 +131,7 @@ def read_run_log(
     >>> log.start_ups.tolist(), log.steps.tolist(), log.repeated
     ([60.0, 50.0], [2.0, 2.0, 2.0, 2.0, 2.0], 1)
     """
-    found: RunLog = reader_of("run", dialect)(path)
+    found: RunLog = dialect_of("run", dialect)(path)
     if checkpoint_every is None:
         return found
     require_int(checkpoint_every=checkpoint_every, at_least=2)

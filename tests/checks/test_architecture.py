@@ -21,7 +21,7 @@ NOTES = ROOT / "notebooks"
 # A module imports from its own component, from lower rows, and from components named earlier in its
 # row.
 FLOORS = [
-    ["_latex", "_checks", "units", "published", "hardware", "sweep", "plotting"],
+    ["_tables", "_checks", "units", "published", "hardware", "sweep", "plotting"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability"],

@@ -10,7 +10,7 @@ import pytest
 
 import relparallel as rp
 from relparallel.__main__ import main
-from relparallel._latex import latex_table, text_table
+from relparallel._tables import latex_table, text_table
 from relparallel.planning import plans
 from relparallel.planning.table import compared
 
@@ -108,7 +108,7 @@ def test_columns_of_latex_have_room_and_fit_the_page(found):
     frames = (found.to_frame(), found.best.to_frame())
     tables = [
         found.to_latex(),
-        *(latex_table(one.to_html()) for one in frames),
+        *(latex_table(one) for one in frames),
         found.best.to_latex(),
     ]
     for latex in tables:
@@ -315,10 +315,19 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
 
 def test_text_becomes_latex():
     frame = pd.DataFrame({"a_b": ["50 % × 10⁻³"]}, index=["x & y"])
-    assert r"x \& y & 50 \% \(\times\) 10\(^-\)\(^3\) \\" in latex_table(frame.to_html())
+    assert r"x \& y & 50 \% \(\times\) 10\(^-\)\(^3\) \\" in latex_table(frame)
+
+
+def test_signs_of_other_fonts_become_latex():
+    frame = pd.DataFrame({"x": ["a < b → c_d", 1 / 3]})
+    latex = latex_table(frame)
+    assert r"0 & a \textless{} b \(\to\) c\_d \\" in latex
+    assert r"1 & 0.333333 \\" in latex
+    assert latex.isascii()
 
 
 def test_a_table_keeps_merged_cells_apart():
     index = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b & c", 1)])
-    lines = latex_table(pd.DataFrame({"x": [1, 2, 3]}, index=index).to_html()).splitlines()
-    assert lines[5:8] == [r"a & 1 & 1 \\", r" & 2 & 2 \\", r"b \& c & 1 & 3 \\"]
+    lines = latex_table(pd.DataFrame({"x": [1, 2, 3]}, index=index)).splitlines()
+    body = lines.index(r"\endlastfoot") + 1
+    assert lines[body:-2] == [r"a & 1 & 1 \\", r" & 2 & 2 \\", r"b \& c & 1 & 3 \\"]

@@ -14,7 +14,7 @@ import pandas as pd
 from evidence.claims._rows import derived
 from evidence.claims.memory import bloom_memory, bloom_rows
 from evidence.training_steps import measured_runs, refused_runs
-from relparallel._latex import folded, text_table
+from relparallel._tables import folded, text_table
 from relparallel.hardware import accelerator, cluster
 from relparallel.parallel import memory
 from relparallel.parallel.memory import RESERVE
