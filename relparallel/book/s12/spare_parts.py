@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import pdtrc
 
 from relparallel._checks import require_number, require_real, require_whole
-from relparallel.optimize._multiple_choice import Options, by_programme
+from relparallel.book.s12._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
 FloatArray = NDArray[np.float64]

@@ -10,8 +10,8 @@ import pytest
 from pace import pace
 
 from relparallel.book import s12
+from relparallel.book.s12 import _multiple_choice
 from relparallel.book.s12.redundancy_allocation import redundancy_allocation, redundancy_allocations
-from relparallel.optimize import _multiple_choice
 
 FYFFE = s12.component_table("fyffe")
 # Best known values of the literature, five digits, for weights 191 down to 159 (as remembered).
