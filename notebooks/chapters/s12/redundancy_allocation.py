@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from chapters.s12._multiple_choice import Options, by_programme, by_table, multisets
 from relparallel._checks import Result, require_choice, require_probability, require_real
-from relparallel.optimize._multiple_choice import Options, by_programme, by_table, multisets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

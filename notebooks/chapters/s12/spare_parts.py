@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import pdtrc
 
+from chapters.s12._multiple_choice import Options, by_programme
 from relparallel._checks import require_number, require_real, require_whole
-from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
 FloatArray = NDArray[np.float64]

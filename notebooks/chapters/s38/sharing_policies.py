@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from chapters.s38.shared_jobs import Application, FloatArray
-from relparallel.optimize._multiple_choice import Options, by_table
 from relparallel.units import HOUR
 
 _QUEUE: Final = 16 * HOUR  # GPU-seconds after which a job leaves the first queue of Tiresias
@@ -164,11 +163,24 @@ def pollux(jobs: Sequence[SharedJob], gpus: int) -> Shares:
     13).
     """
     costs = [_regret(job, gpus, -(-gpus // len(jobs))) for job in jobs]
-    gains = [-cost[np.isfinite(cost)] for cost in costs]
-    options = [Options(np.arange(float(gain.size))[:, None], gain) for gain in gains]
-    (picks,) = by_table(options, np.array([[float(gpus)]]), ("gpus",))
+    picks = _shared([-cost[np.isfinite(cost)] for cost in costs], gpus)
     shares = dict(zip(reversed(jobs), reversed(picks), strict=True))
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def _shared(gains: Sequence[FloatArray], gpus: int) -> list[int]:
+    """GPUs of every job, ``gains[job][number]``, for the largest sum; a dynamic programme."""
+    stages = [np.zeros(gpus + 1)]  # best sum of the first jobs, by the GPUs that they may take
+    for gain in gains:
+        before = np.concatenate([np.full(gain.size - 1, -np.inf), stages[-1]])
+        taken = np.lib.stride_tricks.sliding_window_view(before, gain.size)[:, ::-1]
+        stages.append((taken + gain).max(axis=1))
+    picks = []
+    for before, gain in zip(stages[-2::-1], reversed(gains), strict=True):
+        fits = min(gain.size, gpus + 1)
+        picks.append(int((before[gpus::-1][:fits] + gain[:fits]).argmax()))
+        gpus -= picks[-1]
+    return picks[::-1]
 
 
 def _regret(job: SharedJob, gpus: int, fair: int) -> FloatArray:

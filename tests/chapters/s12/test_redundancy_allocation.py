@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from chapters import s12
+from chapters.s12 import _multiple_choice
 from chapters.s12.redundancy_allocation import redundancy_allocation, redundancy_allocations
 from pace import pace
-from relparallel.optimize import _multiple_choice
 
 FYFFE = s12.component_table("fyffe")
 # Best known values of the literature, five digits, for weights 191 down to 159 (as remembered).
