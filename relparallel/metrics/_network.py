@@ -14,7 +14,7 @@ import numpy as np
 
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, flags
-from relparallel.topology.symmetry import first_twins
+from relparallel.topology.compiled import first_twins
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -20,7 +20,7 @@ from relparallel._checks import Result, require_choice, require_flag, require_in
 from relparallel.metrics._bfs import count_levels
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
-from relparallel.topology.symmetry import first_twins
+from relparallel.topology.compiled import first_twins
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -14,7 +14,7 @@ import numpy as np
 from relparallel.metrics._network import require_hosts
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, IntArray, flags, parts
-from relparallel.topology.symmetry import first_twins
+from relparallel.topology.compiled import first_twins
 
 if TYPE_CHECKING:
     import networkx as nx

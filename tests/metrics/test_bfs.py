@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from relparallel.metrics._bfs import SOURCES, WORDS, count_levels
 from relparallel.metrics.distances import _subgraph
 from relparallel.topology import Topology
-from relparallel.topology.symmetry import first_twins
+from relparallel.topology.compiled import first_twins
 
 seeds = st.integers(0, 10**6)
 marks = st.lists(st.booleans(), min_size=20, max_size=20)
