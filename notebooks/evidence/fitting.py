@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.parallel.calibration import Calibration, generation, priors, software
-from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import features
-from relparallel.parallel.records import Rates, Sizes
+from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.parallel.run import Run
 from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
 from relparallel.sweep import map_chunks

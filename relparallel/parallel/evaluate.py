@@ -26,7 +26,6 @@ from relparallel._checks import (
 )
 from relparallel.hardware import Cluster
 from relparallel.parallel.calibration import Calibration
-from relparallel.parallel.columns import Numbers, Split
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, first_broken, rules_of_rows
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.group_links import degrees_of, slowdowns
@@ -38,7 +37,7 @@ from relparallel.parallel.memory import (
     known_precision,
     storage_of,
 )
-from relparallel.parallel.records import Machine, Sizes, Storage
+from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split, Storage
 from relparallel.parallel.stage_bytes import peaks
 from relparallel.parallel.step_parts import step_parts, total
 from relparallel.parallel.step_time import StepTime, step_of

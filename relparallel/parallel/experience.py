@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.parallel.calibration import Calibration, generation, quantiles
-from relparallel.parallel.columns import Numbers, Split, where
+from relparallel.parallel.quantities import Numbers, Split, where
 from relparallel.published import data_folder
 from relparallel.workload import Transformer
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
-from relparallel.parallel.columns import CHIMERA, Numbers, Split, folded, where
-from relparallel.parallel.dealing import counted_ends
 from relparallel.parallel.notation import notation
+from relparallel.parallel.quantities import CHIMERA, Numbers, Split, folded, where
 from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.stages import counted_ends
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 

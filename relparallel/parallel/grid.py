@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import MOST_DEVICES, require_choice, require_instance, require_int
-from relparallel.parallel.columns import ROW, WORDS, Split, bounds
 from relparallel.parallel.feasibility import WIDTH, broken_rules
+from relparallel.parallel.quantities import ROW, WORDS, Split, bounds
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer

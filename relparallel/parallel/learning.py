@@ -26,9 +26,9 @@ from relparallel.parallel.calibration import (
     newest_software,
     softwares,
 )
-from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import FEATURES, REACH, experience, features
 from relparallel.parallel.notation import notation
+from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 from relparallel.parallel.step_time import StepTime, step_time
 from relparallel.parallel.strategy import Strategy

@@ -28,9 +28,8 @@ from relparallel.parallel.calibration import (
     newest_software,
     software as known_software,
 )
-from relparallel.parallel.columns import Split
 from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
-from relparallel.parallel.records import Sizes, Storage
+from relparallel.parallel.quantities import Sizes, Split, Storage
 from relparallel.parallel.stage_bytes import (
     FRAGMENTATION,
     Dealt,
@@ -38,7 +37,7 @@ from relparallel.parallel.stage_bytes import (
     mean_layer,
     stages,
 )
-from relparallel.parallel.stage_times import (
+from relparallel.parallel.stages import (
     chunk_devices,
     dealt_layers,
     even_chunks,

@@ -9,19 +9,30 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from relparallel.parallel.columns import Numbers, Split, by_kind, folded, part, some, taken, where
-from relparallel.parallel.dealing import counted_ends, stage_layers
-from relparallel.parallel.flights import (
+from relparallel.parallel.quantities import (
+    Numbers,
+    Sizes,
+    Split,
+    Storage,
+    by_kind,
+    folded,
+    part,
+    some,
+    taken,
+    where,
+)
+from relparallel.parallel.stages import (
     CHIMERA,
     INTERLEAVED,
     PIPEDREAM,
     RULES,
     TWO_VERSIONS,
     Flight,
+    counted_ends,
     flight,
+    stage_layers,
     waiting,
 )
-from relparallel.parallel.records import Sizes, Storage
 
 
 class StageBytes(NamedTuple):

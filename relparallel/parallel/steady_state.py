@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_number
-from relparallel.parallel.columns import Numbers, some, where
+from relparallel.parallel.quantities import Numbers, some, where
 from relparallel.parallel.schedules import (
     ASYNCHRONOUS,
     SCHEDULES,

@@ -6,17 +6,34 @@ parts of the step. n is tokens of a micro-batch on one rank; t, c, e, d, p are t
 micro-batches, v chunks per stage.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.parallel.columns import CHIMERA, Numbers, Split, by_kind, folded, some, where
-from relparallel.parallel.dealing import counted_ends, most_layers, stage_layers
-from relparallel.parallel.passes import Passes, output_layer, passes
-from relparallel.parallel.records import Rates, Sizes
+from relparallel.parallel.layer_times import (
+    gather,
+    in_node,
+    layer_on_clock,
+    output_layer,
+    passes,
+    seen_beside,
+    send,
+    sharded_passes,
+)
+from relparallel.parallel.quantities import (
+    CHIMERA,
+    Numbers,
+    Rates,
+    Sizes,
+    Split,
+    by_kind,
+    folded,
+    some,
+    where,
+)
+from relparallel.parallel.stages import counted_ends, most_layers, stage_layers
 from relparallel.parallel.steady_state import bubble_time
-from relparallel.parallel.transfers import exchange, gather, in_node, send
 
 PARTS: Final = (
     "compute",
@@ -37,44 +54,6 @@ PARTS: Final = (
 _STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, master copy and gradient
 
 
-def _longer(x: Numbers, y: Numbers) -> Numbers:
-    """Time of two things that overlap: the longer one, rounded off where they are about equal."""
-    x4, y4 = x * x * x * x, y * y * y * y
-    return np.sqrt(np.sqrt(np.sqrt(x4 * x4 + y4 * y4)))
-
-
-def _moved(model: Sizes, h: Rates, s: Split, core: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Communication of one pass of a layer: tensor, context and experts.
-
-    A pass has two all-reduces of its activations among tensor ranks and two exchanges among
-    experts; keys and values go round the context ranks while these attend to what they have. Whole
-    experts exchange the tokens of each tensor rank, and leave one all-reduce to the attention where
-    no expert is shared.
-    """
-    n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
-    hidden = 2 * n * model.hidden
-    split = s.expert_tensor
-    alone = where((split < t) & (model.shared == 0), model.mixture, 0.0)
-    tensor = gather(hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h)
-    tensor = (4 * model.blocks - 2 * alone) * tensor
-    # keys and values of the whole sequence
-    sequence = 2 * 2 * n * model.kv_heads * model.head / t * c
-    sequence = sequence * model.attention
-    context = gather(sequence * h.context_slow, c, in_node(h, t, c), True, h)
-    context = np.maximum(context - core, 0.0)
-    experts = 0.0
-    if some((model.mixture > 0) & (s.expert > 1)):
-        exchanged = hidden * (split / t) * model.active * h.data_slow
-        together = in_node(h, split, s.expert)
-        experts = 2 * model.mixture * exchange(exchanged, s.expert, together, model.active, h)
-    return tensor, context, experts
-
-
-def _under(moved: Numbers, work: Numbers, share: Numbers) -> Numbers:
-    """What is seen of a transfer under some work, a share of which goes on seen all the same."""
-    return np.maximum(moved - work, 0.0) + share * np.minimum(moved, work)
-
-
 def _held(model: Sizes, s: Split) -> tuple[Numbers, Numbers]:
     """Weights of a rank besides experts, and in experts; from both ends where a schedule has two."""
     t, p, ends = s.tensor, s.pipeline, where(s.schedule == CHIMERA, 2.0, 1.0)
@@ -82,14 +61,6 @@ def _held(model: Sizes, s: Split) -> tuple[Numbers, Numbers]:
         model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t
     )
     return dense, ends * model.expert_weights * model.layers / (s.expert_tensor * p * s.expert)
-
-
-def _gathered(model: Sizes, h: Rates, s: Split) -> Numbers:
-    """Parameters of a layer from those who share them, context ranks too, which hold the same."""
-    own = model.expert_weights / s.expert * (s.tensor / s.expert_tensor)
-    sharing = s.shard * s.context
-    rows = 2 * (model.layer_weights + own) / s.tensor * h.data_slow
-    return gather(rows, sharing, in_node(h, s.tensor, sharing), True, h)
 
 
 def _equal_copies(model: Sizes, h: Rates, s: Split, copies: Numbers, whole: Numbers) -> Numbers:
@@ -156,10 +127,10 @@ def _gradients(
             behind, ahead = window * backward, window * forward
             hidden = 0.0
             if some(s.zero_stage == 0):  # one all-reduce under the backward pass
-                hidden = last * both + _under((1 - last) * both, behind, h.late)
+                hidden = last * both + seen_beside((1 - last) * both, behind, h.late)
             if some(s.zero_stage == 1):
-                seen = _under((1 - last) * scattered, behind, h.late)
-                seen = seen + _under((1 - last) * back, ahead, h.late)
+                seen = seen_beside((1 - last) * scattered, behind, h.late)
+                seen = seen + seen_beside((1 - last) * back, ahead, h.late)
                 hidden = where(s.zero_stage == 0, hidden, last * both + seen)
             found = where(h.bucketed == 0, both, hidden)
     if some(s.zero_stage >= 2):  # first and last layer hide behind nothing; copies are kept equal
@@ -185,44 +156,6 @@ def _besides(model: Sizes, h: Rates, s: Split) -> Numbers:
     return h.step * np.log(1.0 + ranks) + where(far, h.mixed_step, 0.0)
 
 
-class _Layer(NamedTuple):
-    """Seconds of one layer and micro-batch, with communication, and waiting for the host."""
-
-    tensor: Numbers
-    context: Numbers
-    experts: Numbers
-    launch: Numbers
-    launch_back: Numbers
-    ahead: Numbers
-    behind: Numbers
-
-
-def _layer(model: Sizes, h: Rates, s: Split, one: Passes) -> _Layer:
-    """A layer on the clock: the host launches kernels while earlier ones run.
-
-    Many ranks in step wait for the slowest of them. ``behind`` is without what is computed again.
-    """
-    tensor, context, experts = _moved(model, h, s, one.core)
-    if some(h.node_dispatch > 0):
-        experts = where(h.node_dispatch > 0, _under(experts, one.forward, h.exchanged), experts)
-    if some(h.tensor_overlap > 0):  # in pieces, each under the product that makes or needs it
-        tensor = where(h.tensor_overlap > 0, _under(tensor, one.forward, h.exposed), tensor)
-    wide, waits = np.maximum(s.tensor - 4.0, 0.0) / 4, where(h.graphs > 0, 0.0, 1.0)
-    host = h.host * (1 + h.host_wide * wide * wide) * waits
-    quantised = where(h.weight_peak > h.peak, h.sync, 0.0)
-    # the host launches the kernels of experts when their tokens have come: nothing runs meanwhile
-    stall = model.mixture * (quantised + h.expert_launch * model.experts / s.expert) * waits
-    on_gpu = one.forward + tensor + context + experts
-    back_on_gpu = one.backward + tensor + 2 * context + experts
-    launch = np.maximum(_longer(on_gpu, host) - on_gpu, 0.0) + stall  # no less by rounding
-    launch_back = (
-        np.maximum(_longer(back_on_gpu, host * h.host_backward) - back_on_gpu, 0.0) + stall
-    )
-    return _Layer(
-        tensor, context, experts, launch, launch_back, on_gpu + launch, back_on_gpu + launch_back
-    )
-
-
 def _stages(model: Sizes, s: Split) -> tuple[Numbers, Numbers, Numbers]:
     """Layers of the fullest stage, how many fewer the last one has, and those that fill the pipeline.
 
@@ -239,25 +172,6 @@ def _stages(model: Sizes, s: Split) -> tuple[Numbers, Numbers, Numbers]:
     return held, held - last, where((v > 1) & np.logical_not(down_and_up), chunks, held)
 
 
-def _sharded(
-    model: Sizes, h: Rates, s: Split, ahead: Numbers, behind: Numbers
-) -> tuple[Numbers, Numbers]:
-    """Gathering the sharded parameters of a layer, and what is seen of that and of scattering gradients.
-
-    Parameters are gathered before each pass of a layer and gradients scattered after it. Stage 2
-    gathers once a step what a pipeline then uses for all micro-batches, and still has it on the way
-    back.
-    """
-    sharded = (s.zero_stage >= 2) & (s.data * s.context > 1)
-    if not some(sharded):
-        return 0.0, 0.0
-    gathered = where(sharded, _gathered(model, h, s), 0.0)
-    times = where((s.zero_stage == 2) & (s.pipeline > 1), s.micro_batches, 1)
-    seen = _under(gathered, ahead, h.overlap) / times
-    seen = seen + _under(gathered * (s.zero_stage - 1), behind, h.overlap)
-    return gathered, where(sharded, seen, 0.0)
-
-
 def _transfer(model: Sizes, h: Rates, s: Split, under: Numbers) -> Numbers:
     """What is seen of the transfer of a micro-batch to the next stage, ``under`` the passes of a chunk."""
     if not some(s.pipeline > 1):
@@ -268,7 +182,7 @@ def _transfer(model: Sizes, h: Rates, s: Split, under: Numbers) -> Numbers:
     moved = send(size / where(h.scatter > 0, t, 1) * h.pipeline_slow, apart, h)
     hidden = (h.pipeline_overlap > 0) & (s.virtual_stages > 1)
     if some(hidden):
-        moved = where(hidden, _under(moved, under, h.exposed), moved)
+        moved = where(hidden, seen_beside(moved, under, h.exposed), moved)
     return where(s.pipeline > 1, moved, 0.0)
 
 
@@ -276,11 +190,11 @@ def step_parts(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, ...]:
     """Seconds of every one of `PARTS`."""
     p, v, m = s.pipeline, s.virtual_stages, s.micro_batches
     one, repeats = passes(model, h, s), by_kind(s.recompute, 0.0, 0.0, 1.0, 0.5)
-    layer, (held, short, filled) = _layer(model, h, s, one), _stages(model, s)
+    layer, (held, short, filled) = layer_on_clock(model, h, s, one), _stages(model, s)
     again, ahead = one.again(s.recompute), layer.ahead
     repeated = repeats * (layer.tensor + layer.context + layer.experts + layer.launch)
     behind = layer.behind + again + repeated
-    gathered, exposed = _sharded(model, h, s, ahead, behind)
+    gathered, exposed = sharded_passes(model, h, s, ahead, behind)
 
     whole = ahead + behind + exposed
     head = output_layer(model, h, s)

@@ -16,21 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator, Cluster
 from relparallel.parallel.calibration import Calibration, generation
-from relparallel.parallel.columns import Numbers, Split
 from relparallel.parallel.experience import REACH, experience, features, sizes
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import placement_slowdowns
+from relparallel.parallel.layer_times import passes
 from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
 from relparallel.parallel.notation import notation
-from relparallel.parallel.passes import passes
-from relparallel.parallel.records import Machine, Sizes
-from relparallel.parallel.stage_times import (
-    Rows,
-    dealt_layers,
-    require_stage_layers,
-    simulated_parts,
-    simulated_passes,
-)
+from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
+from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
+from relparallel.parallel.stages import dealt_layers, require_stage_layers
 from relparallel.parallel.step_parts import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.parallel.timeline import Timeline

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, notation
-from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import features
 from relparallel.parallel.learning import DRAWS, Lessons, require_device
+from relparallel.parallel.quantities import Split
 
 KINDS: Final = 20
 """Kinds of strategy among which the best is looked for; those behind them hardly ever are."""

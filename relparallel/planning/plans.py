@@ -32,7 +32,7 @@ from relparallel.optimize.joint_search import Choice
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.memory import StageMemory
-from relparallel.parallel.stage_times import dealt_layers, in_chunks
+from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.parallel.step_time import step_timeline
 from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import asked_for, doubt_of, order_of

@@ -27,8 +27,8 @@ from relparallel.parallel.calibration import (
     software,
     softwares,
 )
-from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import experience, features
+from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 from relparallel.workload import transformer
 

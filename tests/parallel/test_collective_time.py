@@ -20,8 +20,8 @@ from relparallel.parallel.algorithms import (
 )
 from relparallel.parallel.collective_time import FORMS, crossover_size
 from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
-from relparallel.parallel.records import Rates
-from relparallel.parallel.transfers import gather, in_node
+from relparallel.parallel.layer_times import gather, in_node
+from relparallel.parallel.quantities import Rates
 
 EXACT = {
     ("all_reduce", "ring"): lambda n, elements, g: ring_all_reduce(n, elements),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, memory, simulate_schedule
-from relparallel.parallel.flights import FLIGHT_RULES, flight, waiting
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
+from relparallel.parallel.stages import FLIGHT_RULES, flight, waiting
 from relparallel.workload import Transformer
 
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)

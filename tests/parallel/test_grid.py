@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relparallel.parallel import Strategy, StrategyGrid, simulate_schedule, weight_delay
-from relparallel.parallel.columns import ROW, rows_of
 from relparallel.parallel.grid import AXES
+from relparallel.parallel.quantities import ROW, rows_of
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.workload import Transformer
 

@@ -8,8 +8,8 @@ from relparallel.hardware import accelerator
 from relparallel.parallel import Links, collective_time
 from relparallel.parallel.calibration import calibration
 from relparallel.parallel.collective_time import FORMS
-from relparallel.parallel.records import Rates
-from relparallel.parallel.transfers import gather
+from relparallel.parallel.layer_times import gather
+from relparallel.parallel.quantities import Rates
 from relparallel.published import facts
 
 SIZES = st.floats(1e3, 1e11)

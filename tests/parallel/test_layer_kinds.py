@@ -9,7 +9,7 @@ import pytest
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, memory, step_time
-from relparallel.parallel.records import Sizes
+from relparallel.parallel.quantities import Sizes
 from relparallel.workload import transformer
 from relparallel.workload.mixers import Mixer
 

@@ -8,9 +8,9 @@ from scipy.stats import multivariate_t, t
 
 from evidence import measured_runs
 from relparallel.parallel import step_time
-from relparallel.parallel.columns import Split
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.learning import Learned, Lessons
+from relparallel.parallel.quantities import Split
 
 RUNS = [run for run in measured_runs() if run.source == "Megatron-Bridge, H100"]
 OWN = [replace(run, software="mine") for run in RUNS]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, stage_times, step_time
+from relparallel.parallel import Strategy, simulated_steps, step_time
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
-from relparallel.parallel.stage_times import dealt_layers
+from relparallel.parallel.stages import dealt_layers
 from relparallel.parallel.step_time import step_timeline
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
@@ -116,9 +116,9 @@ def test_every_closed_form_holds_without_output_layer_and_transfers(
     """That of zb_v wants w <= f <= b, which only full recomputation gives."""
     v, m = (2 if name in V_SHAPED else 1), 4 * p
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name, recompute=recompute)
-    priced = stage_times.priced_passes
+    priced = simulated_steps.priced_passes
     monkeypatch.setattr(
-        stage_times, "priced_passes", lambda rows: priced(rows)._replace(head=0.0, transfer=0.0)
+        simulated_steps, "priced_passes", lambda rows: priced(rows)._replace(head=0.0, transfer=0.0)
     )
     closed, simulated = both(replace(GPT, layers=2 * p * v), split, 2, m)
     left = closed.total - closed.head - closed.pipeline * (1 + (p - 1) / (m * v))

@@ -17,7 +17,7 @@ from relparallel.parallel import (
 )
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
-from relparallel.parallel.stage_times import dealt_layers, kept_layers
+from relparallel.parallel.stages import dealt_layers, kept_layers
 from relparallel.parallel.strategy import ENDS, RECOMPUTE
 from relparallel.workload import Transformer, transformer
 

@@ -21,9 +21,8 @@ from relparallel.parallel import (
     step_time,
 )
 from relparallel.parallel.calibration import software as known_software
-from relparallel.parallel.columns import Split
-from relparallel.parallel.passes import passes
-from relparallel.parallel.records import Rates, Sizes
+from relparallel.parallel.layer_times import passes
+from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.topology import dgx_superpod, leaf_spine
 from relparallel.units import TFLOP
 from relparallel.workload import Transformer, transformer

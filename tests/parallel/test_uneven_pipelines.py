@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory, read_strategy, step_time
 from relparallel.parallel.feasibility import DEALT, rules_of_rows
-from relparallel.parallel.stage_times import dealt_layers, in_chunks
+from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.workload import Transformer, transformer
 
 COUNTS = (43, 61, 62, 78, 92, 94)

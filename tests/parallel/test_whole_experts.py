@@ -11,7 +11,7 @@ from relparallel.hardware import cluster
 from relparallel.parallel import Placement, Strategy, StrategyGrid, evaluate, memory, step_time
 from relparallel.parallel.calibration import calibration
 from relparallel.parallel.group_links import group_links
-from relparallel.parallel.stage_times import dealt_layers
+from relparallel.parallel.stages import dealt_layers
 from relparallel.workload import Transformer, transformer
 
 MIXED = Transformer(

@@ -63,7 +63,7 @@ def test_one_kind_of_accelerator_errs_alike():
     found = side_by_side(["h100-80gb-roce", "h100-80gb-dgx"], limits={"tensor": 4, "pipeline": 1})
     there = np.concatenate(
         [
-            features(found.model, "bf16", rp.parallel.columns.Split.of(one.strategy, 512))
+            features(found.model, "bf16", rp.parallel.quantities.Split.of(one.strategy, 512))
             for one in found.found
         ]
     )

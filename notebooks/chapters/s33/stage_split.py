@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
-from relparallel.parallel.columns import Split
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.memory import stage_peaks
-from relparallel.parallel.records import Storage
-from relparallel.parallel.stage_times import Rows, chunk_devices, even_chunks, priced_passes
+from relparallel.parallel.quantities import Split, Storage
+from relparallel.parallel.simulated_steps import Rows, priced_passes
+from relparallel.parallel.stages import chunk_devices, even_chunks
 from relparallel.workload import Transformer
 
 

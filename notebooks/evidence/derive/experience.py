@@ -9,8 +9,8 @@ import pandas as pd
 
 from evidence.fitting import calibrate, errors
 from relparallel.parallel.calibration import Calibration, borrow, generation
-from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import FEATURES, Experience, sizes
+from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 
 _FOLDS: Final = 10  # configurations are left out a tenth at a time

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evidence.derive.experience import bounds, publisher
-from relparallel.parallel.columns import Split
 from relparallel.parallel.experience import features
 from relparallel.parallel.learning import Lessons
+from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 
 _LEARNT: Final = (0, 1, 3, 5)

@@ -1,30 +1,18 @@
-"""A pipeline whose stages differ: who holds which layers, and the time of its step.
+"""The step of a pipeline whose stages differ: every chunk is priced, its passes are simulated."""
 
-Every chunk is priced by the formula, its passes are run by the simulator.
-"""
-
-import re
-from collections.abc import Sequence
-from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_indices, require_int
-from relparallel.parallel.columns import Split
-from relparallel.parallel.dealing import counted_ends
-from relparallel.parallel.passes import passes
-from relparallel.parallel.records import Rates, Sizes
-from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT, TABLE, V_SHAPED, repeated
+from relparallel.parallel.layer_times import passes
+from relparallel.parallel.quantities import Rates, Sizes, Split
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT, repeated
+from relparallel.parallel.stages import UNLIMITED, chunk_devices, device_layers
 from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
-from relparallel.parallel.strategy import ENDS, Strategy
+from relparallel.parallel.strategy import Strategy
 from relparallel.parallel.timeline import Timeline, play
-from relparallel.workload import Transformer
 
-UNLIMITED: Final = 2.0**53
-"""Micro-batches that a stage may hold where nothing limits them."""
-_ROUNDS: Final = 4  # times p micro-batches, after which a stage holds no more
 _LAYER_PARTS: Final = [
     PARTS.index(n) for n in ("compute", "recompute", "launch", "tensor", "context", "expert")
 ]
@@ -32,109 +20,6 @@ _HEAD, _PIPELINE, _DATA, _OPTIMIZER = (
     PARTS.index(n) for n in ("head", "pipeline", "data", "optimizer")
 )
 _ITERATIONS: Final = 8  # of schedules that hide the filling of one iteration behind the one before
-
-
-def require_stage_layers(
-    model: Transformer, strategy: Strategy, stage_layers: Any
-) -> NDArray[np.int64]:
-    """Return the layers of every chunk as int64 [p v], or refuse them."""
-    chunks = strategy.pipeline * strategy.virtual_stages
-    allowed = (
-        f"{chunks} integers >= 1 that sum to the {model.layers} layers, one for each of "
-        f"{strategy.pipeline} "
-        f"stages with {strategy.virtual_stages} chunks, 0 at either end too, or a text like "
-        "'4x15+1'"
-    )
-    if isinstance(stage_layers, str) and re.fullmatch(
-        r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", stage_layers
-    ):
-        runs = [run.split("x") for run in stage_layers.split("+")]
-        stage_layers = [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)]
-    if isinstance(stage_layers, str) or not isinstance(stage_layers, Sequence | np.ndarray):
-        raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}")
-    try:
-        layers = require_indices(
-            "stage_layers", [require_int(stage_layers=n) for n in stage_layers]
-        )
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}") from None
-    if (
-        layers.size != chunks
-        or np.any(layers < 0)
-        or np.any(layers[1:-1] < 1)
-        or sum(layers.tolist()) != model.layers
-    ):
-        said = f"{layers.size} that sum to {sum(layers.tolist())}"
-        raise ValueError(f"stage_layers must be {allowed}, got {said}: {stage_layers!r:.80}")
-    return layers
-
-
-def dealt_layers(model: Transformer, strategy: Strategy) -> NDArray[np.int64]:
-    """Layers of every chunk where nothing is said, [p v].
-
-    Equal; else the first chunks have one more, and embedding and loss take places as
-    ``ends_as_layers`` says.
-    """
-    p, v, folded = strategy.pipeline, strategy.virtual_stages, strategy.schedule in V_SHAPED
-    said = ENDS.index(strategy.ends_as_layers)
-    ends = np.array(counted_ends(model.layers, model.mtp_layers, p, v, folded, said))
-    dealt = even_chunks(model.layers + int(ends.sum()), p * v)[::-1].copy()
-    np.subtract.at(dealt, [0, -1], ends)
-    return dealt
-
-
-def in_chunks(layers: NDArray[np.int64]) -> str:
-    """Layers of chunks in words: ``4x15+1`` are fifteen chunks of four layers and one of one."""
-    runs = [(number, len(list(run))) for number, run in groupby(layers.tolist())]
-    return "+".join(f"{number}x{times}" if times > 1 else str(number) for number, times in runs)
-
-
-def even_chunks(layers: int, chunks: int) -> NDArray[np.int64]:
-    """Layers of one stage's chunks, [v]; they differ by one at most, the later ones have more."""
-    return np.arange(layers, layers + chunks) // chunks
-
-
-def chunk_devices(strategy: Strategy) -> NDArray[np.int64]:
-    """Stage that holds each chunk; int64 [p v]. In Chimera, the one on the way down."""
-    p = strategy.pipeline
-    chunk = np.arange(p * strategy.virtual_stages)
-    return (
-        np.where(chunk < p, chunk, 2 * p - 1 - chunk)
-        if strategy.schedule in V_SHAPED
-        else chunk % p
-    )
-
-
-def stage_sums(strategy: Strategy, chunks: NDArray[Any]) -> NDArray[np.float64]:
-    """Sum over the chunks of every stage, [p]."""
-    return np.bincount(chunk_devices(strategy), weights=chunks).astype(np.float64)
-
-
-def device_layers(strategy: Strategy, chunks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Layers a micro-batch meets on each stage, [p]; Chimera's mean over its two directions."""
-    held = stage_sums(strategy, chunks)
-    return (held + held[::-1]) / 2 if strategy.schedule == "chimera" else held
-
-
-def kept_layers(
-    strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Most layers times micro-batches that each stage keeps at once, [p].
-
-    A stage runs its passes in a fixed order, so what it keeps does not depend on how long they
-    take.
-    """
-    p, v = strategy.pipeline, strategy.virtual_stages
-    order = TABLE[strategy.schedule].rule(
-        p, min(micro_batches, _ROUNDS * p), v, np.full(p, UNLIMITED)
-    )
-    kinds = len(order.turn)
-    gains = np.array([1.0, *[-1 / (kinds - 1)] * (kinds - 1)])[:, None, None] * chunks
-    change = np.broadcast_to(gains, order.turn.shape).ravel()
-    stage = np.broadcast_to(order.stage, order.turn.shape).ravel()
-    by_turn = np.lexsort((order.turn.ravel(), stage))
-    ends = np.searchsorted(stage[by_turn], np.arange(1, p))
-    return np.array([part.cumsum().max() for part in np.split(change[by_turn], ends)])
 
 
 class Rows(NamedTuple):

@@ -1,16 +1,17 @@
-"""The kernels of one layer, and of the output layer, on one micro-batch: seconds of a machine.
+"""One layer on one micro-batch: its kernels, its transfers, and both on the clock.
 
 A *pass* is the work of one layer on one micro-batch, forward or backward. A model (`Sizes`), a
-machine (`Rates`) and a strategy (`Split`) are numbers or columns. n is tokens of a micro-batch on
-one rank.
+machine (`Rates`, ``h``) and a strategy (`Split`, ``s``) are numbers or columns. n is tokens of a
+micro-batch on one rank. Collectives run on two levels of links; sizes are bytes, ``inside`` the
+ranks of a group that share a node.
 """
 
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from relparallel.parallel.columns import Numbers, Split, by_kind, some, where
-from relparallel.parallel.records import Rates, Sizes
+from relparallel.parallel.collective_time import one_ring, rings_in_rings
+from relparallel.parallel.quantities import Numbers, Rates, Sizes, Split, by_kind, some, where
 
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
 _SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
@@ -171,3 +172,162 @@ def output_layer(model: Sizes, h: Rates, s: Split) -> Numbers:
         n * model.vocabulary / s.tensor * _LOGIT_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
     )
     return forward + backward + logits + h.micro
+
+
+def gather(size: Numbers, ranks: Numbers, inside: Numbers, ring: Numbers, h: Rates) -> Numbers:
+    """Cheapest reduce-scatter or all-gather of a vector among ranks of which some share a node.
+
+    The forms of `collective_time` with calibrated links, whose latencies are counted on their own.
+    Over several nodes, two levels save network and use it later. The halves of an all-reduce have
+    the rounds of a tree between nodes if those are fewer, either half alone goes round the
+    ``ring``: NCCL has no tree for it.
+    """
+    if not some(ranks > 1):
+        return 0.0
+    near = size / (h.node_link * h.link_share)
+    found = one_ring(ranks, 0.0, near, 0.0, 0.0) + h.round * (1 + 0.25 * ranks) / 2
+    if some(ranks > inside):
+        nodes = np.ceil(ranks / inside)
+        # so many groups leave the node
+        far = size * h.node / inside / (h.network * h.network_share)
+        moved = np.minimum(
+            one_ring(ranks, 0.0, near, 0.0, far), rings_in_rings(inside, nodes, 0.0, near, 0.0, far)
+        )
+        hops = where(ring, nodes - 1, np.minimum(nodes - 1, np.ceil(np.log2(nodes))))
+        found = where(ranks <= inside, found, moved + h.round / 2 + hops * h.hop)
+    return where(ranks <= 1, 0.0, found)
+
+
+def in_node(h: Rates, stride: Numbers, ranks: Numbers) -> Numbers:
+    """Ranks of a group that share a node, where neighbours in the group are so many GPUs apart."""
+    return np.minimum(np.maximum(h.node / stride, 1.0), ranks)
+
+
+def exchange(size: Numbers, ranks: Numbers, inside: Numbers, copies: Numbers, h: Rates) -> Numbers:
+    """All-to-all of what each rank holds, in the node and out of it at once.
+
+    A dispatcher that knows nodes sends a token once to each node that has some of its experts: to
+    k (1 - (1 - 1/k)^a) of k nodes where a experts are drawn.
+    """
+    near = size * (inside - 1) / ranks / (h.node_link * h.link_share)
+    far = size * (ranks - inside) / ranks * h.node / (h.network * h.exchange_share)
+    if some(h.node_dispatch > 0):
+        nodes = ranks / inside
+        fewer = far * (nodes * (1 - (1 - 1 / nodes) ** copies) / copies)
+        far = where(h.node_dispatch > 0, fewer, far)
+    within = near + h.round * (1 + 0.25 * ranks) / 2
+    across = np.maximum(near, far) + h.round / 2 + h.hop
+    return where(ranks <= 1, 0.0, where(ranks <= inside, within, across))
+
+
+def send(size: Numbers, apart: Numbers, h: Rates) -> Numbers:
+    """Transfer to a GPU so many GPUs further on, while all others of the node do the same."""
+    within = size / (h.node_link * h.link_share) + h.round / 2
+    return where(apart < h.node, within, size * h.node / (h.network * h.network_share) + h.hop)
+
+
+def _longer(x: Numbers, y: Numbers) -> Numbers:
+    """Time of two things that overlap: the longer one, rounded off where they are about equal."""
+    x4, y4 = x * x * x * x, y * y * y * y
+    return np.sqrt(np.sqrt(np.sqrt(x4 * x4 + y4 * y4)))
+
+
+def exchanged_in_layer(
+    model: Sizes, h: Rates, s: Split, core: Numbers
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Communication of one pass of a layer: tensor, context and experts.
+
+    A pass has two all-reduces of its activations among tensor ranks and two exchanges among
+    experts; keys and values go round the context ranks while these attend to what they have. Whole
+    experts exchange the tokens of each tensor rank, and leave one all-reduce to the attention where
+    no expert is shared.
+    """
+    n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
+    hidden = 2 * n * model.hidden
+    split = s.expert_tensor
+    alone = where((split < t) & (model.shared == 0), model.mixture, 0.0)
+    tensor = gather(hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h)
+    tensor = (4 * model.blocks - 2 * alone) * tensor
+    # keys and values of the whole sequence
+    sequence = 2 * 2 * n * model.kv_heads * model.head / t * c
+    sequence = sequence * model.attention
+    context = gather(sequence * h.context_slow, c, in_node(h, t, c), True, h)
+    context = np.maximum(context - core, 0.0)
+    experts = 0.0
+    if some((model.mixture > 0) & (s.expert > 1)):
+        exchanged = hidden * (split / t) * model.active * h.data_slow
+        together = in_node(h, split, s.expert)
+        experts = 2 * model.mixture * exchange(exchanged, s.expert, together, model.active, h)
+    return tensor, context, experts
+
+
+def seen_beside(moved: Numbers, work: Numbers, share: Numbers) -> Numbers:
+    """What is seen of a transfer under some work, a share of which goes on seen all the same."""
+    return np.maximum(moved - work, 0.0) + share * np.minimum(moved, work)
+
+
+def _gathered(model: Sizes, h: Rates, s: Split) -> Numbers:
+    """Parameters of a layer from those who share them, context ranks too, which hold the same."""
+    own = model.expert_weights / s.expert * (s.tensor / s.expert_tensor)
+    sharing = s.shard * s.context
+    rows = 2 * (model.layer_weights + own) / s.tensor * h.data_slow
+    return gather(rows, sharing, in_node(h, s.tensor, sharing), True, h)
+
+
+class LayerTimes(NamedTuple):
+    """Seconds of one layer and micro-batch, with communication, and waiting for the host."""
+
+    tensor: Numbers
+    context: Numbers
+    experts: Numbers
+    launch: Numbers
+    launch_back: Numbers
+    ahead: Numbers
+    behind: Numbers
+
+
+def layer_on_clock(model: Sizes, h: Rates, s: Split, one: Passes) -> LayerTimes:
+    """A layer on the clock: the host launches kernels while earlier ones run.
+
+    Many ranks in step wait for the slowest of them. ``behind`` is without what is computed again.
+    """
+    tensor, context, experts = exchanged_in_layer(model, h, s, one.core)
+    if some(h.node_dispatch > 0):
+        experts = where(
+            h.node_dispatch > 0, seen_beside(experts, one.forward, h.exchanged), experts
+        )
+    if some(h.tensor_overlap > 0):  # in pieces, each under the product that makes or needs it
+        tensor = where(h.tensor_overlap > 0, seen_beside(tensor, one.forward, h.exposed), tensor)
+    wide, waits = np.maximum(s.tensor - 4.0, 0.0) / 4, where(h.graphs > 0, 0.0, 1.0)
+    host = h.host * (1 + h.host_wide * wide * wide) * waits
+    quantised = where(h.weight_peak > h.peak, h.sync, 0.0)
+    # the host launches the kernels of experts when their tokens have come: nothing runs meanwhile
+    stall = model.mixture * (quantised + h.expert_launch * model.experts / s.expert) * waits
+    on_gpu = one.forward + tensor + context + experts
+    back_on_gpu = one.backward + tensor + 2 * context + experts
+    launch = np.maximum(_longer(on_gpu, host) - on_gpu, 0.0) + stall  # no less by rounding
+    launch_back = (
+        np.maximum(_longer(back_on_gpu, host * h.host_backward) - back_on_gpu, 0.0) + stall
+    )
+    return LayerTimes(
+        tensor, context, experts, launch, launch_back, on_gpu + launch, back_on_gpu + launch_back
+    )
+
+
+def sharded_passes(
+    model: Sizes, h: Rates, s: Split, ahead: Numbers, behind: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Gathering the sharded parameters of a layer, and what is seen of that and of scattering gradients.
+
+    Parameters are gathered before each pass of a layer and gradients scattered after it. Stage 2
+    gathers once a step what a pipeline then uses for all micro-batches, and still has it on the way
+    back.
+    """
+    sharded = (s.zero_stage >= 2) & (s.data * s.context > 1)
+    if not some(sharded):
+        return 0.0, 0.0
+    gathered = where(sharded, _gathered(model, h, s), 0.0)
+    times = where((s.zero_stage == 2) & (s.pipeline > 1), s.micro_batches, 1)
+    seen = seen_beside(gathered, ahead, h.overlap) / times
+    seen = seen + seen_beside(gathered * (s.zero_stage - 1), behind, h.overlap)
+    return gathered, where(sharded, seen, 0.0)
