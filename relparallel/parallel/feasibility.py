@@ -3,16 +3,18 @@
 One list of rules serves a single strategy, which gets an error, and a grid, whose rows get a code.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel.notation import notation
 from relparallel.parallel.quantities import CHIMERA, Numbers, Split, folded, where
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.stages import counted_ends
+from relparallel.parallel.stages import Pipeline, counted_ends, require_stage_layers
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
@@ -102,6 +104,23 @@ def rules_of_rows(
 def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
     """Places in `REASONS` of the first rule that each strategy breaks, `FEASIBLE` where none."""
     return np.frexp((rules & -rules).astype(np.float64))[1].astype(np.int8)
+
+
+def pipeline_of(
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster | None,
+    global_batch: int,
+    stage_layers: Sequence[int] | str | None = None,
+) -> Pipeline:
+    """Check a strategy against what it splits and where it runs: the one door of a step's price."""
+    require_instance(Transformer, model=model)
+    require_instance(Strategy, strategy=strategy)
+    require_instance((Cluster, type(None)), cluster=cluster)
+    require_int(global_batch=global_batch, at_least=1)
+    said = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
+    require_feasible(model, strategy, cluster, global_batch, dealt=said is not None)
+    return Pipeline(model, strategy, global_batch, said)
 
 
 def require_feasible(

@@ -38,8 +38,8 @@ from relparallel.parallel.stage_bytes import (
     stages,
 )
 from relparallel.parallel.stages import (
+    Pipeline,
     chunk_devices,
-    dealt_layers,
     even_chunks,
     kept_layers,
     require_stage_layers,
@@ -237,21 +237,45 @@ def memory(
     """
     require_instance(Transformer, model=model)
     _require_split(model, require_instance(Strategy, strategy=strategy), stage_layers is not None)
-    s = Split.of(strategy, require_int(global_batch=global_batch, at_least=1))
-    dealt = None
-    if stage_layers is not None:
-        chunks = require_stage_layers(model, strategy, stage_layers)
-        dealt = _dealt(strategy, s.micro_batches, chunks)
+    require_int(global_batch=global_batch, at_least=1)
+    said = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
     name = newest_software(device) if software is None else software
-    kept, flash, masks = kept_by(known_software(name), model, precision, flash_attention, dropout)
-    require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
+    return stage_memory(
+        Pipeline(model, strategy, global_batch, said),
+        name,
+        precision,
+        flash_attention=flash_attention,
+        dropout=dropout,
+        offload=offload,
+        offload_to=offload_to,
+    )
+
+
+def stage_memory(
+    split: Pipeline,
+    software: str,
+    precision: str | Precision = "bf16",
+    *,
+    flash_attention: bool | None = None,
+    dropout: bool | None = None,
+    offload: str = "none",
+    offload_to: str = "host",
+) -> StageMemory:
+    """Count the bytes of what was checked before; as `memory`."""
+    model, strategy = split.model, split.strategy
+    s = Split.of(strategy, split.global_batch)
+    kept, flash, masks = kept_by(
+        known_software(software), model, precision, flash_attention, dropout
+    )
+    require_choice(_OFFLOAD, offload=offload)
     if offload == "parameters" and strategy.zero_stage < 3:
         raise ValueError(
             f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3"
         )
+    dealt = None if split.said is None else _dealt(strategy, s.micro_batches, split.said)
     sizes, storage = Sizes.of(model), storage_of(kept, flash_attention=flash, dropout=masks)
     less = storage_of(kept, flash_attention=flash, dropout=masks, offload=offload)
     all_here, here = (_on_stages(sizes, s, k, dealt) for k in (storage, less))
@@ -261,12 +285,12 @@ def memory(
     transfer = storage.gathered * 2 * shards + passes * moved[0]
     if offload == "activations":  # out after every forward pass of a layer, and back
         kept_bytes = mean_layer(sizes, s, storage, sizes.mixture).kept
-        transfer += passes * kept_bytes * layers_on_stages(model, strategy, stage_layers)
+        transfer += passes * kept_bytes * split.layers
     away, nothing = moved[:4].sum(axis=0), np.zeros(strategy.pipeline)
     parts = dict(zip(StageBytes._fields, here, strict=True))
     host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
     said = [
-        f"as {name} keeps it" if str(precision) in PRODUCTS else "bytes as given",
+        f"as {software} keeps it" if str(precision) in PRODUCTS else "bytes as given",
         "no attention scores" if flash else "attention scores stored",
         f"gradients of {kept.gradient_bytes:g} bytes",
         *(["masks of dropout"] if masks else []),
@@ -336,15 +360,6 @@ def stage_peaks(
     s = Split.of(strategy, require_int(global_batch=global_batch, at_least=1))
     dealt = _dealt(strategy, s.micro_batches, np.repeat(even_chunks(layers, v), p))
     return np.asarray(stages(Sizes.of(model), s, storage, dealt).peak)
-
-
-def layers_on_stages(
-    model: Transformer, strategy: Strategy, stage_layers: Sequence[int] | str | None
-) -> NDArray[np.float64]:
-    """Layers of every stage, as said or as they are dealt out."""
-    if stage_layers is None:
-        return stage_sums(strategy, dealt_layers(model, strategy))
-    return stage_sums(strategy, require_stage_layers(model, strategy, stage_layers))
 
 
 def _dealt(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> Dealt:

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from relparallel.parallel.layer_times import passes
 from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT, repeated
-from relparallel.parallel.stages import UNLIMITED, chunk_devices, device_layers
+from relparallel.parallel.stages import UNLIMITED, Pipeline, chunk_devices, device_layers
 from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
-from relparallel.parallel.strategy import Strategy
 from relparallel.parallel.timeline import Timeline, play
 
 _LAYER_PARTS: Final = [
@@ -82,22 +81,19 @@ def priced_passes(rows: Rows) -> PassSeconds:
     )
 
 
-def simulated_passes(
-    rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], iterations: int = 1
-) -> Timeline:
+def simulated_passes(rows: Rows, split: Pipeline, iterations: int = 1) -> Timeline:
     """All passes of some steps."""
-    p, v, m = strategy.pipeline, strategy.virtual_stages, rows.split.micro_batches
+    strategy, chunks, m = split.strategy, split.chunks, rows.split.micro_batches
+    p, v = strategy.pipeline, strategy.virtual_stages
     order = repeated(strategy.schedule, p, m, v, np.full(p, UNLIMITED), iterations)
     seconds = priced_passes(rows).of_chunks(chunks, strategy.schedule in SPLIT)
     return play(order, np.broadcast_to(seconds[:, None], order.turn.shape), 0.0)
 
 
-def simulated_parts(
-    rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def simulated_parts(rows: Rows, split: Pipeline) -> NDArray[np.float64]:
     """Parts of a step [s], ordered as `PARTS`: the slowest stage's work, and how long it waits."""
-    one, m = priced_passes(rows), rows.split.micro_batches
-    layers, heads = device_layers(strategy, chunks), np.zeros(strategy.pipeline)
+    one, m, strategy = priced_passes(rows), rows.split.micro_batches, split.strategy
+    layers, heads = device_layers(strategy, split.chunks), np.zeros(strategy.pipeline)
     heads[chunk_devices(strategy)[-1]] = 1  # output layers that a micro-batch meets on each stage
     if strategy.schedule == "chimera":
         heads = (heads + heads[::-1]) / 2
@@ -107,27 +103,24 @@ def simulated_parts(
     parts[_HEAD] = m * heads[slowest] * one.head
     parts[_PIPELINE] = 2 * m * strategy.virtual_stages * one.transfer
     busy = parts[[*_LAYER_PARTS, _HEAD, _PIPELINE]].sum()
-    parts[PARTS.index("pipeline_bubble")] = max(
-        _period(rows, strategy, chunks, slowest, busy) - busy, 0.0
-    )
+    parts[PARTS.index("pipeline_bubble")] = max(_period(rows, split, slowest, busy) - busy, 0.0)
     parts[[_DATA, _OPTIMIZER]] = _replicas(rows, layers, heads)
     return np.asarray(parts)
 
 
-def _period(
-    rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], slowest: int, busy: float
-) -> float:
+def _period(rows: Rows, split: Pipeline, slowest: int, busy: float) -> float:
     """Time between two iterations.
 
     Schedules that flush: the makespan. Those that never do: the work of the slowest stage, since
     what may be in flight on a stage and those behind it never takes longer than the slowest of them
     as often.
     """
-    if strategy.schedule in ASYNCHRONOUS:
+    schedule = split.strategy.schedule
+    if schedule in ASYNCHRONOUS:
         return busy
-    if strategy.schedule not in SPLIT:
-        return simulated_passes(rows, strategy, chunks).makespan
-    found, m = simulated_passes(rows, strategy, chunks, _ITERATIONS), rows.split.micro_batches
+    if schedule not in SPLIT:
+        return simulated_passes(rows, split).makespan
+    found, m = simulated_passes(rows, split, _ITERATIONS), rows.split.micro_batches
     own, starts = found.resource == slowest, np.full(_ITERATIONS, np.inf)
     np.minimum.at(starts, found.item[own] // m, found.start[own])
     half = _ITERATIONS // 2

@@ -246,3 +246,25 @@ def kept_layers(
     by_turn = np.lexsort((order.turn.ravel(), stage))
     ends = np.searchsorted(stage[by_turn], np.arange(1, p))
     return np.array([part.cumsum().max() for part in np.split(change[by_turn], ends)])
+
+
+class Pipeline(NamedTuple):
+    """What is split and how, checked: whoever prices a step or counts its bytes asks for its parts.
+
+    ``said`` are the layers of every chunk [p v], None where they are dealt out.
+    """
+
+    model: Transformer
+    strategy: Strategy
+    global_batch: int
+    said: NDArray[np.int64] | None
+
+    @property
+    def chunks(self) -> NDArray[np.int64]:
+        """Layers of every chunk, as said or as they are dealt out; [p v]."""
+        return dealt_layers(self.model, self.strategy) if self.said is None else self.said
+
+    @property
+    def layers(self) -> NDArray[np.float64]:
+        """Layers of every stage, [p]."""
+        return stage_sums(self.strategy, self.chunks)

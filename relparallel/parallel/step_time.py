@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_real
 from relparallel.hardware import Accelerator, Cluster
 from relparallel.parallel.calibration import Calibration, generation
 from relparallel.parallel.experience import REACH, experience, features, sizes
-from relparallel.parallel.feasibility import require_feasible
+from relparallel.parallel.feasibility import pipeline_of, require_feasible
 from relparallel.parallel.group_links import placement_slowdowns
 from relparallel.parallel.layer_times import passes
-from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
+from relparallel.parallel.memory import StageMemory, Verdict, memory, stage_memory
 from relparallel.parallel.notation import notation
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
 from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
-from relparallel.parallel.stages import dealt_layers, require_stage_layers
+from relparallel.parallel.stages import Pipeline
 from relparallel.parallel.step_parts import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.parallel.timeline import Timeline
@@ -219,39 +219,24 @@ def step_time(
     >>> low < 102.6 < high  # measured
     True
     """
-    machine, rows, layers = step_rows(
-        model,
-        strategy,
-        cluster,
-        global_batch,
-        software=software,
-        precision=precision,
-        calibrated=calibrated,
-        placement=placement,
-        network=network,
-        alive=alive,
-        stage_layers=stage_layers,
+    split = pipeline_of(
+        model, strategy, require_instance(Cluster, cluster=cluster), global_batch, stage_layers
     )
+    slow = placement_slowdowns(strategy, cluster, placement, network, alive)
+    machine = Machine.of(cluster, software, precision, calibrated, slow)
+    rows = _rows(split, machine)
     parts: Sequence[Numbers] = step_parts(*rows)
-    if layers is not None and strategy.pipeline > 1:
-        parts = simulated_parts(rows, strategy, layers).tolist()
-    held = memory(
-        model,
-        strategy,
-        global_batch,
-        software=machine.software.name,
-        precision=precision,
-        stage_layers=stage_layers,
-        offload=require_choice(("none", "activations"), offload=offload),
-    )
+    if split.said is not None and rows.split.pipeline > 1:
+        parts = simulated_parts(rows, split).tolist()
+    away = require_choice(("none", "activations"), offload=offload)
+    held = stage_memory(split, machine.software.name, precision, offload=away)
     if offload != "none":
         device = require_instance(Accelerator, accelerator=cluster.accelerator)
         if not device.host_link:
             raise ValueError(
                 f"offload must be 'none' on {device.name}, whose link to the host is not known"
             )
-        stages = layers_on_stages(model, strategy, stage_layers)
-        seen = _seen_of_offload(held, rows, stages, device.host_link)
+        seen = _seen_of_offload(held, rows, split.layers, device.host_link)
         parts = *parts[:-1], parts[-1] + seen  # the last one is overhead
     time = step_of(
         parts, machine, model, global_batch, strategy.gpus, rows.split, held.fits(cluster)
@@ -358,32 +343,10 @@ def step_of(
     )
 
 
-def step_rows(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str | None = None,
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    placement: Placement | None = None,
-    network: Topology | None = None,
-    alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | str | None = None,
-    slow: Mapping[str, float] | None = None,
-) -> tuple[Machine, Rows, NDArray[np.int64] | None]:
-    """Check the arguments of `step_time`; return what the formula takes, and the layers of chunks."""
-    require_instance(Transformer, model=model)
-    require_instance(Strategy, strategy=strategy)
-    require_instance(Cluster, cluster=cluster)
-    require_int(global_batch=global_batch, at_least=1)
-    layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
-    require_feasible(model, strategy, cluster, global_batch, dealt=layers is not None)
-    if slow is None:
-        slow = placement_slowdowns(strategy, cluster, placement, network, alive)
-    machine = Machine.of(cluster, software, precision, calibrated, slow)
-    return machine, Rows(Sizes.of(model), machine.rates, Split.of(strategy, global_batch)), layers
+def _rows(split: Pipeline, machine: Machine) -> Rows:
+    """What the formula takes."""
+    numbers = Split.of(split.strategy, split.global_batch)
+    return Rows(Sizes.of(split.model), machine.rates, numbers)
 
 
 def step_timeline(
@@ -392,20 +355,21 @@ def step_timeline(
     cluster: Cluster,
     global_batch: int,
     *,
+    software: str | None = None,
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
     stage_layers: Sequence[int] | str | None = None,
-    **options: Any,
 ) -> Timeline:
     """Every pass of the micro-batches of a step, simulated with the layers stages really have.
 
     With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed
     form.
     """
-    _, rows, layers = step_rows(
-        model, strategy, cluster, global_batch, stage_layers=stage_layers, **options
+    split = pipeline_of(
+        model, strategy, require_instance(Cluster, cluster=cluster), global_batch, stage_layers
     )
-    return simulated_passes(
-        rows, strategy, dealt_layers(model, strategy) if layers is None else layers
-    )
+    machine = Machine.of(cluster, software, precision, calibrated)
+    return simulated_passes(_rows(split, machine), split)
 
 
 def slowed_step(
@@ -417,5 +381,6 @@ def slowed_step(
     software: str | None = None,
 ) -> float:
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth of the cluster."""
-    _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
+    split = pipeline_of(model, strategy, cluster, global_batch)
+    rows = _rows(split, Machine.of(cluster, software, slow=slow))
     return float(np.array(step_parts(*rows)).sum())
