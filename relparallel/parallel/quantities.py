@@ -405,12 +405,10 @@ class Machine:
         software: str | None,
         precision: str = "bf16",
         calibrated: Calibration | None = None,
-        slow: Mapping[str, float] | None = None,
     ) -> Machine:
         """Check a cluster with its software; return its rates, and what is known of both.
 
-        Where no software is named, it is the newest that was measured on the accelerator. ``slow``
-        says how much less bandwidth the groups of a degree have than in the default placement.
+        Where no software is named, it is the newest that was measured on the accelerator.
         """
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
@@ -420,7 +418,7 @@ class Machine:
         known = calibration(device) if calibrated is None else calibrated
         require_instance(Calibration, calibrated=known)
         return cls(
-            rates=Rates.of(cluster, known, programs, precision).slowed(slow or {}),
+            rates=Rates.of(cluster, known, programs, precision),
             known=known,
             software=programs,
             assumed=software is None,

@@ -24,7 +24,6 @@ from relparallel.parallel.memory import StageMemory, Verdict, memory, stage_memo
 from relparallel.parallel.notation import notation
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
 from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
-from relparallel.parallel.stages import Pipeline
 from relparallel.parallel.step_parts import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.parallel.timeline import Timeline
@@ -223,8 +222,9 @@ def step_time(
         model, strategy, require_instance(Cluster, cluster=cluster), global_batch, stage_layers
     )
     slow = placement_slowdowns(strategy, cluster, placement, network, alive)
-    machine = Machine.of(cluster, software, precision, calibrated, slow)
-    rows = _rows(split, machine)
+    machine = Machine.of(cluster, software, precision, calibrated)
+    numbers = Split.of(strategy, global_batch)
+    rows = Rows(Sizes.of(model), machine.rates.slowed(slow or {}), numbers)
     parts: Sequence[Numbers] = step_parts(*rows)
     if split.said is not None and rows.split.pipeline > 1:
         parts = simulated_parts(rows, split).tolist()
@@ -343,12 +343,6 @@ def step_of(
     )
 
 
-def _rows(split: Pipeline, machine: Machine) -> Rows:
-    """What the formula takes."""
-    numbers = Split.of(split.strategy, split.global_batch)
-    return Rows(Sizes.of(split.model), machine.rates, numbers)
-
-
 def step_timeline(
     model: Transformer,
     strategy: Strategy,
@@ -368,8 +362,9 @@ def step_timeline(
     split = pipeline_of(
         model, strategy, require_instance(Cluster, cluster=cluster), global_batch, stage_layers
     )
-    machine = Machine.of(cluster, software, precision, calibrated)
-    return simulated_passes(_rows(split, machine), split)
+    rates = Machine.of(cluster, software, precision, calibrated).rates
+    rows = Rows(Sizes.of(model), rates, Split.of(strategy, global_batch))
+    return simulated_passes(rows, split)
 
 
 def slowed_step(
@@ -381,6 +376,7 @@ def slowed_step(
     software: str | None = None,
 ) -> float:
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth of the cluster."""
-    split = pipeline_of(model, strategy, cluster, global_batch)
-    rows = _rows(split, Machine.of(cluster, software, slow=slow))
-    return float(np.array(step_parts(*rows)).sum())
+    pipeline_of(model, strategy, cluster, global_batch)
+    rates = Machine.of(cluster, software).rates.slowed(slow)
+    parts = step_parts(Sizes.of(model), rates, Split.of(strategy, global_batch))
+    return float(np.array(parts).sum())
