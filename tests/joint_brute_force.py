@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Placement, StrategyGrid, evaluate
+from relparallel.parallel import Placement, StrategyGrid, price_strategies
 from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
@@ -18,7 +18,7 @@ from relparallel.training import (
     optimal_training_time_ratio,
 )
 from relparallel.training._random_failures import units_hit
-from relparallel.training.goodput import steady_state
+from relparallel.training.goodput_forms import steady_state
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=12, hidden=4096, heads=16, vocabulary=51200, sequence=1024)
@@ -42,7 +42,9 @@ def hall(nodes, per_node, per_rack):
 def table(size, held):
     """Every feasible row of every grid, one by one: least time among equal degrees and copies."""
     machine = replace(hall(*size), nodes=size[0] - held)
-    found = evaluate(GPT, StrategyGrid.all(machine.gpus, GPT, BATCH, **PLAIN), machine, BATCH)
+    found = price_strategies(
+        GPT, StrategyGrid.all(machine.gpus, GPT, BATCH, **PLAIN), machine, BATCH
+    )
     least = {}
     for row in np.flatnonzero(found.feasible).tolist():
         s, time = found.grid[row], float(found.time[row])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import Cluster, cluster
-from relparallel.parallel import Strategy, StrategyGrid, evaluate
+from relparallel.parallel import Strategy, StrategyGrid, price_strategies
 from relparallel.reliability import estimate
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training import Checkpointing, CheckpointLevel, Recovery, failure_model, simulate
@@ -31,7 +31,7 @@ def sampled(executor):
 
 def strategies(executor):
     grid = StrategyGrid.all(gpus=64, model=GPT3, global_batch=64, tensor=8)
-    found = evaluate(GPT3, grid, GPUS, global_batch=64, executor=executor)
+    found = price_strategies(GPT3, grid, GPUS, global_batch=64, executor=executor)
     return [column.tobytes() for column in (found.time, found.memory, found.reason)]
 
 

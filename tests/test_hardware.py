@@ -10,7 +10,7 @@ from relparallel.hardware import (
     cluster,
     llama3_interruptions,
 )
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.published import facts, shipped_rows
 
 

@@ -35,7 +35,7 @@ import valid_schedules
 import valid_search
 import valid_simulation
 import valid_workload
-from relparallel.parallel.memory import PRECISIONS
+from relparallel.parallel.gpu_memory import PRECISIONS
 from valid_workload import Arguments, fields, model
 
 

@@ -17,7 +17,7 @@ def grid() -> Any:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.StrategyGrid": lambda: fields(grid()),
-    "parallel.evaluate": lambda: {
+    "parallel.price_strategies": lambda: {
         "model": model(),
         "grid": grid(),
         "cluster": machine(),

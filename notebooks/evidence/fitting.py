@@ -20,11 +20,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
-from relparallel.parallel.calibration import Calibration, generation, priors, software
-from relparallel.parallel.experience import features
+from relparallel.parallel.machine_parameters import Calibration, generation, priors, software
+from relparallel.parallel.past_runs import features
 from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.parallel.run import Run
-from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
+from relparallel.parallel.step_formula import PARTS, as_rows, step_parts
 from relparallel.sweep import map_chunks
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
@@ -161,7 +161,7 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from relparallel.parallel.calibration import calibration
+    >>> from relparallel.parallel.machine_parameters import calibration
     >>> from evidence.training_steps import measured_runs
     >>> runs = [run for run in measured_runs() if run.source == "PTD-P"]
     >>> bool(errors(runs, calibration("a100-80gb"))["error"].abs().max() < 0.06)

@@ -1,9 +1,9 @@
-from .accelerators import (
+from .data_sheets import (
     Accelerator as Accelerator,
     accelerator as accelerator,
     accelerators as accelerators,
 )
-from .cluster import Cluster as Cluster, cluster as cluster, clusters as clusters
+from .machines import Cluster as Cluster, cluster as cluster, clusters as clusters
 from .rates import (
     ComponentRate as ComponentRate,
     ComponentRates as ComponentRates,

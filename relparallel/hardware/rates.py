@@ -17,7 +17,7 @@ from relparallel._checks import (
     require_choice,
     whole,
 )
-from relparallel.hardware.cluster import LEVELS, Cluster
+from relparallel.hardware.machines import LEVELS, Cluster
 from relparallel.published import Fact, facts
 from relparallel.units import DAY
 

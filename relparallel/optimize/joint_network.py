@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.evaluate import Pricing
+from relparallel.parallel.prices import Pricing
 from relparallel.parallel.quantities import Split
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology

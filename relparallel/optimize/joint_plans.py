@@ -30,7 +30,7 @@ from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabr
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.optimize.joint_sites import Site, sites_of
 from relparallel.parallel import Placement, Strategy, notation
-from relparallel.parallel.step_time import StepTime
+from relparallel.parallel.step import StepTime
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from relparallel.optimize.joint_question import Question
 from relparallel.optimize.joint_sites import Site
-from relparallel.parallel.step_time import StepTime
+from relparallel.parallel.step import StepTime
 from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
-from relparallel.training.goodput import SteadyState, most_running, steady_state
+from relparallel.training.goodput_forms import SteadyState, most_running, steady_state
 
 # standard deviations from the mean down to the tenth percentile
 NORMAL_TENTH: Final = 1.2815515655446004

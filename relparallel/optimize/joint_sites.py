@@ -23,7 +23,7 @@ from relparallel.optimize.joint_strategies import (
 from relparallel.parallel.grid import lawful_degrees
 from relparallel.sweep import map_chunks
 from relparallel.training import FailureModel
-from relparallel.training.failure_model import rate_table
+from relparallel.training.failing_parts import rate_table
 
 HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
 

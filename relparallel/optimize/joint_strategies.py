@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, StrategyGrid
-from relparallel.parallel.evaluate import CHUNK, Pricing, pricing
 from relparallel.parallel.grid import Mesh, lawful
+from relparallel.parallel.prices import CHUNK, Pricing, pricing
 from relparallel.parallel.quantities import ROW, rows_of
 from relparallel.parallel.strategy import DEGREES as ORDER
 from relparallel.topology import Topology

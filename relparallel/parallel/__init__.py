@@ -2,8 +2,8 @@
 
 Where to begin, by question:
 
-- How long does a step take?  `step_time`, of one `Strategy`; of many, `evaluate` of a
-  `StrategyGrid`.
+- How long does a step take?  `step_time`, of one `Strategy`; of many, `price_strategies`
+  of a `StrategyGrid`.
 - As people write it, "TP8 PP16 ZeRO-1"?  `read_strategy`, and back: `notation`.
 - Does it fit?  `memory`. Which GPU runs which rank?  `Placement`.
 - What does a pipeline wait for?  `simulate_schedule`.

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
-from relparallel.parallel.notation import notation
 from relparallel.parallel.quantities import CHIMERA, Numbers, Split, folded, where
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stages import Pipeline, counted_ends, require_stage_layers
 from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.strategy_text import notation
 from relparallel.workload import Transformer
 
 RULES: Final = (

@@ -77,7 +77,7 @@ class StrategyGrid:
     def all(cls, gpus: int, model: Transformer, global_batch: int, **limits: Any) -> StrategyGrid:
         """Every way to fill a number of GPUs, the full product of all axes.
 
-        Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered
+        Rows that break rules are kept; `price_strategies` marks them. Degrees are the ordered
         factorisations of the GPUs; micro-batches divide the global batch, expert degrees the
         experts. ``virtual_stages`` are 2, 4, 8 and the divisors of the layers, and of the layers
         and two, which count embedding and output layer; ``ends_as_layers`` is "auto" and

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from relparallel.parallel.collective_time import one_ring, rings_in_rings
+from relparallel.parallel.collective_forms import one_ring, rings_in_rings
 from relparallel.parallel.quantities import Numbers, Rates, Sizes, Split, by_kind, some, where
 
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product

@@ -20,8 +20,8 @@ from relparallel._checks import (
     require_real,
     require_whole,
 )
+from relparallel.parallel.bytes_by_part import layer_bytes, state_bytes
 from relparallel.parallel.schedules import SCHEDULES, TABLE
-from relparallel.parallel.stage_bytes import layer_bytes, state_bytes
 from relparallel.parallel.stages import FLIGHT_RULES, flight
 from relparallel.parallel.strategy import RECOMPUTE
 

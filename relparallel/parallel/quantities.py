@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import MOST_DEVICES, require_choice, require_instance
 from relparallel.hardware import Cluster
-from relparallel.parallel.calibration import (
+from relparallel.parallel.machine_parameters import (
     Calibration,
     Software,
     calibration,

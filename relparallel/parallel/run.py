@@ -2,7 +2,7 @@
 
 from relparallel._checks import choice, flag, instance, real, record, whole
 from relparallel.hardware import Cluster
-from relparallel.parallel.calibration import software as known_software
+from relparallel.parallel.machine_parameters import software as known_software
 from relparallel.parallel.strategy import Strategy
 from relparallel.units import MILLISECOND, TFLOP
 from relparallel.workload import Transformer

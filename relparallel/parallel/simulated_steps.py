@@ -9,7 +9,7 @@ from relparallel.parallel.layer_times import passes
 from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT, repeated
 from relparallel.parallel.stages import UNLIMITED, Pipeline, chunk_devices, device_layers
-from relparallel.parallel.step_parts import PARTS, as_rows, step_parts
+from relparallel.parallel.step_formula import PARTS, as_rows, step_parts
 from relparallel.parallel.timeline import Timeline, play
 
 _LAYER_PARTS: Final = [

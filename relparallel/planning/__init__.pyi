@@ -1,4 +1,4 @@
 from .inputs import FABRICS as FABRICS, read_cluster as read_cluster
-from .own_runs import learn as learn
+from .own_measurements import learn as learn
 from .plans import plan as plan
-from .study import study as study
+from .studies import study as study

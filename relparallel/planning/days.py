@@ -15,7 +15,7 @@ from scipy.special import betaincinv, ndtri
 
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.published import shipped_rows
-from relparallel.training.goodput import SteadyState
+from relparallel.training.goodput_forms import SteadyState
 from relparallel.training.order_statistics import LAWS, NORMAL, largest
 from relparallel.units import DAY
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, notation
-from relparallel.parallel.experience import features
-from relparallel.parallel.learning import DRAWS, Lessons, require_device
+from relparallel.parallel.corrections import DRAWS, Lessons, require_device
+from relparallel.parallel.past_runs import features
 from relparallel.parallel.quantities import Split
 
 KINDS: Final = 20

@@ -17,7 +17,7 @@ from relparallel.hardware import (
     clusters,
 )
 from relparallel.optimize.joint_question import STORAGE
-from relparallel.parallel.memory import PRECISIONS
+from relparallel.parallel.gpu_memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
 from relparallel.topology.formats._text import loaded

@@ -30,10 +30,10 @@ from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
-from relparallel.parallel.evaluate import pricing
-from relparallel.parallel.memory import StageMemory
+from relparallel.parallel.gpu_memory import StageMemory
+from relparallel.parallel.prices import pricing
 from relparallel.parallel.stages import dealt_layers, in_chunks
-from relparallel.parallel.step_time import step_timeline
+from relparallel.parallel.step import step_timeline
 from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import asked_for, doubt_of, order_of
 from relparallel.planning.inputs import (
@@ -44,7 +44,7 @@ from relparallel.planning.inputs import (
     require_room,
     usual_batch,
 )
-from relparallel.planning.own_runs import asked_with
+from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
     ENDINGS,
     among_measured,

@@ -9,7 +9,7 @@ from relparallel._tables import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.parallel import Strategy, calibration, notation
-from relparallel.parallel.step_time import StepTime
+from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
 from relparallel.published import shipped_rows
 from relparallel.units import GB, TFLOP

@@ -12,7 +12,7 @@ from .designs.low_diameter import (
     dragonfly_plus as dragonfly_plus,
     hyperx as hyperx,
 )
-from .designs.mdcube import mdcube as mdcube
+from .designs.modular_cubes import mdcube as mdcube
 from .designs.multi_rooted import aspen as aspen, three_tier as three_tier, vl2 as vl2
 from .designs.optical import c_through as c_through, helios as helios
 from .designs.published_clusters import (

@@ -24,7 +24,7 @@ from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import speed_of
 from relparallel.training.recovery_policies import Recovery
-from relparallel.training.rollback import Causes, Levels, Rollback, going_back
+from relparallel.training.rollback_forms import Causes, Levels, Rollback, going_back
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

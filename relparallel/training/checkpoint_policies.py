@@ -25,7 +25,7 @@ from relparallel._checks import (
     require_int,
     require_probability,
 )
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
 
 

@@ -33,7 +33,7 @@ from relparallel._checks import (
 from relparallel.training._arguments import Real, require_time
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.factors import best_rollback, lost_share
-from relparallel.training.rollback import Rollback, rollback
+from relparallel.training.rollback_forms import Rollback, rollback
 
 METHODS: Final = ("exact", "daly", "young")
 MODELS: Final = ("exact", "kokolis")

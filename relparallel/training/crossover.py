@@ -9,7 +9,7 @@ import numpy as np
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import MOST_NODES, require_single, require_time
 from relparallel.training.domains import POLICIES
-from relparallel.training.relative_goodput import Job, relative_goodput
+from relparallel.training.job_forms import Job, relative_goodput
 
 
 def break_even_repair(

@@ -27,7 +27,7 @@ from relparallel._checks import (
     require_real,
 )
 from relparallel.hardware import Cluster
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.training._arguments import LONGEST
 from relparallel.training.failures import ComponentClass
 from relparallel.units import DAY

@@ -26,7 +26,7 @@ from relparallel._checks import (
     whole,
 )
 from relparallel.hardware import Cluster, ComponentRates
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.parallel import Placement
 from relparallel.training._arguments import FASTEST, LONGEST, require_time
 from relparallel.training.spares import loss_probability

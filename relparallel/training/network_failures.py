@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from relparallel._checks import Result, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.parallel.group_links import communicating, group_links, groups_of
-from relparallel.parallel.step_time import slowed_step
+from relparallel.parallel.group_bandwidth import communicating, group_links, groups_of
+from relparallel.parallel.step import slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failures import ComponentClass, behind

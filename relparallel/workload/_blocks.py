@@ -8,7 +8,7 @@ A function here makes one operator or the few operators of a block. Sizes are wh
 from dataclasses import replace
 from typing import Final
 
-from relparallel.workload.operators import Operator
+from relparallel.workload.layer_operators import Operator
 
 # FLOPs forward and backward, numbers moved forward and backward: per element of the result. One
 # FLOP for each arithmetic operation or elementary function; norms and softmax as Ivanov et al. 2021

@@ -18,7 +18,7 @@ from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology.formats._text import once
 from relparallel.workload import _layers
 from relparallel.workload._layers import Fields
-from relparallel.workload.transformer import LatentAttention, Transformer
+from relparallel.workload.language_models import LatentAttention, Transformer
 
 _LATENT: Final = {
     "q_rank": "q_lora_rank",

@@ -12,9 +12,9 @@ from relparallel.workload._blocks import (
     norm,
     pointwise,
 )
+from relparallel.workload.language_models import LatentAttention, Transformer
+from relparallel.workload.layer_operators import Operator, OperatorTable
 from relparallel.workload.mixers import Mixer
-from relparallel.workload.operators import Operator, OperatorTable
-from relparallel.workload.transformer import LatentAttention, Transformer
 
 
 def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> OperatorTable:

@@ -2,7 +2,7 @@
 
 from relparallel._checks import require_int
 from relparallel.workload._blocks import attention, embedding, feed_forward, linear, norm, pointwise
-from relparallel.workload.operators import Operator, OperatorTable
+from relparallel.workload.layer_operators import Operator, OperatorTable
 
 
 def bert(

@@ -26,8 +26,8 @@ from relparallel._checks import (
 from relparallel.workload.decoder import operators
 from relparallel.workload.encoders import bert
 from relparallel.workload.graph import LayerGraph
-from relparallel.workload.operators import OperatorTable
-from relparallel.workload.transformer import Transformer, transformer, transformers
+from relparallel.workload.language_models import Transformer, transformer, transformers
+from relparallel.workload.layer_operators import OperatorTable
 
 Build = TypeVar("Build", bound=Callable[..., LayerGraph])
 BUILDERS: Final[dict[str, Callable[..., LayerGraph]]] = {}

@@ -30,9 +30,9 @@ import numpy as np
 import pandas as pd
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory
+from relparallel.parallel import Strategy, StrategyGrid, memory, price_strategies
 from relparallel.parallel.feasibility import FEASIBLE, rules_of_rows
-from relparallel.parallel.step_time import step_time
+from relparallel.parallel.step import step_time
 from relparallel.published import facts
 from relparallel.workload import Transformer
 
@@ -132,9 +132,12 @@ def tasks(
     calls: dict[tuple[str, str], tuple[int, Callable]] = {
         ("complete", "relparallel"): (
             len(every),
-            lambda: evaluate(MODEL, every, machine, batch, complete=True),
+            lambda: price_strategies(MODEL, every, machine, batch, complete=True),
         ),
-        ("search", "relparallel"): (len(whole), lambda: evaluate(MODEL, whole, smaller, search[1])),
+        ("search", "relparallel"): (
+            len(whole),
+            lambda: price_strategies(MODEL, whole, smaller, search[1]),
+        ),
         ("one by one", "relparallel"): (len(some), lambda: one_by_one(some, gpus, batch)),
         ("one by one", "llm-analysis"): (len(some), lambda: llm_analysis(some, gpus, batch)),
     }

@@ -20,14 +20,14 @@ from evidence.fitting import (
 from evidence.training_steps import measured_runs
 from relparallel.hardware import accelerator
 from relparallel.parallel import Strategy, step_time
-from relparallel.parallel.calibration import (
+from relparallel.parallel.machine_parameters import (
     Calibration,
     calibration,
     priors,
     software,
     softwares,
 )
-from relparallel.parallel.experience import experience, features
+from relparallel.parallel.past_runs import experience, features
 from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 from relparallel.workload import transformer

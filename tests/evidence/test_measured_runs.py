@@ -7,7 +7,7 @@ import pytest
 from evidence.fitting import errors
 from evidence.training_steps import _from_row, measured_runs, refused_runs
 from relparallel.parallel import step_time
-from relparallel.parallel.calibration import calibration, software
+from relparallel.parallel.machine_parameters import calibration, software
 from relparallel.published import facts, shipped_rows
 from relparallel.units import GBIT, GIB
 from relparallel.workload import transformer

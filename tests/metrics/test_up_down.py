@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import bisection
-from relparallel.metrics.bisection import _up_down as up_down_bound
+from relparallel.metrics.halves import _up_down as up_down_bound
 from relparallel.topology import (
     Topology,
     aspen,

@@ -26,7 +26,7 @@ from relparallel.optimize.joint_strategies import (
     fastest_of_each_kind,
     reliability_kinds,
 )
-from relparallel.parallel import Placement, StrategyGrid, evaluate
+from relparallel.parallel import Placement, StrategyGrid, price_strategies
 from relparallel.parallel.grid import lawful
 from relparallel.training import (
     Checkpointing,
@@ -87,19 +87,19 @@ def llama(**options):
 def test_rows_put_together_are_those_of_the_grid_that_keep_the_rules(size):
     machine = replace(SELENE, nodes=size // 8)
     grid = StrategyGrid.all(size, GPT, BATCH, zero_stage=(0, 1, 3))
-    found = evaluate(GPT, grid, machine, BATCH)
+    found = price_strategies(GPT, grid, machine, BATCH)
     meshes, asked = lawful(size, GPT, BATCH, 8, {"zero_stage": (0, 1, 3)})
     kept = np.concatenate([mesh.rows(np.ones(mesh.shape, dtype=np.bool_)) for mesh in meshes])
     assert asked == len(grid)
     memory = found.counts().get("memory", 0)
     assert kept.size == found.feasible.sum() + memory
-    again = evaluate(GPT, StrategyGrid(choices=kept), machine, BATCH)
+    again = price_strategies(GPT, StrategyGrid(choices=kept), machine, BATCH)
     assert sorted(again.time[again.feasible]) == sorted(found.time[found.feasible])
 
 
 def test_of_each_kind_the_fastest_is_kept_and_every_row_counted():
     machine = replace(SELENE, nodes=2)
-    found = evaluate(GPT, StrategyGrid.all(16, GPT, BATCH), machine, BATCH)
+    found = price_strategies(GPT, StrategyGrid.all(16, GPT, BATCH), machine, BATCH)
     rows = np.flatnonzero(found.feasible)
     kinds = reliability_kinds(found.grid.choices[rows], machine)[0]
     least = {}

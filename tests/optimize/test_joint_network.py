@@ -22,7 +22,7 @@ from joint_brute_force import (
 )
 from pace import pace
 from relparallel.optimize import joint
-from relparallel.parallel import Placement, StrategyGrid, evaluate, step_time
+from relparallel.parallel import Placement, StrategyGrid, price_strategies, step_time
 from relparallel.topology import Design, Topology
 from relparallel.topology.costs import unit_prices
 from relparallel.training import (
@@ -62,7 +62,7 @@ def wired_table(size, held, fabric):
     """Every feasible row on a network with what the loss of each part does to it."""
     machine, network = replace(hall(*size), nodes=size[0] - held), fabrics(size)[fabric]
     grid = StrategyGrid.all(machine.gpus, GPT, BATCH, **NARROW)
-    found, rows = evaluate(GPT, grid, machine, BATCH, network=network), []
+    found, rows = price_strategies(GPT, grid, machine, BATCH, network=network), []
     for row in np.flatnonzero(found.feasible).tolist():
         placement = Placement(strategy=grid[row])
         impact = network_impact(GPT, placement, machine, BATCH, network)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relparallel.optimize import reliable_network
-from relparallel.optimize.reliable_network import _credits
+from relparallel.optimize.cheapest_network import _credits
 from relparallel.reliability import evaluate
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 from chapters.s34.weight_versions import iteration_period
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, bubble_fraction, simulate_schedule
-from relparallel.parallel.calibration import calibration, software
 from relparallel.parallel.layer_times import passes
+from relparallel.parallel.machine_parameters import calibration, software
 from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, V_SHAPED
 from relparallel.parallel.steady_state import bubble_time

@@ -6,9 +6,9 @@ from hypothesis import given, strategies as st
 
 from relparallel.hardware import accelerator
 from relparallel.parallel import Links, collective_time
-from relparallel.parallel.calibration import calibration
-from relparallel.parallel.collective_time import FORMS
+from relparallel.parallel.collective_forms import FORMS
 from relparallel.parallel.layer_times import gather
+from relparallel.parallel.machine_parameters import calibration
 from relparallel.parallel.quantities import Rates
 from relparallel.published import facts
 

@@ -11,9 +11,9 @@ import relparallel as rp
 from evidence.claims.memory import bloom_memory, bloom_rows
 from evidence.training_steps import measured_runs
 from relparallel.parallel import Strategy, memory
-from relparallel.parallel.calibration import software, softwares
-from relparallel.parallel.memory import PRECISIONS
-from relparallel.parallel.stage_bytes import FRAGMENTATION
+from relparallel.parallel.bytes_by_part import FRAGMENTATION
+from relparallel.parallel.gpu_memory import PRECISIONS
+from relparallel.parallel.machine_parameters import software, softwares
 from relparallel.units import GB, GIB
 from relparallel.workload import Transformer, transformer
 

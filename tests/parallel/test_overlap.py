@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.parallel import order
-from relparallel.parallel.collective_time import overlap_time
+from relparallel.parallel.collective_forms import overlap_time
 from valid_ordering import chain
 
 times = st.floats(0, 10)

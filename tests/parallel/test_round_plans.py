@@ -20,8 +20,8 @@ from relparallel.parallel import (
     plan_rounds,
     ring_all_reduce,
 )
-from relparallel.parallel.collective_time import FORMS
-from relparallel.parallel.server_rounds import server_rounds
+from relparallel.parallel.collective_forms import FORMS
+from relparallel.parallel.servers import server_rounds
 from relparallel.topology import as_topology, fat_tree, leaf_spine
 from relparallel.training import failure_model
 

@@ -10,7 +10,7 @@ from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, simulated_steps, step_time
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.stages import dealt_layers
-from relparallel.parallel.step_time import step_timeline
+from relparallel.parallel.step import step_timeline
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
 

@@ -10,8 +10,8 @@ from relparallel.hardware import cluster
 from relparallel.parallel import (
     Strategy,
     StrategyGrid,
-    evaluate,
     memory,
+    price_strategies,
     simulate_schedule,
     step_time,
 )
@@ -266,7 +266,7 @@ def test_a_grid_prices_what_counts_as_a_layer(ends):
         zero_stage=0,
         ends_as_layers=ends,
     )
-    found = evaluate(model, grid, cluster("a100-80gb-selene", gpus=8), 32, complete=True)
+    found = price_strategies(model, grid, cluster("a100-80gb-selene", gpus=8), 32, complete=True)
     assert found.feasible.any() == (ends != "both")
     for row in np.flatnonzero(found.feasible)[:20].tolist():
         time = step_time(model, grid[row], cluster("a100-80gb-selene", gpus=8), 32)

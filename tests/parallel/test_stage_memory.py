@@ -17,11 +17,11 @@ from relparallel.parallel import (
     memory,
     model_state_bytes,
 )
-from relparallel.parallel.memory import PRECISIONS, storage_of
+from relparallel.parallel.bytes_by_part import peaks
+from relparallel.parallel.gpu_memory import PRECISIONS, storage_of
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.quantities import ROW, Sizes, Split, rows_of
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
-from relparallel.parallel.stage_bytes import peaks
 from relparallel.parallel.stages import FLIGHT_RULES
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer

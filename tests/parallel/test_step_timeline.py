@@ -4,7 +4,7 @@ import pytest
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, step_time
-from relparallel.parallel.step_time import step_timeline
+from relparallel.parallel.step import step_timeline
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory, read_strategy, step_time
+from relparallel.parallel import (
+    Strategy,
+    StrategyGrid,
+    memory,
+    price_strategies,
+    read_strategy,
+    step_time,
+)
 from relparallel.parallel.feasibility import DEALT, rules_of_rows
 from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.workload import Transformer, transformer
@@ -88,7 +95,7 @@ def test_a_search_finds_the_chunks_of_61_layers():
             recompute="full",
             schedule=("1f1b", "interleaved_1f1b"),
         )
-        found = evaluate(model, grid, machine, 8192, complete=True)
+        found = price_strategies(model, grid, machine, 8192, complete=True)
         chunks = {grid[row].virtual_stages for row in np.flatnonzero(found.feasible).tolist()}
         assert {1, 2} <= chunks
         for row in np.flatnonzero(found.feasible)[::7].tolist():

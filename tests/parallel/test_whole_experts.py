@@ -8,9 +8,16 @@ from hypothesis import given, settings, strategies as st
 
 from chapters.s33.volume import strategy_collectives
 from relparallel.hardware import cluster
-from relparallel.parallel import Placement, Strategy, StrategyGrid, evaluate, memory, step_time
-from relparallel.parallel.calibration import calibration
-from relparallel.parallel.group_links import group_links
+from relparallel.parallel import (
+    Placement,
+    Strategy,
+    StrategyGrid,
+    memory,
+    price_strategies,
+    step_time,
+)
+from relparallel.parallel.group_bandwidth import group_links
+from relparallel.parallel.machine_parameters import calibration
 from relparallel.parallel.stages import dealt_layers
 from relparallel.workload import Transformer, transformer
 
@@ -146,7 +153,7 @@ def test_whole_experts_compute_as_much_and_wait_for_less(tensor, context, data, 
     assert other.expert <= one.expert * (1 + 1e-12)
     grid = StrategyGrid.of(**{n: getattr(whole, n) for n in grid_names()}, shard=data)
     machine = cluster("h100-80gb-dgx", gpus=max(whole.gpus, 8))
-    found = evaluate(MIXED, grid, machine, 64, complete=True)
+    found = price_strategies(MIXED, grid, machine, 64, complete=True)
     assert list(grid) == [whole]
     assert found.time[0] == step_time(MIXED, whole, machine, 64).total
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import relparallel as rp
-from relparallel.parallel.learning import features
+from relparallel.parallel.corrections import features
 from relparallel.planning.doubt import Doubt
 
 

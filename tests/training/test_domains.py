@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from chapters.s43.replicas_hit import expected_replicas_hit
 from relparallel.hardware import Cluster
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import ComponentClass, blast_radius, drop_rule
 

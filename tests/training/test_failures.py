@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.hardware import Cluster, ComponentRate, cluster, llama3_interruptions
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
     CheckpointLevel,

@@ -21,7 +21,7 @@ from relparallel.training import (
     shortage_probability,
     simulate,
 )
-from relparallel.training.goodput import steady_state
+from relparallel.training.goodput_forms import steady_state
 
 DAY, HOUR = 86400.0, 3600.0
 COSTS = {"checkpoint": 20.0, "restart": 300.0, "pause": 30.0}

@@ -6,8 +6,8 @@ import pytest
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Placement, Strategy, step_time
 from relparallel.parallel.flows import PairFlows, Wiring
-from relparallel.parallel.group_links import group_links
-from relparallel.parallel.step_time import slowed_step
+from relparallel.parallel.group_bandwidth import group_links
+from relparallel.parallel.step import slowed_step
 from relparallel.topology import (
     dgx_superpod,
     fat_tree,

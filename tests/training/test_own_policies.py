@@ -20,7 +20,7 @@ from relparallel.training import (
     goodput,
     simulate,
 )
-from relparallel.training.goodput import most_running, steady_state
+from relparallel.training.goodput_forms import most_running, steady_state
 from relparallel.training.recovery_policies import POLICIES, policy
 from relparallel.units import DAY, HOUR
 

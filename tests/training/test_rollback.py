@@ -3,7 +3,7 @@ import pytest
 from scipy.special import exprel
 
 from pace import pace
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.training import (
     Cause,
     Checkpointing,

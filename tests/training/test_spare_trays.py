@@ -20,7 +20,7 @@ from relparallel.training import (
     simulate,
     spares_needed,
 )
-from relparallel.training.goodput import steady_state
+from relparallel.training.goodput_forms import steady_state
 from relparallel.units import DAY, HOUR
 
 STORAGE = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=300.0),))

@@ -10,7 +10,7 @@ import pytest
 from chapters.s44.consequences import consequences
 from relparallel.hardware import Cluster, cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy, step_time
-from relparallel.parallel.group_links import communicating, group_links
+from relparallel.parallel.group_bandwidth import communicating, group_links
 from relparallel.published import facts
 from relparallel.topology import fat_tree, leaf_spine
 from relparallel.training import (
@@ -26,7 +26,7 @@ from relparallel.training import (
     redundant_fabric,
     simulate,
 )
-from relparallel.training.failure_model import rate_table
+from relparallel.training.failing_parts import rate_table
 from relparallel.training.network_parts import outside, parts_of
 from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer

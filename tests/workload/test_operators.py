@@ -16,7 +16,7 @@ from relparallel.workload import (
     transformer,
     transformers,
 )
-from relparallel.workload.operators import Operator
+from relparallel.workload.layer_operators import Operator
 
 SMALL = {"layers": 3, "hidden": 24, "heads": 4, "vocabulary": 50, "sequence": 10}
 LATENT = LatentAttention(q_rank=12, kv_rank=8, nope=6, rope=4, value=6)

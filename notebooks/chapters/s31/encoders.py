@@ -5,7 +5,7 @@ from functools import partial
 
 from relparallel.workload._blocks import attention, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.encoders import block_norms, encoder_layers, head_width
-from relparallel.workload.operators import Operator, OperatorTable
+from relparallel.workload.layer_operators import Operator, OperatorTable
 
 _CLASSES = 1000  # of ImageNet
 

@@ -1,6 +1,6 @@
 """Which algorithm sums soonest, by size of the message."""
 
-from relparallel.parallel.collective_time import FORMS, collective_time
+from relparallel.parallel.collective_forms import FORMS, collective_time
 from relparallel.parallel.collectives import Links
 
 

@@ -8,7 +8,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from numpy.typing import NDArray
 
 from relparallel.parallel import Placement
-from relparallel.parallel.group_links import groups_of
+from relparallel.parallel.group_bandwidth import groups_of
 from relparallel.plotting import PALETTE
 
 _SIDE = 8  # rows of layers and columns of a layer's width, in the picture of a model

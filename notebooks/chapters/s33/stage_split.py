@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
-from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import require_feasible
-from relparallel.parallel.memory import stage_peaks
+from relparallel.parallel.gpu_memory import stage_peaks
+from relparallel.parallel.prices import pricing
 from relparallel.parallel.quantities import Split, Storage
 from relparallel.parallel.simulated_steps import Rows, priced_passes
 from relparallel.parallel.stages import chunk_devices, even_chunks

@@ -7,7 +7,7 @@ of the model.
 
 from typing import Final, NamedTuple
 
-from relparallel.parallel.collective_time import RINGS
+from relparallel.parallel.collective_forms import RINGS
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 

@@ -16,7 +16,7 @@ import scipy
 
 from relparallel.published import data_folder
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
-from relparallel.training.rollback import Rollback, rollback
+from relparallel.training.rollback_forms import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
 
 _UNITS: Final = {

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
-from relparallel.parallel.group_links import groups_of
+from relparallel.parallel.group_bandwidth import groups_of
 from relparallel.training._job import JobRows, job_rows, under
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failures import ComponentClass, FailureModel, groups_per_part

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from relparallel.workload.transformer import Transformer
+from relparallel.workload.language_models import Transformer
 
 _TRAINING_BYTES = 16  # of a parameter: weight, gradient, its copy and two moments of Adam
 _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value

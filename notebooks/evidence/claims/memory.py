@@ -5,7 +5,7 @@ from typing import Any, Final
 from evidence.claims._rows import model_of, strategy_of
 from evidence.claims.registry import Rows
 from relparallel import parallel, workload
-from relparallel.parallel.memory import StageMemory
+from relparallel.parallel.gpu_memory import StageMemory
 from relparallel.published import Fact, facts
 
 

@@ -17,7 +17,7 @@ from evidence.training_steps import measured_runs, refused_runs
 from relparallel._tables import folded, text_table
 from relparallel.hardware import accelerator, cluster
 from relparallel.parallel import memory
-from relparallel.parallel.memory import RESERVE
+from relparallel.parallel.gpu_memory import RESERVE
 from relparallel.published import facts
 from relparallel.units import GB
 

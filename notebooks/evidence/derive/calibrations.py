@@ -14,7 +14,7 @@ from evidence.fitting import (
     parameter_evidence,
     strategy_order,
 )
-from relparallel.parallel.calibration import Calibration, borrow
+from relparallel.parallel.machine_parameters import Calibration, borrow
 from relparallel.parallel.run import Run
 
 _GROUPS: Final = ("source", "software")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from evidence.fitting import calibrate, errors
-from relparallel.parallel.calibration import Calibration, borrow, generation
-from relparallel.parallel.experience import FEATURES, Experience, sizes
+from relparallel.parallel.machine_parameters import Calibration, borrow, generation
+from relparallel.parallel.past_runs import FEATURES, Experience, sizes
 from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 

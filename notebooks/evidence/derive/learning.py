@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evidence.derive.experience import bounds, publisher
-from relparallel.parallel.experience import features
-from relparallel.parallel.learning import Lessons
+from relparallel.parallel.corrections import Lessons
+from relparallel.parallel.past_runs import features
 from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
 

@@ -15,7 +15,7 @@ from chapters.s35.profiles import read_profile
 from chapters.s37.fusion import MERGING
 from relparallel import parallel
 from relparallel.hardware import cluster
-from relparallel.parallel.evaluate import evaluate
+from relparallel.parallel.prices import price_strategies
 from relparallel.units import GB, GBIT, TFLOP
 from relparallel.workload import Transformer
 
@@ -140,7 +140,7 @@ def _fastest(model: Transformer, gpus: int, limits: Mapping[str, Any]) -> tuple[
     grid = parallel.StrategyGrid.all(gpus, model, _BATCH, **fixed, **limits)
     # Alpa: 16 bytes a parameter
     kept: dict[str, Any] = {"software": "megatron-2021", "storage": "mixed"}
-    found = evaluate(model, grid, machine, _BATCH, **kept, reserve=1.5 * GB)
+    found = price_strategies(model, grid, machine, _BATCH, **kept, reserve=1.5 * GB)
     if not found.feasible.any():
         return np.nan, ""
     best = int(np.nanargmin(np.where(found.feasible, found.time, np.nan)))

@@ -17,7 +17,7 @@ from relparallel.metrics._demand import all_to_all, longest_matching, permutatio
 from relparallel.metrics._linear import commodities, solve
 from relparallel.metrics._network import switch_level
 from relparallel.metrics._paths import distances
-from relparallel.metrics.concurrent_flow import bracket, routed
+from relparallel.metrics.throughput import bracket, routed
 from relparallel.topology import (
     Design,
     as_topology,

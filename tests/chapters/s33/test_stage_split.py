@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from chapters.s33.stage_split import _balanced, best_stage_layers
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, memory, step_time
-from relparallel.parallel.memory import RESERVE
+from relparallel.parallel.gpu_memory import RESERVE
 from relparallel.workload import Transformer, transformer
 
 MACHINE = cluster("a100-80gb-selene", gpus=8)

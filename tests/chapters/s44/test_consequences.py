@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from chapters.s44.consequences import consequences, groups_behind
 from relparallel.hardware import Cluster
-from relparallel.hardware.cluster import LEVELS
+from relparallel.hardware.machines import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
     Cause,

@@ -6,8 +6,8 @@ from theorem_table import theorem
 
 from chapters import s32
 from relparallel import hardware, parallel, topology, units
-from relparallel.parallel.collective_time import crossover_size, overlap_time
-from relparallel.parallel.group_links import group_links
+from relparallel.parallel.collective_forms import crossover_size, overlap_time
+from relparallel.parallel.group_bandwidth import group_links
 
 _NODES = parallel.Links(
     latency=2e-6, bandwidth=230 * units.GB, network_latency=8e-6, network_bandwidth=180 * units.GB

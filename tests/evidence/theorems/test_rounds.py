@@ -9,9 +9,9 @@ from theorem_table import theorem
 
 from chapters import s32, s33
 from relparallel import parallel, topology, units, workload
-from relparallel.parallel.collective_time import crossover_size
+from relparallel.parallel.collective_forms import crossover_size
 from relparallel.parallel.round_plans import RoundPlan
-from relparallel.parallel.server_rounds import (
+from relparallel.parallel.servers import (
     gpu_hierarchical_server_rounds,
     hierarchical_server_rounds,
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from evidence.claims.scoreboard import scoreboard
 from relparallel.hardware import Accelerator, accelerator, accelerators, cluster
 from relparallel.parallel import Strategy, step_time
-from relparallel.parallel.calibration import calibration, priors
+from relparallel.parallel.machine_parameters import calibration, priors
 from relparallel.workload import transformer
 
 

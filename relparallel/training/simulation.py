@@ -16,7 +16,7 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
-from relparallel.parallel.step_time import StepTime
+from relparallel.parallel.step import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._identity_kernel import new_nodes, run_identities

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import Cluster, accelerator, cluster
-from relparallel.parallel import StrategyGrid, evaluate, memory
-from relparallel.parallel.evaluate import pricing
+from relparallel.parallel import StrategyGrid, memory, price_strategies
 from relparallel.parallel.feasibility import REASONS
-from relparallel.parallel.memory import PRECISIONS
+from relparallel.parallel.gpu_memory import PRECISIONS
+from relparallel.parallel.prices import pricing
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.step_parts import PARTS, as_rows
-from relparallel.parallel.step_time import step_time
+from relparallel.parallel.step import step_time
+from relparallel.parallel.step_formula import PARTS, as_rows
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)
@@ -50,7 +50,7 @@ def one_by_one(model, grid, machine, batch, software):
 def test_a_row_costs_what_its_strategy_costs_to_the_last_bit(model, batch, software):
     every = StrategyGrid.all(gpus=8, model=model, global_batch=batch)
     grid = every[np.random.default_rng(1).choice(len(every), 400, replace=False)]
-    whole = evaluate(model, grid, EIGHT, batch, software=software, complete=True)
+    whole = price_strategies(model, grid, EIGHT, batch, software=software, complete=True)
     time, peak, fits = (
         np.array(c) for c in zip(*one_by_one(model, grid, EIGHT, batch, software), strict=True)
     )
@@ -64,9 +64,9 @@ def test_a_row_costs_what_its_strategy_costs_to_the_last_bit(model, batch, softw
 
 def test_one_row_alone_costs_what_it_costs_in_the_grid():
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=32, schedule="1f1b", micro_batch=(1, 4))
-    whole = evaluate(GPT, grid, EIGHT, 32)
+    whole = price_strategies(GPT, grid, EIGHT, 32)
     for row in range(0, len(grid), 41):
-        alone = evaluate(GPT, grid[row : row + 1], EIGHT, 32)
+        alone = price_strategies(GPT, grid[row : row + 1], EIGHT, 32)
         assert alone.reason[0] == whole.reason[row]
         assert np.array_equal(alone.time, whole.time[row : row + 1], equal_nan=True)
         assert np.array_equal(alone.memory, whole.memory[row : row + 1], equal_nan=True)
@@ -74,7 +74,7 @@ def test_one_row_alone_costs_what_it_costs_in_the_grid():
 
 def test_rules_come_first_then_memory_then_time():
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=64)
-    found, whole = (evaluate(GPT, grid, EIGHT, 64, complete=flag) for flag in (False, True))
+    found, whole = (price_strategies(GPT, grid, EIGHT, 64, complete=flag) for flag in (False, True))
     too_large = found.reason == MEMORY
     ruled_out = ~found.feasible & ~too_large
     assert np.array_equal(np.isnan(found.memory), ruled_out)
@@ -102,9 +102,11 @@ def test_every_reason_of_a_grid_is_reached():
         sequence_parallel=[0 > 1] * 7,
     )
     rows = StrategyGrid(choices=np.concatenate([grid.choices, odd.choices]))
-    reached = set(evaluate(model, rows, cluster("a100-80gb-selene", gpus=64), 48).counts().index)
+    reached = set(
+        price_strategies(model, rows, cluster("a100-80gb-selene", gpus=64), 48).counts().index
+    )
     mixture = StrategyGrid.of(tensor=4, data=2, expert=4)
-    reached |= set(evaluate(MIXED, mixture, EIGHT, 16).counts().index)
+    reached |= set(price_strategies(MIXED, mixture, EIGHT, 16).counts().index)
     small = Transformer(layers=12, hidden=96, heads=12, vocabulary=500, sequence=64)
     others = StrategyGrid.of(
         tensor=[1, 3, 1, 1],
@@ -114,14 +116,14 @@ def test_every_reason_of_a_grid_is_reached():
     )
     whole = StrategyGrid.of(tensor=2, data=4, experts_over_tensor=True)
     for rest in (others, whole):
-        reached |= set(evaluate(small, rest, EIGHT, 16).counts().index)
+        reached |= set(price_strategies(small, rest, EIGHT, 16).counts().index)
     assert reached == set(REASONS)
 
 
 @pytest.mark.parametrize("model", [GPT, MIXED], ids=["gpt", "mixture"])
 def test_no_copies_of_parameters_are_kept_equal_for_nothing(model):
     grid = StrategyGrid.all(gpus=8, model=model, global_batch=64)
-    lawful = grid[np.isfinite(evaluate(model, grid, EIGHT, 64, complete=True).time)]
+    lawful = grid[np.isfinite(price_strategies(model, grid, EIGHT, 64, complete=True).time)]
     costs = pricing(model, EIGHT, 64)
     data = as_rows(costs.parts(costs.split(lawful.choices)))[:, PARTS.index("data")]
     # with a copy each
@@ -137,52 +139,57 @@ def test_a_smaller_gpu_or_more_reserve_turns_rows_away():
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=64)
     small = Cluster(nodes=1, accelerator=accelerator("a100-40gb"), network_bandwidth=2e11)
     kept = {"software": "megatron-2022", "storage": "mixed"}
-    large = evaluate(GPT, grid, EIGHT, 64, **kept).feasible
+    large = price_strategies(GPT, grid, EIGHT, 64, **kept).feasible
     for fewer in (
-        evaluate(GPT, grid, small, 64, **kept).feasible,
-        evaluate(GPT, grid, EIGHT, 64, reserve=4e10, **kept).feasible,
-        evaluate(GPT, grid, EIGHT, 64, **kept | {"storage": PRECISIONS["megatron-fp16"]}).feasible,
+        price_strategies(GPT, grid, small, 64, **kept).feasible,
+        price_strategies(GPT, grid, EIGHT, 64, reserve=4e10, **kept).feasible,
+        price_strategies(
+            GPT, grid, EIGHT, 64, **kept | {"storage": PRECISIONS["megatron-fp16"]}
+        ).feasible,
     ):
         assert (large | ~fewer).all()
         assert fewer.sum() < large.sum()
-    assert evaluate(GPT, grid, EIGHT, 64, dropout=False, **kept).feasible.sum() > large.sum()
-    by_software = evaluate(GPT, grid, EIGHT, 64, software="megatron-2022").feasible
+    assert (
+        price_strategies(GPT, grid, EIGHT, 64, dropout=False, **kept).feasible.sum() > large.sum()
+    )
+    by_software = price_strategies(GPT, grid, EIGHT, 64, software="megatron-2022").feasible
     assert np.array_equal(
-        by_software, evaluate(GPT, grid, EIGHT, 64, **kept | {"storage": "megatron-fp16"}).feasible
+        by_software,
+        price_strategies(GPT, grid, EIGHT, 64, **kept | {"storage": "megatron-fp16"}).feasible,
     )
 
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_results_do_not_depend_on_who_does_the_work(pool):
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=64)
-    here = evaluate(GPT, grid, EIGHT, 64)
+    here = price_strategies(GPT, grid, EIGHT, 64)
     with pool(2) as workers:
-        there = evaluate(GPT, grid, EIGHT, 64, executor=workers)
+        there = price_strategies(GPT, grid, EIGHT, 64, executor=workers)
     for name in ("time", "memory", "reason"):
         assert getattr(here, name).tobytes() == getattr(there, name).tobytes()
 
 
 def test_results_do_not_depend_on_the_chunks(monkeypatch):
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=16)
-    whole = evaluate(GPT, grid, EIGHT, 16)
-    monkeypatch.setitem(evaluate.__globals__, "CHUNK", 17)
-    cut = evaluate(GPT, grid, EIGHT, 16)
+    whole = price_strategies(GPT, grid, EIGHT, 16)
+    monkeypatch.setitem(price_strategies.__globals__, "CHUNK", 17)
+    cut = price_strategies(GPT, grid, EIGHT, 16)
     for name in ("time", "memory", "reason"):
         assert getattr(whole, name).tobytes() == getattr(cut, name).tobytes()
 
 
 def test_a_table_shows_strategies_costs_and_reasons():
     grid = StrategyGrid.of(tensor=[8, 5, 4], data=[1, 1, 2], recompute="full")
-    table = evaluate(GPT, grid, EIGHT, 16).to_frame()
+    table = price_strategies(GPT, grid, EIGHT, 16).to_frame()
     assert table["reason"].tolist()[1] == REASONS[2]
     assert table["tensor"].tolist() == [8, 5, 4]
     assert table.loc[[0, 2], "reason"].tolist() == ["feasible", "feasible"]
     assert table["time"].isna().tolist() == [False, True, False]
-    assert evaluate(GPT, grid, EIGHT, 16).to_frame(slice(1, 2))["tensor"].tolist() == [5]
+    assert price_strategies(GPT, grid, EIGHT, 16).to_frame(slice(1, 2))["tensor"].tolist() == [5]
 
 
 def test_a_reader_sees_the_counts():
-    shown = evaluate(
+    shown = price_strategies(
         GPT, StrategyGrid.of(tensor=[8, 5], data=1, recompute="full"), EIGHT, 16
     )._repr_html_()
     assert "2 strategies" in shown
@@ -191,10 +198,10 @@ def test_a_reader_sees_the_counts():
 
 
 def test_an_empty_grid_has_no_costs():
-    none = evaluate(GPT, StrategyGrid.all(8, GPT, 16, tensor=3), EIGHT, 16)
+    none = price_strategies(GPT, StrategyGrid.all(8, GPT, 16, tensor=3), EIGHT, 16)
     assert len(none.grid) == none.time.size == none.counts().sum() == 0
 
 
 def test_a_cluster_without_an_accelerator_is_refused():
     with pytest.raises(ValueError, match="cluster must have an accelerator"):
-        evaluate(GPT, StrategyGrid.of(), Cluster(nodes=1, gpus_per_node=1), 1)
+        price_strategies(GPT, StrategyGrid.of(), Cluster(nodes=1, gpus_per_node=1), 1)

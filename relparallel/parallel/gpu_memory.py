@@ -23,20 +23,20 @@ from relparallel._checks import (
     require_real,
 )
 from relparallel.hardware import Cluster
-from relparallel.parallel.calibration import (
-    Software,
-    newest_software,
-    software as known_software,
-)
-from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
-from relparallel.parallel.quantities import Sizes, Split, Storage
-from relparallel.parallel.stage_bytes import (
+from relparallel.parallel.bytes_by_part import (
     FRAGMENTATION,
     Dealt,
     StageBytes,
     mean_layer,
     stages,
 )
+from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
+from relparallel.parallel.machine_parameters import (
+    Software,
+    newest_software,
+    software as known_software,
+)
+from relparallel.parallel.quantities import Sizes, Split, Storage
 from relparallel.parallel.stages import (
     Pipeline,
     chunk_devices,

@@ -25,22 +25,22 @@ from relparallel._checks import (
     require_number,
 )
 from relparallel.hardware import Cluster
-from relparallel.parallel.calibration import Calibration
+from relparallel.parallel.bytes_by_part import peaks
+from relparallel.parallel.corrections import Learned, Lessons, require_device
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, first_broken, rules_of_rows
-from relparallel.parallel.grid import StrategyGrid
-from relparallel.parallel.group_links import degrees_of, slowdowns
-from relparallel.parallel.learning import Learned, Lessons, require_device
-from relparallel.parallel.memory import (
+from relparallel.parallel.gpu_memory import (
     RESERVE,
     Precision,
     kept_by,
     known_precision,
     storage_of,
 )
+from relparallel.parallel.grid import StrategyGrid
+from relparallel.parallel.group_bandwidth import degrees_of, slowdowns
+from relparallel.parallel.machine_parameters import Calibration
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split, Storage
-from relparallel.parallel.stage_bytes import peaks
-from relparallel.parallel.step_parts import step_parts, total
-from relparallel.parallel.step_time import StepTime, step_of
+from relparallel.parallel.step import StepTime, step_of
+from relparallel.parallel.step_formula import step_parts, total
 from relparallel.parallel.strategy import DEGREES, Strategy
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
@@ -173,7 +173,7 @@ def pricing(
     reserve: float = RESERVE,
     learned: Learned | None = None,
 ) -> Pricing:
-    """All about a model and a cluster that strategies are priced with; arguments of `evaluate`.
+    """All about a model and a cluster that strategies are priced with; arguments of `price_strategies`.
 
     ``learned`` corrects every step by what own runs say.
     """
@@ -200,7 +200,7 @@ def pricing(
     )
 
 
-def evaluate(
+def price_strategies(
     model: Transformer,
     grid: StrategyGrid,
     cluster: Cluster,
@@ -249,7 +249,7 @@ def evaluate(
     >>> from relparallel.hardware import cluster
     >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> grid = StrategyGrid.all(gpus=64, model=gpt3, global_batch=64, tensor=8, recompute="full")
-    >>> found = evaluate(gpt3, grid, cluster("a100-80gb-selene", gpus=64), global_batch=64)
+    >>> found = price_strategies(gpt3, grid, cluster("a100-80gb-selene", gpus=64), global_batch=64)
     >>> int(found.counts().sum()) == len(grid), bool(found.feasible.any()), bool(found.feasible.all())
     (True, True, False)
     """

@@ -20,8 +20,8 @@ from relparallel.parallel import (
     simulate_schedule,
     step_time,
 )
-from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.layer_times import passes
+from relparallel.parallel.machine_parameters import software as known_software
 from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.topology import dgx_superpod, leaf_spine
 from relparallel.units import TFLOP

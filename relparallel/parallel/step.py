@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_choice, require_instance, require_real
 from relparallel.hardware import Accelerator, Cluster
-from relparallel.parallel.calibration import Calibration, generation
-from relparallel.parallel.experience import REACH, experience, features, sizes
 from relparallel.parallel.feasibility import pipeline_of, require_feasible
-from relparallel.parallel.group_links import placement_slowdowns
+from relparallel.parallel.gpu_memory import StageMemory, Verdict, memory, stage_memory
+from relparallel.parallel.group_bandwidth import placement_slowdowns
 from relparallel.parallel.layer_times import passes
-from relparallel.parallel.memory import StageMemory, Verdict, memory, stage_memory
-from relparallel.parallel.notation import notation
+from relparallel.parallel.machine_parameters import Calibration, generation
+from relparallel.parallel.past_runs import REACH, experience, features, sizes
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
 from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
-from relparallel.parallel.step_parts import PARTS, step_parts
+from relparallel.parallel.step_formula import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
+from relparallel.parallel.strategy_text import notation
 from relparallel.parallel.timeline import Timeline
 from relparallel.topology import Topology
 from relparallel.workload import Transformer

@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice
 from relparallel.hardware import Accelerator, Cluster
-from relparallel.parallel.calibration import (
+from relparallel.parallel.machine_parameters import (
     Calibration,
     calibration,
     described,
     newest_software,
     softwares,
 )
-from relparallel.parallel.experience import FEATURES, REACH, experience, features
-from relparallel.parallel.notation import notation
+from relparallel.parallel.past_runs import FEATURES, REACH, experience, features
 from relparallel.parallel.quantities import Split
 from relparallel.parallel.run import Run
-from relparallel.parallel.step_time import StepTime, step_time
+from relparallel.parallel.step import StepTime, step_time
 from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.strategy_text import notation
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_int, whole
-from relparallel.hardware.accelerators import Accelerator, accelerator
+from relparallel.hardware.data_sheets import Accelerator, accelerator
 from relparallel.published import shipped_rows
 from relparallel.units import GBIT, MB
 

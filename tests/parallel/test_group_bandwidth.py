@@ -9,7 +9,7 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Links, Placement, Strategy, collective_time
-from relparallel.parallel.group_links import group_links
+from relparallel.parallel.group_bandwidth import group_links
 from relparallel.topology import Topology, dgx_superpod, hpn7, leaf_spine, rail_only
 from relparallel.topology.routing import ecmp_paths
 

@@ -8,8 +8,8 @@ from scipy.stats import multivariate_t, t
 
 from evidence import measured_runs
 from relparallel.parallel import step_time
-from relparallel.parallel.evaluate import pricing
-from relparallel.parallel.learning import Learned, Lessons
+from relparallel.parallel.corrections import Learned, Lessons
+from relparallel.parallel.prices import pricing
 from relparallel.parallel.quantities import Split
 
 RUNS = [run for run in measured_runs() if run.source == "Megatron-Bridge, H100"]

@@ -8,8 +8,8 @@ import pytest
 
 from evidence import measured_runs
 from relparallel.parallel import Strategy, step_time
-from relparallel.parallel.calibration import quantiles
-from relparallel.parallel.experience import FEATURES, Experience, experience, features
+from relparallel.parallel.machine_parameters import quantiles
+from relparallel.parallel.past_runs import FEATURES, Experience, experience, features
 from relparallel.parallel.quantities import Split
 from relparallel.published import data_folder
 

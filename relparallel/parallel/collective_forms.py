@@ -23,7 +23,7 @@ from relparallel._checks import (
     require_real,
     require_whole,
 )
-from relparallel.parallel import algorithms, server_rounds
+from relparallel.parallel import algorithms, servers
 from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
 from relparallel.parallel.levels import best_blueconnect_order, blueconnect_time, require_levels
 
@@ -35,7 +35,7 @@ _MOST_PIECES: Final = 2.0**20
 Form = Callable[[Any, Any, Any, Links], Any]
 FORMS: Final[dict[str, dict[str, Form]]] = {}
 """Closed forms of size, ranks, ranks per node and links, by kind of collective and by algorithm."""
-_GENERATORS: Final = (algorithms, server_rounds)  # which enter their generators into `COLLECTIVES`
+_GENERATORS: Final = (algorithms, servers)  # which enter their generators into `COLLECTIVES`
 
 
 def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:

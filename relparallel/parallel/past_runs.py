@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.parallel.calibration import Calibration, generation, quantiles
+from relparallel.parallel.machine_parameters import Calibration, generation, quantiles
 from relparallel.parallel.quantities import Numbers, Split, where
 from relparallel.published import data_folder
 from relparallel.workload import Transformer

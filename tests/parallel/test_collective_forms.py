@@ -18,7 +18,7 @@ from relparallel.parallel.algorithms import (
     recursive_doubling_all_reduce,
     tree_all_reduce,
 )
-from relparallel.parallel.collective_time import FORMS, crossover_size
+from relparallel.parallel.collective_forms import FORMS, crossover_size
 from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
 from relparallel.parallel.layer_times import gather, in_node
 from relparallel.parallel.quantities import Rates

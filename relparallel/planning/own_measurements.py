@@ -9,8 +9,8 @@ import pandas as pd
 from relparallel._checks import meant, require_flag, require_instance, require_real
 from relparallel.hardware import Cluster, clusters
 from relparallel.parallel import Strategy, notation, read_strategy
+from relparallel.parallel.corrections import Learned
 from relparallel.parallel.feasibility import require_feasible
-from relparallel.parallel.learning import Learned
 from relparallel.parallel.run import Run, step_seconds
 from relparallel.planning.inputs import _number, _whole, clusters_of, model_of
 from relparallel.training.log_files import read_rows

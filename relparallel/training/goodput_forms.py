@@ -37,13 +37,13 @@ from relparallel.training.factors import Factors, fading, late_share, outside_pa
 from relparallel.training.failures import FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
-from relparallel.training.rollback import Rollback
+from relparallel.training.rollback_forms import Rollback
 from relparallel.units import DAY
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from relparallel.parallel.step_time import StepTime
+    from relparallel.parallel.step import StepTime
 
 Array = NDArray[np.float64]
 _METHODS: Final = ("closed", "markov")

@@ -17,7 +17,7 @@ from relparallel.planning.doubt import order_of
 from relparallel.planning.inputs import clusters_of, model_of
 from relparallel.planning.plans import plan, refuse_unknown
 from relparallel.sweep import map_chunks
-from relparallel.training.failure_model import rate_table
+from relparallel.training.failing_parts import rate_table
 
 _COST: Final = "cost of 1e9 tokens"
 _WHY: Final = "why not"
