@@ -5,8 +5,8 @@ import networkx as nx
 import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
-from relparallel.reliability.extensions.counting import weigh
 
+from chapters.s13.counting import weigh
 from relparallel.reliability.frontier import compiled_sweep
 from relparallel.reliability.frontier.decomposition import compiled, solved
 from relparallel.reliability.frontier.states import MAX_LIVE, pack, unpack

@@ -2,8 +2,8 @@ from fractions import Fraction
 
 import networkx as nx
 import pytest
-from relparallel.reliability.extensions.counting import weigh
 
+from chapters.s13.counting import weigh
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.probability import parallel, series
 from relparallel.reliability.problem import read_problem
