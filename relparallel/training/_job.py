@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -32,6 +33,21 @@ Bools = NDArray[np.bool_]
 STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
 _FEW: Final = 1e-14  # least share of nodes that work, or do not
 _SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
+
+
+@lru_cache(maxsize=256)  # a report asks several times for each job
+def _down(
+    loads: tuple[tuple[int, float], ...], rates: tuple[float, ...], spares: int, able: bytes
+) -> Floats:
+    """`JobRows.down` from the parts under repair and ability to fail; ``rates`` if it is cold."""
+    repairs = {size: load / rate for (size, load), rate in zip(loads, rates, strict=bool(rates))}
+    found = None
+    if repairs and all(repairs.values()):
+        found = cold_distribution(dict(loads), repairs, spares)
+    if found is None:
+        found = down_distribution(dict(loads), np.frombuffer(able))
+    found.flags.writeable = False
+    return found
 
 
 class JobRows(NamedTuple):
@@ -88,14 +104,9 @@ class JobRows(NamedTuple):
     def down(self) -> Floats:
         """Probabilities of 0 ... K nodes down."""
         loads = self.taken
-        if self.waits and not self.hot and len(loads) > 1:
-            repairs = {n: load / self.rate[self.nodes == n].sum() for n, load in loads.items()}
-            found = (
-                cold_distribution(loads, repairs, self.spares) if all(repairs.values()) else None
-            )
-            if found is not None:
-                return found
-        return down_distribution(loads, self.states()[0])
+        cold = self.waits and not self.hot and len(loads) > 1
+        rates = tuple(float(self.rate[self.nodes == size].sum()) for size in loads if cold)
+        return _down(tuple(loads.items()), rates, self.spares, self.states()[0].tobytes())
 
     def running(self) -> tuple[float, float]:
         """Share of the time in which some speed is left, and the mean speed of that time."""

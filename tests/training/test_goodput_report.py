@@ -399,18 +399,24 @@ def test_nothing_fails():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", [STORAGE, LEVELS], ids=["one level", "two levels"])
-def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(checkpointing):
+def test_a_hundred_thousand_gpus_with_every_domain_cost_forty_thousand_small_sums(checkpointing):
+    """About fifty milliseconds; counted in sums of arrays, in turn, as machines differ by hour."""
     hall = Cluster(nodes=16384, nodes_per_switch=4, nodes_per_rack=8)
     large = failure_model(
         hall, Strategy(tensor=8, pipeline=16, data=1024, zero_stage=1, shard=64), rates=EVERY
     )
+    few = np.arange(64.0)
     for policy in POLICIES:
-        spent = []
+        ratios = []
         for _ in range(6):
-            start = time.process_time()
+            times = [time.process_time()]
+            for _ in range(10_000):
+                np.exp(few).sum()
+            times.append(time.process_time())
             goodput(large, 5.0, checkpointing, way(policy), 0 if policy == "restart" else 64)
-            spent.append(time.process_time() - start)
-        assert min(spent) < 0.05, policy
+            times.append(time.process_time())
+            ratios.append((times[2] - times[1]) / (times[1] - times[0]))
+        assert min(ratios) < 4, policy
 
 
 @pytest.mark.parametrize("pause", [300.0, 900.0, 3600.0])
