@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from relparallel.reliability.bounding.certified import bound_by_pairs, bound_problem
+from relparallel.reliability.closed_forms.alike_nodes import twins
 from relparallel.reliability.closed_forms.form_recognition import read_form
 from relparallel.reliability.extensions.srlg import ask_each_state, solve_groups
 from relparallel.reliability.frontier.compiled_sweep import (
@@ -17,8 +18,6 @@ from relparallel.reliability.frontier.compiled_sweep import (
     require_fit,
 )
 from relparallel.reliability.frontier.decomposition import solved
-from relparallel.reliability.lumped.interchangeable_nodes import twins
-from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
 from relparallel.reliability.result import Reliability, bracketed, exactly, explained
 from relparallel.reliability.sensitivity.gradient import importance
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     import networkx as nx
 
 STATE_SECONDS: Final = 5e-8  # of the frontier DP for one state
-_RTOL: Final = 1e-2  # width of a bracket over its value that is good enough
+_RTOL: Final = 1e-2  # width of a bracket over its value that bounds aim for
+_SOON: Final = 10  # a tenth of the time goes to a first try: tight bounds beat a long sweep
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second
 _MOST_STEPS = 2**62
-_MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric
 
 
 class Question(NamedTuple):
@@ -52,56 +51,63 @@ def answer(question: Question, method: str) -> Reliability:
         found = first_that_fits(question, _from_the_most_exact(question))
     else:
         found = ROUTES[method](question)
-    if found.method != "bounds":
-        asked = question.problem, question.graph, question.max_states
-        object.__setattr__(found, "_parts", partial(importance, *asked))
+
+    def by(ask: Callable[[Question], Reliability]) -> Callable[[Problem], Reliability]:
+        """The same question about other chances, in less time: there will be several."""
+        return lambda problem: ask(_soon(question)._replace(problem=problem))
+
+    asked = question.problem, question.graph, question.max_states
+    object.__setattr__(found, "_parts", partial(importance, *asked, by(_closed_form), by(_bounds)))
     return found
 
 
 def first_that_fits(question: Question, attempts: Iterable[Attempt]) -> Reliability:
-    """Try methods in order until one is exact, or as good as that."""
+    """Try methods in order until one is exact, or as good as that; else the narrowest bracket."""
     found: Reliability | None = None
     passed: list[str] = []
     for name, run in attempts:
+        if name == "bounds" and found and found.upper - found.lower <= _RTOL * found.unreliability:
+            break  # a first try has reached what bounds aim for
         try:
             result = run(question)
         except NotExactError as why:
             passed.append(f"{name}: {str(why).partition(';')[0]}")
             continue
         passed.append(f"{name}: {'none' if result is None else result.reason}")
-        if result is not None:
+        if result is None:
+            continue
+        if found is None or result.upper - result.lower <= found.upper - found.lower:
             found = explained(result, "; ".join(passed))
-            if found.upper - found.lower <= _RTOL * found.unreliability:
-                return found
+        if found.tight:
+            return found
     if found is None:
         raise NotExactError("; ".join(passed))
     return found
 
 
 def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
-    """Closed form, symmetry, frontier DP and bounds."""
-    # A Topology may have a symmetry that is worth more than the sweep; a plain graph seldom has.
-    known, alone = isinstance(question.graph, Topology), not question.problem.groups
-    if known and alone:
-        yield "closed form", _closed_form
-        yield "symmetry", _symmetry
-    elif alone:
-        yield "twins", lambda asked: twins(asked.problem)
+    """Closed form, alike nodes, a short frontier DP, short bounds, then both in their full time."""
+    soon = _soon(question)
+    if not question.problem.groups:
+        if isinstance(question.graph, Topology):
+            yield "closed form", _closed_form
+        else:  # seldom a fabric, and slow to read as one
+            yield "alike nodes", lambda asked: twins(asked.problem)
+        yield "exact", lambda _: _exact_in_time(soon)
+        yield "bounds", lambda _: _bounds(soon)
     yield "exact", _exact_in_time
-    if not known and alone and len(question.problem.edges) <= _MOST_LINKS:
-        yield "symmetry", _symmetry
     yield "bounds", _bounds
 
 
+def _soon(question: Question) -> Question:
+    """The question with less time to answer it."""
+    return question._replace(max_seconds=question.max_seconds / _SOON)
+
+
 def _closed_form(question: Question) -> Reliability:
-    """The closed form that applies."""
-    return read_form(as_topology(question.graph), question.problem)
-
-
-def _symmetry(question: Question) -> Reliability | None:
-    """Exact where the network has a symmetry that is known."""
-    found = lumped(as_topology(question.graph), question.problem)
-    return found and explained(found, f"{found.states} lumped states")
+    """The closed form that applies, of alike nodes or of a fabric."""
+    found = twins(question.problem)
+    return found or read_form(as_topology(question.graph), question.problem)
 
 
 def _exact(question: Question) -> Reliability:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Method = Literal["exact", "closed_form", "bounds"]
 _METHODS = get_args(Method)
+_TIGHT = 1e-9  # width of a bracket over its value, or one minus it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +84,11 @@ class Reliability(Result):
         """Whether the bracket has width zero."""
         return self.lower == self.upper
 
+    @property
+    def tight(self) -> bool:
+        """Whether the bracket is exact, or so narrow that no reader sees it."""
+        return self.upper - self.lower <= _TIGHT * min(self.unreliability, self.reliability)
+
     def importance(self, *, perfect: bool = False) -> Importance:
         """Importance of each link and node, by a sweep forth and back or by classes of alike parts.
 
@@ -98,12 +104,11 @@ class Reliability(Result):
 
         Notes
         -----
-        By one sweep back through the frontier DP for all parts together; or, where a fabric is
-        wider, by the exact sum of its lumped states or closed form, once more for each class of
-        identical parts. It takes seconds, not a few times an evaluation, and has six digits of what
-        is a billionth of the unreliability without the part, none where rounding may be all of it:
-        then it is 0. At most twelve groups of shared risk of several parts are gone through by
-        their states.
+        By one sweep back through the frontier DP for all parts together. Where a fabric is wider,
+        once for each class of identical parts: by its closed form, to six digits of what is a
+        hundred-thousandth of the unreliability of the fabric, or else by bounds with a part of the
+        class down and up, to two digits. What does not show is 0. At most twelve groups of shared
+        risk of several parts are gone through by their states.
 
         Examples
         --------
@@ -121,10 +126,7 @@ class Reliability(Result):
         """
         require_flag(perfect=perfect)
         if self._parts is None:
-            raise ValueError(
-                "method must be 'exact' for importance: evaluate(graph, ..., method='exact'), or "
-                f"a closed form must apply; got {self.method!r}"
-            )
+            raise ValueError("importance needs a result of `evaluate`, got one made by hand")
         return self._parts(perfect=perfect)
 
     def to_frame(self) -> pd.DataFrame:

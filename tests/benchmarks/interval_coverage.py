@@ -23,9 +23,9 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
+from chapters.s13.estimators import estimate_problem
 from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.sampling.estimation import estimate_problem
 from relparallel.topology import fat_tree
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "derived" / "estimator_coverage.csv"

@@ -23,7 +23,9 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from relparallel.reliability import bounds, estimate
+from chapters.s13.estimators import estimate_problem
+from relparallel.reliability import bounds
+from relparallel.reliability.problem import read_problem
 from relparallel.topology import Topology, fat_tree, torus
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "rare_events.csv"
@@ -60,7 +62,8 @@ def measure(
             value, low, high = (found.lower + found.upper) / 2, found.lower, found.upper
         else:
             rng = np.random.default_rng(1)
-            guess = estimate(network, terminals, link_down=down, method=method, rng=rng, rtol=RTOL)
+            problem = read_problem(network, terminals, 1.0, 1.0, down)
+            guess = estimate_problem(problem, method, rng, RTOL, max_work=2e10)
             value, low, high, bias = guess.value, guess.lower, guess.upper, guess.bias_bound
     except ValueError as why:
         refused = str(why)

@@ -12,10 +12,10 @@ from evidence.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel import topology
 from relparallel.published import facts
 from relparallel.reliability import bounds, evaluate
+from relparallel.reliability.closed_forms.alike_nodes import twins
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.extensions.srlg import conditioned, swept
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import Group, read_problem
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 
@@ -84,8 +84,7 @@ def without_reductions(name):
 
 
 def by_symmetry(name):
-    network, problem = read(name)
-    return lumped(network, problem).unreliability
+    return twins(read(name)[1]).unreliability
 
 
 def by_two_sweeps(name):
@@ -146,10 +145,10 @@ def applies(limit, states):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_every_route_gives_the_published_value(name):
-    network, problem = read(name)
+    _, problem = read(name)
     states = structure(*key(name))[0].evaluate(problem.link, problem.node).states
     found = {route.__name__: route(name) for route, most in ROUTES.items() if applies(most, states)}
-    if lumped(network, problem) is not None:
+    if twins(problem) is not None:
         found["by_symmetry"] = by_symmetry(name)
     assert {route: float(value) for route, value in found.items()} == pytest.approx(
         dict.fromkeys(found, ROWS[name].value), rel=1e-12, abs=0
@@ -199,12 +198,13 @@ def test_pairs_by_the_programme(name, by_climbing):
     assert found.unreliability == pytest.approx(FACTS[name].value, rel=1e-10, abs=0)
 
 
-def test_leaves_by_the_programme_and_by_symmetry():
+def test_leaves_by_the_programme_and_the_closed_form():
     given = FACTS["NR-ls-16x8"].inputs
     fabric = topology.leaf_spine(given["leaves"], given["spines"], 1)
     node = np.where(fabric.is_kind("spine"), given["spine_up"], 1.0)
     link = np.where(fabric.endpoint[fabric.edges].any(axis=1), 0.0, given["link_down"])
     leaves = np.flatnonzero(fabric.is_kind("leaf"))
     problem = read_problem(fabric, leaves, 1.0, node, link)
-    for found in (compiled(problem).evaluate(problem.link, problem.node), lumped(fabric, problem)):
+    closed = evaluate(fabric, leaves, 1.0, node, link_down=link, method="closed_form")
+    for found in (compiled(problem).evaluate(problem.link, problem.node), closed):
         assert found.unreliability == pytest.approx(FACTS["NR-ls-16x8"].value, rel=1e-10, abs=0)

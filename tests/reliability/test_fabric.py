@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.lumped.lumping import match_small_fabric
+from relparallel.reliability.closed_forms.alike_pods import match_fabric
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import f10, fat_tree, leaf_spine, three_tier, torus, vl2
 
@@ -17,7 +17,7 @@ def alike(network, rng, low=0.6, high=0.99):
 
 
 def fabric_of(network, terminals="all", link_up=0.9, node_up=0.9):
-    return match_small_fabric(network, read_problem(network, terminals, link_up, node_up))
+    return match_fabric(network, read_problem(network, terminals, link_up, node_up))
 
 
 def sizes(match):
@@ -27,7 +27,7 @@ def sizes(match):
 
 @pytest.mark.parametrize("network", FABRICS, ids=lambda network: network.meta.name)
 @pytest.mark.parametrize("hosts", ["all", 3])
-def test_lumped_and_exact_agree(network, hosts):
+def test_any_way_and_the_programme_agree(network, hosts):
     rng = np.random.default_rng(7)
     node, link = alike(network, rng)
     terminals = "all" if hosts == "all" else network.hosts[:: max(network.num_hosts // 3, 1)]
@@ -36,7 +36,6 @@ def test_lumped_and_exact_agree(network, hosts):
     exact = evaluate(network, terminals, link, node, method="exact")
     assert auto.unreliability == pytest.approx(exact.unreliability, rel=1e-13, abs=0)
     assert auto.reliability == pytest.approx(exact.reliability, rel=1e-13, abs=0)
-    assert auto.states < exact.states or network.num_hosts < 3
 
 
 def test_edge_switches_may_be_the_terminals():
@@ -45,14 +44,13 @@ def test_edge_switches_may_be_the_terminals():
     node, link = alike(network, np.random.default_rng(8))
     auto = evaluate(network, (first, last), link, node)
     exact = evaluate(network, (first, last), link, node, method="exact")
-    assert (auto.width, exact.width > 0) == (0, True)
     assert auto.unreliability == pytest.approx(exact.unreliability, rel=1e-13, abs=0)
 
 
 def test_what_is_read():
     network = fat_tree(6)
     problem = read_problem(network, "all", 0.9, 0.8)
-    found = match_small_fabric(network, problem)
+    found = match_fabric(network, problem)
     assert sizes(found) == (3, 3, 1, [(6, 3, 0)])
     assert found.fabric.core == found.fabric.pods[0].aggregation == (0.8, pytest.approx(0.2))
     assert found.outside(problem)[0] == pytest.approx(0.8**18 * (0.8 * 0.9) ** 54)
@@ -66,7 +64,7 @@ def test_what_is_read():
     )
     network = leaf_spine(6, 3, 2)
     problem = read_problem(network, [0, 1, 4], 0.9, 0.8)
-    found = match_small_fabric(network, problem)
+    found = match_fabric(network, problem)
     assert sizes(found) == (1, 3, 1, [(4, 0, 1), (2, 1, 0)])
     # leaves belong to the fabric
     assert found.outside(problem)[0] == pytest.approx((0.8 * 0.9) ** 3)
@@ -89,7 +87,6 @@ def test_other_wirings_are_left_to_the_programme():
     assert fabric_of(f10(4)) is None
     assert fabric_of(torus((3, 3))) is None
     network = fat_tree(4)
-    assert fabric_of(network, [0, 1]) is None  # one pod: a path need not meet a core
     assert fabric_of(network, network.switches) is None  # cores are terminals
     link = np.full(network.num_links, 0.9)
     assert fabric_of(network, "all", link) is not None
@@ -102,9 +99,3 @@ def test_other_wirings_are_left_to_the_programme():
     assert fabric_of(network, "all", 0.9, node) is not None  # hosts may differ
     node[np.flatnonzero(network.is_kind("aggregation"))[0]] = 0.5
     assert fabric_of(network, "all", 0.9, node) is None
-
-
-def test_fabrics_with_too_many_states_are_left_alone():
-    assert fabric_of(fat_tree(10)) is None
-    assert fabric_of(leaf_spine(4, 200, 1)) is None
-    assert fabric_of(fat_tree(8)) is not None

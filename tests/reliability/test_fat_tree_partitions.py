@@ -10,7 +10,7 @@ import pytest
 
 from relparallel.reliability import evaluate, fat_tree_pods_connected
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
-from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
+from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
 from relparallel.topology import fat_tree
 
 CHANCES = [
@@ -86,7 +86,7 @@ def test_perfect_cables_are_components_of_pods_and_groups(k, aggregation):
 def test_perfect_aggregation_leaves_pods_and_single_cores(k, cable):
     """Without failures of aggregation switches, all h^2 cores meet all pods on their own."""
     cores = (k // 2) ** 2
-    exact = bipartite_connected((k, 0), (0, cores), (cable, 1 - cable), (1.0, 0.0), (0.9, 1 - 0.9))
+    exact = sides_connected((k, 0), (0, cores), (cable, 1 - cable), (1.0, 0.0), (0.9, 1 - 0.9))
     closed = fat_tree_pods_connected(k, 0.9, 1.0, cable)
     assert (closed.reliability, closed.unreliability) == pytest.approx(exact, rel=1e-12)
 

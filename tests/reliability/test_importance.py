@@ -16,6 +16,7 @@ from relparallel.reliability import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import read_problem
+from relparallel.reliability.result import bracketed
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 
 
@@ -253,10 +254,13 @@ def test_disconnected_terminals_depend_on_nothing():
     assert not found.birnbaum.any()
 
 
-def test_only_exact_results_know_their_parts():
-    result = evaluate(nx.cycle_graph(4), link_up=0.9, method="bounds")
-    with pytest.raises(ValueError, match="method must be 'exact'"):
-        result.importance()
+def test_only_results_of_evaluate_know_their_parts():
+    exact, bounded = (
+        evaluate(nx.cycle_graph(4), link_up=0.9, method=method) for method in ("exact", "bounds")
+    )
+    assert bounded.importance().birnbaum == pytest.approx(exact.importance().birnbaum)
+    with pytest.raises(ValueError, match="made by hand"):
+        bracketed(0.1, 0.2).importance()
 
 
 def test_memory_is_guarded():

@@ -70,7 +70,7 @@ def test_a_result_of_our_own_is_like_one_that_was_checked():
     assert found == checked
     assert repr(found) == repr(checked)
     assert found.reason == checked.reason
-    with pytest.raises(ValueError, match="method must be 'exact' for importance"):
+    with pytest.raises(ValueError, match="made by hand"):
         found.importance()
 
 

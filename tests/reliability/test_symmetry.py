@@ -7,22 +7,17 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
-from relparallel.reliability.lumped.interchangeable_nodes import (
-    bipartite_connected,
+from relparallel.reliability.closed_forms.alike_nodes import same, twins
+from relparallel.reliability.closed_forms.random_graph_connectivity import (
     complete_connected,
-    same,
-    twins,
+    sides_connected,
 )
-from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import read_problem
-from relparallel.topology import Topology, as_topology, bcube, fat_tree, hyperx, three_tier
+from relparallel.topology import Topology, as_topology, bcube, hyperx
 
 
 def answer(network, terminals="all", link_up=1.0, node_up=1.0, **options):
-    return lumped(
-        as_topology(network), read_problem(network, terminals, link_up, node_up, **options)
-    )
+    return twins(read_problem(network, terminals, link_up, node_up, **options))
 
 
 def gilbert(n, q):
@@ -49,31 +44,30 @@ def test_some_nodes_of_a_complete_graph(n, up):
 
 @pytest.mark.parametrize(("n", "down"), [(12, 0.5), (40, 0.5), (60, 0.75), (30, 0.001)])
 def test_complete_graphs_that_are_too_wide_for_the_programme(n, down):
-    (up, apart), terms = complete_connected(n, 0, (1 - down, down), (1.0, 0.0))
+    up, apart = complete_connected(n, 0, (1 - down, down), (1.0, 0.0))
     exact = gilbert(n, Fraction(down))
     assert apart == pytest.approx(float(exact), rel=1e-13, abs=0)
     assert up == pytest.approx(float(1 - exact), rel=1e-13)
-    assert terms == n
     assert evaluate(nx.complete_graph(n), link_down=down).unreliability == pytest.approx(
         apart, rel=1e-14
     )
 
 
 def test_failure_and_success_of_complete_graphs_keep_their_digits():
-    (_, apart), _ = complete_connected(6, 0, (1.0, 1e-30), (1.0, 0.0))
+    _, apart = complete_connected(6, 0, (1.0, 1e-30), (1.0, 0.0))
     assert apart == pytest.approx(6e-150, rel=1e-14, abs=0)
-    (up, _), _ = complete_connected(6, 0, (1e-30, 1.0), (1.0, 0.0))
+    up, _ = complete_connected(6, 0, (1e-30, 1.0), (1.0, 0.0))
     assert up == pytest.approx(6**4 * 1e-150, rel=1e-14, abs=0)  # Cayley's trees
-    (up, _), _ = complete_connected(2, 3, (1.0, 0.0), (0.5, 0.5))
+    up, _ = complete_connected(2, 3, (1.0, 0.0), (0.5, 0.5))
     assert up == 1.0
 
 
-def test_automatic_answers_are_lumped():
-    for network in (fat_tree(6), three_tier(10, 3, 4, 2), as_topology(nx.complete_graph(20))):
-        found = evaluate(network, "all", 0.95, 0.99)
+def test_automatic_answers_use_what_is_alike():
+    for network in (as_topology(nx.complete_graph(20)), nx.complete_bipartite_graph(20, 12)):
+        found = evaluate(network, "nodes", 0.95, 0.99)
         assert (found.method in ("exact", "closed_form"), found.width) == (True, 0)
-        lumped = answer(network, "all", 0.95, 0.99)
-        assert found.unreliability == pytest.approx(lumped.unreliability, rel=1e-12)
+        alike = answer(network, "nodes", 0.95, 0.99)
+        assert found.unreliability == pytest.approx(alike.unreliability, rel=1e-12)
 
 
 def test_what_has_no_such_symmetry():
@@ -147,24 +141,11 @@ def test_two_sides_by_components_in_fractions(rows, columns, down):
     """Some rows, and all nodes."""
     link, certain, some = (1 - down, down), (1.0, 0.0), max(rows // 2, 1)
     apart, alone = sides(rows, columns, Fraction(down))
-    found = bipartite_connected((some, rows - some), (0, columns), link, certain, certain)
+    found = sides_connected((some, rows - some), (0, columns), link, certain, certain)
     lacks = alone(rows, columns, some)
     assert found == pytest.approx((float(1 - lacks), float(lacks)), rel=1e-13, abs=0)
-    found = bipartite_connected((rows, 0), (columns, 0), link, certain, certain)
+    found = sides_connected((rows, 0), (columns, 0), link, certain, certain)
     assert found == pytest.approx((float(1 - apart), float(apart)), rel=1e-13, abs=0)
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns"), [((2, 3), 4), ((5, 0), 3), ((1, 4), 2), ((30, 10), 20)]
-)
-@pytest.mark.parametrize(
-    "ups", [(0.9, 0.8, 0.7), (0.01, 0.5, 0.3), (1.0, 0.5, 0.6), (1 - 1e-9, 1.0, 0.999)]
-)
-def test_two_sides_with_and_without_the_compiler(rows, columns, ups):
-    link, row, column = ((up, 1 - up) for up in ups)
-    found = sides_connected(rows, columns, link, column, row)
-    compiled = bipartite_connected(rows, (0, columns), link, row, column)
-    assert found == pytest.approx(compiled, rel=1e-13, abs=0)
 
 
 def test_the_largest_networks_of_twins():
@@ -203,5 +184,8 @@ def test_stars_are_left_to_the_programme():
 
 def test_plain_graphs_of_twins_are_exact_at_any_size():
     found = evaluate(nx.complete_bipartite_graph(40, 20), "nodes", 0.9)
-    assert (found.method, found.reason) == ("exact", "twins: 840 lumped states")
+    assert (found.method, found.reason) == (
+        "exact",
+        "alike nodes: a complete bipartite graph of alike nodes",
+    )
     assert found.unreliability / (40 * 0.1**20 + 20 * 0.1**40) == pytest.approx(1, abs=1e-12)

@@ -118,7 +118,9 @@ def pods_together(k: int, c: float, a: float, m: float, terminals: int) -> Brack
     if m < 1.0:
         return pods_apart(k, c, a, m, terminals)
     group = parallel(*[part(c)] * (k // 2))
-    together, apart = sides_connected((terminals, k - terminals), k // 2, part(a), group)
+    together, apart = sides_connected(
+        (terminals, k - terminals), (0, k // 2), part(a), column=group
+    )
     return Bracket(together, apart, apart)
 
 
@@ -306,12 +308,6 @@ def pods_apart(
         if lower < upper or digits > 1074 or together * 2**digits >= 1:
             return Bracket(*map(_inside, (together, lower, upper)))
         digits = 1080 if together <= 0 else 1 + int(1 / together).bit_length()
-
-
-def pods_joined(k: int, ups: Sequence[Fraction], smallest: Fraction) -> Fraction:
-    """Probability that all of up to 32 pods are together, to a few bits even where it is tiny."""
-    digits = smallest.denominator.bit_length() - smallest.numerator.bit_length() + _KEPT
-    return 1 - _alternating(k, ups, k, digits)[1]
 
 
 def _alternating(

@@ -10,14 +10,16 @@ from typing import Final, Literal, NamedTuple
 
 from relparallel.reliability.closed_forms.alike_pods import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
+from relparallel.reliability.closed_forms.random_graph_connectivity import (
+    MOST_LINKS,
+    sides_connected,
+)
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
 from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.topology import Topology
 
-_MOST: Final = 256  # vertices of a side: a second or two
 _MOST_PODS: Final = 32  # whose partitions are all summed, so that the answer is exact
 
 
@@ -106,19 +108,19 @@ def _connected(fabric: Fabric, path: AnyPath) -> Chance:
     if path.decides == "partitions":
         return _partitions(fabric, path)
     columns = fabric.planes if path.decides == "planes" else fabric.planes * fabric.cores
-    if max(near.copies + far.copies, columns) > _MOST:
+    if (near.copies + far.copies) * columns > MOST_LINKS:
         raise NotExactError(
-            f"sides must have at most {_MOST} alike vertices for a closed form, "
-            f"got {near.copies + far.copies} and {columns}"
+            f"sides must have at most {MOST_LINKS} pairs of vertices for a closed form, "
+            f"got {near.copies + far.copies} and {columns} vertices"
         )
     sides = (near.copies, far.copies), (0, columns)
     if path.decides == "cores":
-        return bipartite_connected(*sides, near.core_link, far.aggregation, fabric.core)
+        return sides_connected(*sides, near.core_link, far.aggregation, fabric.core)
     plane, link = (
         parallel(*[fabric.core] * fabric.cores),
         parallel(*[near.aggregation] * fabric.aggregations),
     )
-    return bipartite_connected(*sides, link, CERTAIN, plane)
+    return sides_connected(*sides, link, CERTAIN, plane)
 
 
 def _partitions(fabric: Fabric, path: AnyPath) -> Chance:

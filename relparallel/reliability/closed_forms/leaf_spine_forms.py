@@ -60,7 +60,7 @@ def leaf_spine_leaves_connected(
     s, l, e, v = single_probabilities(  # noqa: E741
         spine_up=spine_up, link_up=link_up, leaf_up=leaf_up, host_up=host_up
     )
-    core = sides_connected((leaves, 0), spines, part(l), part(s))
+    core = sides_connected((leaves, 0), (0, spines), part(l), column=part(s))
     ends = series(_all(part(e), leaves), _all(part(v), leaves * hosts_per_leaf))
     return exactly(*series(core, ends), "closed_form")
 
@@ -123,7 +123,7 @@ def leaf_spine_pair(
     if routing == "updown":
         middle = parallel(*[series(part(s), part(l), part(l))] * spines)
     else:
-        middle = sides_connected((2, leaves - 2), spines, part(l), part(s), part(e))
+        middle = sides_connected((2, leaves - 2), (0, spines), part(l), part(e), part(s))
     return exactly(*series(hosts, part(e), middle), "closed_form")
 
 

@@ -16,6 +16,7 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
+from relparallel.reliability.bounding.certified import bound_problem
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.sampling.karp_luby import karp_luby
@@ -33,7 +34,6 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
 ESTIMATORS: Final = get_args(Estimator)
-SAMPLED: Final = ("recursive", "zero_variance", "permutation", "splitting", "crude")
 MOST_SAMPLES: Final = 10**9
 _LEAST_PILOT: Final = 2**4
 _FEW_STEPS: Final = 2**25  # of a search for cuts, a fifth of a second
@@ -62,10 +62,10 @@ def estimate(
     ----------
     graph, terminals, link_up, node_up, link_down, node_down : as in `evaluate`
         The network, what must be connected, and the chances.
-    method : {"auto", "crude", "permutation", "splitting", "recursive", "zero_variance",
-    "karp_luby"}
+    method : {"auto", "crude", "permutation", "karp_luby"}
         "auto" takes "karp_luby" where a short search for cuts leaves so little out that ``rtol`` is
-        reached; else that with the least relative variance times work in a short trial.
+        reached; else "permutation" or "crude", with the least relative variance times work in a
+        short trial.
     rng : numpy.random.Generator
         Source of all randomness.
     rtol : float, optional
@@ -73,7 +73,8 @@ def estimate(
     confidence : float, optional
         How often the interval holds the unreliability, inside (0, 1).
     samples : int, optional
-        Samples to draw; by default as many as a pilot run finds necessary for ``rtol``.
+        Samples to draw; by default as many as a pilot run finds necessary for ``rtol``. "crude"
+        then refuses what it is not expected to see fail once within ``max_work``.
     max_work : float, optional
         Limit of the elementary steps, of 2 to 10 ns each; a tenth of it has to be enough for the
         pilot run.
@@ -103,9 +104,9 @@ def estimate(
     --------
     >>> import networkx as nx
     >>> rng = np.random.default_rng(1)
-    >>> found = estimate(nx.complete_graph(5), (0, 1), 0.999, method="recursive", rng=rng)
-    >>> print(f"{found.value:.2e} {found.method} {found.relative_error < 0.01}")
-    2.00e-12 recursive True
+    >>> found = estimate(nx.complete_graph(5), (0, 1), 0.999, method="permutation", rng=rng)
+    >>> print(f"{found.value:.1e} {found.method} {found.relative_error < 0.01}")
+    2.0e-12 permutation True
     """
     require_choice(ESTIMATORS, method=method)
     require_rng(rng=rng)
@@ -146,7 +147,22 @@ def estimate_problem(
                 return cuts
         sampler = choose(problem, rng, max_work)
     else:
+        if method == "crude" and samples is None:
+            _require_failures(problem, max_work)
         sampler = make_sampler(problem, method, rng, max_work)
+    return estimate_by(sampler, rng, rtol, confidence, samples, max_work, executor)
+
+
+def estimate_by(
+    sampler: Sampler,
+    rng: np.random.Generator,
+    rtol: float,
+    confidence: float,
+    samples: int | None,
+    max_work: float,
+    executor: Executor | None,
+) -> UnreliabilityEstimate:
+    """The estimate that a sampler gives; arguments as for `estimate`."""
     if sampler.certain:
         value = sampler.failed
         return UnreliabilityEstimate(
@@ -173,6 +189,19 @@ def estimate_problem(
         work=float(spent + drawn.work),
         confidence=confidence,
     )
+
+
+def _require_failures(problem: Problem, max_work: float) -> None:
+    """Refuse to draw states none of which is likely to fail."""
+    most = min(max_work / (len(problem.link) + len(problem.node)), MOST_SAMPLES)
+    with suppress(NotExactError):
+        upper = bound_problem(problem, "bonferroni", 0.5, 2, _FEW_STEPS).upper
+        if upper * most < 1:
+            raise ValueError(
+                f"samples must be given for method='crude' where U is at most {upper:.1e}: the "
+                f"{most:.0e} states that max_work allows show no failure, got None; "
+                "method='karp_luby' and `bounds` need none"
+            )
 
 
 def draw(
@@ -222,7 +251,7 @@ def _affordable(sampler: Sampler, rng: np.random.Generator, max_work: float) -> 
 def choose(problem: Problem, rng: np.random.Generator, max_work: float) -> Sampler:
     """The estimator with the least product of relative variance and work in a short trial."""
     best, least = None, math.inf
-    for method in SAMPLED:
+    for method in ("permutation", "crude"):
         try:
             sampler = make_sampler(problem, method, rng, max_work)
         except ValueError:

@@ -13,9 +13,7 @@ import scipy
 from relparallel._checks import Result
 from relparallel.metrics.estimate import binomial_estimate
 
-Estimator = Literal[
-    "auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"
-]
+Estimator = Literal["auto", "crude", "permutation", "karp_luby"]
 _FEW = 10  # failures below which Wilson's interval is too short for some unreliabilities
 
 
@@ -126,7 +124,7 @@ class UnreliabilityEstimate(Result):
     value: float
     lower: float
     upper: float
-    method: Estimator
+    method: str
     confidence: float
     bias_bound: float = 0.0
     samples: int = 0

@@ -1,224 +1,156 @@
 """Importance where parts are interchangeable: all parts of a class matter alike.
 
-With n parts of up-probability p in a class, dR/dp is n times Birnbaum's measure of each. R is the
-sum that answers the question, made in integers: it is made once more with p moved by a step far
-below its last digit, and the difference of integers loses nothing.
+Where a closed form answers, U is asked for with the chance of a class moved: with n parts of
+down-probability q, dU/dq is n times Birnbaum's measure of each. Where none does, U is bounded with
+one part of the class down, and up.
 """
 
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.closed_forms.alike_pods import Match, match_fabric
-from relparallel.reliability.closed_forms.fat_tree_forms import pods_joined
-from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
+from relparallel.reliability.closed_forms.alike_nodes import recognised
+from relparallel.reliability.closed_forms.alike_pods import match_fabric
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.lumped.arithmetic import exact_up
-from relparallel.reliability.lumped.interchangeable_nodes import recognised, terminals_joined
-from relparallel.reliability.lumped.lumping import (
-    connected,
-    floors,
-    large_terms,
-    match_small_fabric,
-    scale_of,
-)
 from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem
+from relparallel.reliability.result import Reliability
 from relparallel.topology import Topology
 
-_STEP: Final = Fraction(1, 2**64)  # of the probability to be up or down, whichever is smaller
-_DIGITS: Final = Fraction(1, 2**160)  # of R and 1 - R that the sums keep
-_BLUR: Final = 2.0**-120  # of R or 1 - R, below which terms of a lumped sum are left out
+_STEP: Final = 1e-2  # of the probability to be up or down, whichever is smaller
+_NOISE: Final = 1e-13  # of U or R, below which a change of it has no digits
+_WIDTH: Final = 0.05  # of a bracket over its upper end: two digits in its middle
+_FAINT: Final = 1e-3  # of the largest measure, below which one may be too small to show
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Ups = Sequence[Fraction]
+Ask = Callable[[Problem], Reliability]
 
 
 class Classes(NamedTuple):
-    """Classes of interchangeable parts, and what must work in any case.
-
-    ``value``: probability that the terminals are joined, by the up-probabilities of the classes, to
-    a few bits of a number that may be tiny. ``floor``: what R and 1 - R are at least, about.
-    """
+    """Rows of interchangeable parts, links first, and of what must work in any case."""
 
     rows: list[IntArray]
     needed: IntArray
-    floor: Fraction
-    value: Callable[[Ups, Fraction], Fraction]
 
 
 def class_importance(
-    topology: Topology, problem: Problem, perfect: bool = False
+    topology: Topology, problem: Problem, form: Ask, bounds: Ask
 ) -> tuple[float, FloatArray]:
     """Unreliability, and by how much it grows when a link or a node is down, one after the other.
 
     Notes
     -----
-    One sum for each class of parts that can fail, or with ``perfect`` of all parts. Six digits of
-    what is above 1e-30 of R and of 1 - R; what does not show is 0.
+    By closed forms six digits of what is at least 1e-5 of U without the parts that must work in any
+    case, which are set apart; by bounds two digits. What does not show is 0.
     """
     chances = np.concatenate([problem.link, problem.node])
-    model = _classes(topology, problem, perfect)
-    ups = [exact_up(tuple(chances[rows[0]].tolist())) for rows in model.rows]
-    smallest = (
-        model.floor * _DIGITS * min([Fraction(1), *(min(up, 1 - up) for up in ups if 0 < up < 1)])
-    )
-    joined = model.value(ups, smallest)
-    slopes = np.zeros(len(chances))
-    inner = float(joined), float(1 - joined)
-    outside = series(*map(tuple, chances[model.needed].tolist()))
-    for k, (up, rows) in enumerate(zip(ups, model.rows, strict=True)):
-        if up == 1 and not perfect:
-            continue
-        step = _STEP * (min(up, 1 - up) or 1) * (-1 if 2 * up > 1 else 1)
-        change = model.value([*ups[:k], up + step, *ups[k + 1 :]], smallest) - joined
-        slopes[rows] = (
-            outside[0] * float(change / step) / len(rows) if abs(change) > smallest else 0.0
-        )
-    own = chances[model.needed, 0]
+    classes = _classes(topology, problem)
+    slopes, inside = np.zeros(len(chances)), chances.copy()
+    inside[classes.needed] = 1.0, 0.0
+    outside = series(*map(tuple, chances[classes.needed].tolist()))
+    failed = _inside(_with(problem, inside), form, bounds)
+    try:
+        found = _moved(problem, inside, classes.rows, failed, form)
+    except NotExactError:
+        found = _conditioned(problem, inside, classes.rows, bounds)
+    for rows, slope in zip(classes.rows, found, strict=True):
+        slopes[rows] = outside[0] * slope
+    own = chances[classes.needed, 0]
     before, after = (np.concatenate([[1.0], np.cumprod(some)])[:-1] for some in (own, own[::-1]))
-    slopes[model.needed] = inner[0] * before * after[::-1]
-    return float(series(inner, outside)[1]), np.where((chances[:, 1] > 0) | perfect, slopes, 0.0)
+    slopes[classes.needed] = (1 - failed) * before * after[::-1]
+    whole = series((1 - failed, failed), outside)
+    return float(whole[1]), np.where(chances[:, 1] > 0, slopes, 0.0)
 
 
-def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
-    """Those of the first kind of network that fits."""
-    if len(problem.terminals) == 1:
-        return Classes(
-            [], len(problem.edges) + problem.terminals, Fraction(1), lambda *_: Fraction(1)
-        )
-    reasons = []
-    for find in (_of_lumped, _of_nodes) if perfect else (_of_form, _of_lumped, _of_nodes):
-        try:
-            found = find(topology, problem)
-        except NotExactError as why:
-            reasons.append(str(why))
-            continue
-        if found is not None:
-            return found
-    raise NotExactError(
-        "; ".join(reasons) or "graph must have parts that are alike for importance by classes"
-    )
-
-
-def _least(*bounds: Fraction) -> Fraction:
-    """The least of these that is not 0."""
-    return min([Fraction(1), *(bound for bound in bounds if bound)])
-
-
-def _of_form(topology: Topology, problem: Problem) -> Classes | None:
-    """A fabric with a closed form: cores, switches and links of pods with and without terminals."""
-    match = match_fabric(topology, problem)
-    if match is None:
-        return None
-    path = over_any_path(match)
-    if path.decides == "partitions" and path.far.copies:
+def _inside(problem: Problem, form: Ask, bounds: Ask) -> float:
+    """U without the failures of what must work in any case."""
+    try:
+        return form(problem).unreliability
+    except NotExactError:
+        found = bounds(problem)
+    if found.upper - found.lower > _WIDTH * found.upper:
         raise NotExactError(
-            "all pods must hold terminals for importance where cables to cores fail"
+            f"bounds must leave two digits of U, got [{found.lower:.3g}, {found.upper:.3g}]"
         )
-    kinds = [
-        [
-            own
-            for own, pods in zip(match.pods, match.fabric.pods, strict=True)
-            if bool(pods.terminals) is near
-        ]
-        for near in (True, False)
-    ]
-    rows = [
-        match.core,
-        *(
-            np.concatenate([np.empty(0, int), *(own[name] for own in some)])
-            for name in ("aggregation", "core_link")
-            for some in kinds
-        ),
-    ]
-    kept = [k for k, own in enumerate(rows) if len(own)]
-
-    def value(ups: Ups, smallest: Fraction) -> Fraction:
-        every = dict(zip(kept, ups, strict=True))
-        return _joined_by_form(match, path, [every.get(k, Fraction(1)) for k in range(5)], smallest)
-
-    tree, cut = floors(match.fabric)
-    return Classes([rows[k] for k in kept], match.needed, _least(tree, cut), value)
+    return found.unreliability
 
 
-def _joined_by_form(match: Match, path: AnyPath, ups: Ups, smallest: Fraction) -> Fraction:
-    """Probability that the terminals are joined, with what their leaves must do in two tiers."""
-    core, near, far, near_link, far_link = ups
-    planes, cores, aggregations = match.fabric[:3]
-    if path.decides == "one":
-        return near if match.two_tiers else Fraction(1)
-    if path.decides == "pod":
-        return 1 - (1 - near) ** (planes * aggregations)
-    if path.decides == "partitions":
-        return pods_joined(path.near.copies, (core, near, near_link), smallest)
-    size = path.near.copies, path.far.copies
-    terminals, columns = [True, False, False], planes * cores
-    if path.decides == "cores":
-        node_ups, links = [near, far, core], {(0, 2): near_link, (1, 2): far_link}
-    else:
-        columns, node_ups = planes, [Fraction(1), Fraction(1), 1 - (1 - core) ** cores]
-        links = {(0, 2): 1 - (1 - near) ** aggregations, (1, 2): 1 - (1 - far) ** aggregations}
-    return terminals_joined([*size, columns], terminals, node_ups, links, smallest)
+def _moved(
+    problem: Problem, chances: FloatArray, classes: list[IntArray], failed: float, form: Ask
+) -> list[float]:
+    """Birnbaum's measure of a part of each class, by (8 d(h) - d(2h)) / (12 h) of moved U."""
+    found = []
+    for rows in classes:
+        up, down = chances[rows[0]].tolist()
+        if up == 0:
+            raise NotExactError("parts must be up now and then for a derivative")
+        step, moved = _STEP * min(up, down), []
+        for k in (-2, -1, 1, 2) if step else ():
+            parts = chances.copy()
+            fewer = up - k * step
+            parts[rows] = fewer, 1 - fewer if down == 1 - up else down + k * step
+            moved.append(form(_with(problem, parts)).unreliability)
+        slope = 0.0
+        if step and abs(moved[2] - moved[1]) > _NOISE * min(failed, 1 - failed):
+            slope = (8 * (moved[2] - moved[1]) - (moved[3] - moved[0])) / (12 * step) / len(rows)
+        found.append(slope)
+    return found
 
 
-def _of_lumped(topology: Topology, problem: Problem) -> Classes | None:
-    """A fabric whose sum over the partitions of its cores is short."""
-    match = match_small_fabric(topology, problem)
-    if match is None:
-        return None
-    fabric = match.fabric
-    tree, cut = floors(fabric)
-    floor = _least(tree, cut)
-    terms = [*large_terms(fabric, float(floor) * _BLUR)]
-    named = [
-        (t, name) for t, own in enumerate(match.pods) for name, rows in own.items() if len(rows)
-    ]
-
-    def value(ups: Ups, smallest: Fraction) -> Fraction:
-        chances = [(up, 1 - up) for up in ups]
-        pods = list(fabric.pods)
-        for (t, name), chance in zip(named, chances[1:], strict=True):
-            pods[t] = pods[t]._replace(**{name: chance})  # type: ignore[arg-type]
-        scale = scale_of(fabric, smallest)
-        moved = fabric._replace(core=chances[0], pods=tuple(pods))
-        return Fraction(connected(moved, scale, terms), scale.one)
-
-    rows = [match.core, *(match.pods[t][name] for t, name in named)]
-    return Classes(rows, match.needed, floor, value)
+def _conditioned(
+    problem: Problem, chances: FloatArray, classes: list[IntArray], bounds: Ask
+) -> list[float]:
+    """The same from brackets of U with one part down, and up."""
+    brackets = []
+    for rows in classes:
+        ends = []
+        for state in ((0.0, 1.0), (1.0, 0.0)) if chances[rows[0], 1] else ():
+            parts = chances.copy()
+            parts[rows[0]] = state
+            ends.append(bounds(_with(problem, parts)))
+        low, high = (
+            (ends[0].lower - ends[1].upper, ends[0].upper - ends[1].lower) if ends else (0.0, 0.0)
+        )
+        brackets.append((low, high))
+    shows = _FAINT * max(low for low, _ in brackets)
+    for low, high in brackets:
+        if high > shows and high - low > _WIDTH * high:
+            raise NotExactError(
+                f"bounds of a part's importance must leave two digits, got [{low:.3g}, {high:.3g}]"
+            )
+    return [(low + high) / 2 if high > shows else 0.0 for low, high in brackets]
 
 
-def _of_nodes(_: Topology, problem: Problem) -> Classes | None:
-    """A complete graph, or a complete bipartite one, of alike nodes."""
+def _with(problem: Problem, parts: FloatArray) -> Problem:
+    """The problem with other chances of its links and nodes."""
+    link, node = np.split(parts, [len(problem.edges)])
+    return replace(problem, link=link, node=node)
+
+
+def _classes(topology: Topology, problem: Problem) -> Classes:
+    """Those of a fabric of alike pods, or of a network of alike nodes."""
+    if len(problem.terminals) == 1:
+        return Classes([], len(problem.edges) + problem.terminals)
+    match = match_fabric(topology, problem)
+    if match is not None:
+        alone = match.fabric.planes * match.fabric.aggregations == 1  # a pod's only way up
+        rows, needed = [match.core], [match.needed]
+        for own, pods in zip(match.pods, match.fabric.pods, strict=True):
+            for name, some in own.items():
+                kept = needed if alone and pods.terminals and name == "aggregation" else rows
+                kept.append(some)
+        return Classes([some for some in rows if len(some)], np.concatenate(needed))
     found = recognised(problem)
     if found is None:
-        return None
-    relay = np.ones(len(problem.node), dtype=bool)
-    relay[problem.terminals] = False
-    kind = 2 * found.right + relay
-    first = int(kind[problem.terminals[0]])
-    order = sorted(np.unique(kind).tolist(), key=lambda k: (k != first, k))
-    seat = np.array([order.index(k) for k in kind.tolist()])
-    ends = np.sort(seat[problem.edges], axis=1)
-    pairs = sorted(set(map(tuple, ends.tolist())))
-    relays = [k for k, one in enumerate(order) if one % 2]
-    m, size = len(problem.edges), np.bincount(seat).tolist()
-    rows = [
-        *(m + np.flatnonzero(seat == k) for k in relays),
-        *(np.flatnonzero((ends == pair).all(axis=1)) for pair in pairs),
+        raise NotExactError("graph must have parts that are alike for importance by classes")
+    m, kind = len(problem.edges), 2 * found.right + found.relay
+    ends = np.sort(kind[problem.edges], axis=1)
+    nodes = [m + np.flatnonzero(found.relay & (found.right == right)) for right in (False, True)]
+    links = [
+        np.flatnonzero((ends == pair).all(axis=1)) for pair in np.unique(ends, axis=0).tolist()
     ]
-
-    def value(ups: Ups, smallest: Fraction) -> Fraction:
-        own = dict(zip(relays, ups, strict=False))
-        links = dict(zip(pairs, ups[len(relays) :], strict=True))
-        node_ups = [own.get(k, Fraction(1)) for k in range(len(size))]
-        return terminals_joined(size, [one % 2 == 0 for one in order], node_ups, links, smallest)
-
-    up = exact_up(tuple(found.link.tolist()))
-    degree = int(np.bincount(problem.edges.ravel()).max())
-    floor = _least(up ** (len(problem.node) - 1), (1 - up) ** degree)
-    return Classes(rows, m + problem.terminals, floor, value)
+    return Classes([rows for rows in (*nodes, *links) if len(rows)], m + problem.terminals)

@@ -15,7 +15,7 @@ from relparallel.reliability.extensions.srlg import absorbed
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import FIELDS, Problem
-from relparallel.reliability.sensitivity.class_importance import class_importance
+from relparallel.reliability.sensitivity.class_importance import Ask, class_importance
 from relparallel.reliability.sensitivity.importance import Gradient, Importance
 from relparallel.reliability.sensitivity.reverse_pass import gradient as swept
 from relparallel.topology import Topology, as_topology
@@ -33,11 +33,16 @@ _MOST: Final = 12  # groups whose states are gone through
 def importance(
     problem: Problem,
     graph: Topology | nx.Graph[Any],
-    max_states: int = 2**24,
+    max_states: int,
+    form: Ask,
+    bounds: Ask,
     *,
     perfect: bool = False,
 ) -> Importance:
-    """Importance of every part that can fail, or with ``perfect`` of all parts."""
+    """Importance of every part that can fail, or with ``perfect`` of all parts.
+
+    ``form`` and ``bounds`` answer for fabrics that are too wide for the sweep.
+    """
     if perfect and problem.groups:
         raise NotExactError("perfect must be False for importance with groups, got True")
     wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
@@ -48,9 +53,9 @@ def importance(
             return _with_groups(about, max_states)
         structure = compiled(about) if len(about.edges) <= _FEW else None
         reason = ""
-        if structure is None or structure.width > _NARROW:
+        if not perfect and (structure is None or structure.width > _NARROW):
             try:
-                return class_importance(as_topology(graph), about, perfect)
+                return class_importance(as_topology(graph), about, form, bounds)
             except NotExactError as why:
                 reason = f"; {why}"
         structure = structure or compiled(about)

@@ -1,6 +1,7 @@
-"""Theorems on whole fabrics: closed forms and lumping, beside the frontier DP where it fits."""
+"""Theorems on whole fabrics: closed forms beside the frontier DP where it fits."""
 
 import math
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -9,10 +10,9 @@ from theorem_table import theorem
 
 from chapters import s13
 from relparallel import reliability, topology
-from relparallel.reliability.lumped.lumping import lumped
+from relparallel.reliability.closed_forms.form_recognition import read_form
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
-from relparallel.reliability.sensitivity.gradient import importance
 
 
 def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> float:
@@ -108,35 +108,14 @@ def test_dcell_is_best_for_switches():
     return _shorter("switches")
 
 
-@theorem("THM-reliability-lumping", system="fat-tree")
-def test_lumping_equals_programme():
-    """Lumped by its cores' symmetry, the k=4 fat-tree with all parts failing has the same U."""
-    # Switches of each tier, links of each kind.
-    fabric = topology.fat_tree(4)
-    node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
-    link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
-    found = lumped(fabric, read_problem(fabric, "all", link, node))
-    exact = reliability.evaluate(fabric, "all", link, node, method="exact")
-    return found.unreliability, exact.unreliability
-
-
-@theorem("THM-reliability-lumping-switches", system="fat-tree")
-def test_lumping_equals_closed_form():
-    """Where only switches fail, lumping the k=6 fat-tree and the closed form agree on U."""
-    # Cores and aggregation switches.
-    closed = reliability.fat_tree_pods_connected(6, 0.9, 0.85)
-    fabric = topology.fat_tree(6)
-    problem = read_problem(fabric, "all", 1.0, np.array([1.0, 1.0, 0.85, 0.9])[fabric.tier])
-    return lumped(fabric, problem).unreliability, closed.unreliability
-
-
 @theorem("THM-importance-classes", system="Importance measures")
 def test_classes_equal_the_sweep_back():
-    """A class's share of the derivative of the lumped sum is Birnbaum's measure of each part."""
-    # One core of the k=4 fat-tree with all parts failing: by classes, and by the sweep back.
+    """A class's share of the derivative of the closed form is Birnbaum's measure of each part."""
+    # One core of the k=4 fat-tree whose switches fail: by classes, and by the sweep back.
     fabric = topology.fat_tree(4)
-    problem = read_problem(fabric, "all", 0.97, np.array([0.999, 0.98, 0.9, 0.95])[fabric.tier])
+    problem = read_problem(fabric, "all", 1.0, np.array([0.999, 0.98, 0.9, 0.95])[fabric.tier])
     core = len(problem.edges) + int(np.flatnonzero(fabric.is_kind("core"))[0])
-    swept = importance(problem, fabric)
+    form = partial(read_form, fabric)
+    swept = reliability.evaluate(fabric, "all", 1.0, problem.node[:, 0]).importance()
     (row,) = np.flatnonzero(swept.part == core)
-    return float(class_importance(fabric, problem)[1][core]), float(swept.birnbaum[row])
+    return float(class_importance(fabric, problem, form, form)[1][core]), float(swept.birnbaum[row])

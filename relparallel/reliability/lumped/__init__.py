@@ -1,1 +1,0 @@
-"""Exact reliability of symmetric networks: interchangeable parts are counted, not told apart."""
