@@ -10,6 +10,7 @@ import relparallel
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh.md")
+NETWORKS = "notebooks/22_network_designs.ipynb"
 PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
 
 
@@ -48,6 +49,19 @@ def test_every_table_of_data_has_its_terms():
 def test_both_languages_say_the_same_numbers():
     numbers = [re.findall(r"\d[\d.e-]*\d", (ROOT / name).read_text("utf-8")) for name in READMES]
     assert sorted(set(numbers[0])) == sorted(set(numbers[1]))
+
+
+@pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md", NETWORKS])
+def test_pages_that_count_the_networks_count_those_that_there_are(name):
+    said = set(
+        re.findall(
+            r"(?<![\[\d])(\d+)(?: network)? designs\b|(\d+) 种", (ROOT / name).read_text("utf-8")
+        )
+    )
+    there = len(relparallel.topology.names())
+    assert {int(one or other) for one, other in said} == {there}, (
+        f"{name}: write {there} where it counts the network designs"
+    )
 
 
 @pytest.mark.parametrize("package", [relparallel.reliability, relparallel.optimize])
