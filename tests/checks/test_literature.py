@@ -121,11 +121,15 @@ def test_every_row_says_what_is_optimised_how_and_with_what_model():
 def test_every_row_says_what_becomes_of_the_strategy_under_failures():
     """And what a choice weighs; a choice that failures enter has the place where a work says so."""
     answers, enters = TABLE["under_failures"], {"reacts", "tolerates", "expects"}
-    assert set(answers) == ANSWERS, f"data/literature.csv: under_failures is one of {ANSWERS}"
+    assert set(answers) == ANSWERS, (
+        f"data/literature.csv: under_failures is one of {sorted(ANSWERS)}"
+    )
     nowhere = list(TABLE.index[answers.isin(enters) & (TABLE["place"] == "")])
     assert nowhere == [], "data/literature.csv: say in place where the work answers failures"
     weighed = TABLE["weighs"].str.split("; ").explode()
-    assert set(weighed) - {""} - WEIGHED == set(), f"data/literature.csv: weighs is of {WEIGHED}"
+    assert set(weighed) - {""} - WEIGHED == set(), (
+        f"data/literature.csv: weighs is of {sorted(WEIGHED)}"
+    )
     idle = list(TABLE.index[(TABLE["weighs"] != "") & ~answers.isin(enters)])
     assert idle == [], "data/literature.csv: what weighs failures reacts, tolerates or expects them"
 

@@ -151,8 +151,10 @@ def test_its_last_cell_leads_to_the_neighbours(notebook):
     found = NEIGHBOUR.findall(last)
     before, after = names[max(place - 1, 0) : place], names[place + 1 : place + 2]
     assert line, "end the last cell with a line --- and the links to the neighbours"
-    assert [name for back, _, name in found if back] == before, f"link [← ...]({before}.ipynb)"
-    assert [name for _, on, name in found if on] == after, f"link [... →]({after}.ipynb)"
+    assert [name for back, _, name in found if back] == before, (
+        f"link [← ...]({''.join(before)}.ipynb)"
+    )
+    assert [name for _, on, name in found if on] == after, f"link [... →]({''.join(after)}.ipynb)"
     plain = [name for back, on, name in found if not back and not on]
     assert names[0] in plain, f"link [contents]({names[0]}.ipynb)"
 
