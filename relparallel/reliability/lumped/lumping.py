@@ -2,7 +2,7 @@
 
 Given how the cores hang together, the pods are independent. Let a *split* put some of the live
 cores into r >= 1 blocks and leave the others out, and let W(split) be the probability that one pod
-agrees with it (see `pod_tables`). Summed over all splits, with the Moebius weight (-1)^(r-1) (r-1)!
+agrees with it (see `agreement`). Summed over all splits, with the Moebius weight (-1)^(r-1) (r-1)!
 of the lattice of partitions, the product of W over the pods is the probability that all terminals
 are joined: the components of the network that hold terminals can form only one block, and those
 that hold none can only be left out. So
