@@ -44,7 +44,10 @@ def run_tests(text: str) -> None:
     tests = [value for name, value in namespace.items() if name.startswith("test_")]
     assert tests, "CONTRIBUTING.md: a skeleton of a test defines a function test_..."
     for test in tests:
-        test()
+        try:
+            test()
+        except AssertionError as error:
+            raise AssertionError(f"CONTRIBUTING.md: {test.__name__} fails: {error}") from error
 
 
 def test_a_network_written_as_contributing_says_is_whole(monkeypatch):
@@ -57,8 +60,10 @@ def test_a_network_written_as_contributing_says_is_whole(monkeypatch):
     builder = namespace["full_mesh"]
     ran = doctest.DocTestRunner()
     ran.run(doctest.DocTestFinder().find(builder, "full_mesh", globs=namespace)[0])
-    assert ran.summarize().failed == 0
-    assert _RULES["full_mesh"].layout in LAYOUTS
+    assert ran.summarize().failed == 0, f"CONTRIBUTING.md, {file}: correct the example"
+    assert _RULES["full_mesh"].layout in LAYOUTS, (
+        f"CONTRIBUTING.md, {file}: layout is one of {', '.join(LAYOUTS)}"
+    )
     for sizes in (arguments("full_mesh"), {"n": 2, "p": 3}):
         agrees(builder(**sizes))
         assert len(set(orbits(builder(**sizes)).tolist())) == 2, "hosts alike, and switches"
