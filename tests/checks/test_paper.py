@@ -40,7 +40,7 @@ def test_every_piece_is_found_and_nothing_of_a_notebook_is_left():
     referred = re.findall(r"\{numref\}`([\w-]+)`", text)
     named = re.findall(r"^:name: ([\w-]+)$", text, re.M)
     assert sorted(referred) == sorted(name for name in named if name.startswith("figure-")), (
-        "data/paper.yml: refer to every figure once, {numref}`figure-NAME`"
+        "docs/paper/draft.py refers to every figure once: see where it writes numref"
     )
     keys = set(
         re.findall(r"^@\w+\{(\w+),", (ROOT / "data/references.bib").read_text("utf-8"), re.M)
