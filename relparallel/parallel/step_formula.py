@@ -1,9 +1,10 @@
 """The time of one training step, part by part: the formula behind `step_time`.
 
 Every number is SI. A *pass* is the work of one layer on one micro-batch, forward or backward. A
-model (`Sizes`), a machine (`Rates`) and a strategy (`Split`) are numbers or columns; so are the
-parts of the step. n is tokens of a micro-batch on one rank; t, c, e, d, p are the degrees, m
-micro-batches, v chunks per stage.
+model (`Sizes`), a machine (`Rates`, ``h``: hardware) and a strategy (`Split`, ``s``) are numbers or
+columns; so are the parts of the step. They are letters since nearly every factor has one. t, c, p
+are the degrees, m micro-batches, v chunks per stage; tokens of a micro-batch on one rank, n in
+`layer_times`, are ``s.micro_batch * model.sequence / s.context``.
 """
 
 from typing import Final

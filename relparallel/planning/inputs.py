@@ -202,7 +202,7 @@ def model_of(
         )
     if isinstance(model, Transformer):
         found, name = model, "own model"
-    elif model in transformers():
+    elif isinstance(model, str) and model in transformers():
         found, name = transformer(model), model
         if sequence is None:
             notes = [f"sequences of {found.sequence:,} tokens, with which the model was published"]
@@ -240,7 +240,7 @@ def clusters_of(cluster: Any, gpus: Any) -> tuple[Cluster, ...]:
     for one, size in zip(several, sizes, strict=True):
         if isinstance(one, Cluster):
             found.append(one)
-        elif one in clusters():
+        elif isinstance(one, str) and one in clusters():
             if size is None:
                 raise ValueError(f"gpus must be given for the cluster {one}, got None")
             found.append(named_cluster(one, size))

@@ -128,15 +128,21 @@ class JobRows(NamedTuple):
         works = min(max(float(chance @ (able * hit)), _FEW), 1 - _FEW)
         still = np.where(self.pausing & (self.repair > 0), self.detection + self.pause, 0.0)
         load = float((self.rate * self.nodes) @ self.repair) / self.total
+        # Odds of a broken unit over the rate at which whole ones break, in repairs of one node: others
+        # of its nodes may fail before the first is back.
         longer = np.expm1(min(size * np.log1p(load), 700.0)) / (size * load) if load else 1.0
         past = still / (longer * np.maximum(self.repair, 1.0))
         struck = size * float((self.rate * self.nodes)[self.pausing].sum()) / self.total * still
         broken, clean = np.exp(-past), np.exp(-struck)
-        # One that was broken is back and has not failed since: a convolution.
+        # One that was broken is back and has not failed since: a convolution of two exponentials,
+        # which has a limit where they are alike.
         gap = np.where(past == struck, 1e-9, past - struck)
         back = past * clean * -np.expm1(-gap) / gap
         broken, whole = (1 - works) * broken, works * clean + (1 - works) * back
+        # Fewer nodes are missing outside pauses: said as a shorter repair, all else that is computed
+        # of a job holds as it is.
         left = _load(broken / whole, size) / _load((1 - works) / works, size)
+        # No failure in a pause's length: minus the logarithm is how many it would have held.
         mean = -np.log(broken + whole) / np.where(struck > 0, struck, 1.0)
         paused = still > 0
         return (
@@ -214,6 +220,7 @@ class JobRows(NamedTuple):
 
 def _load(odds: Any, size: int) -> Any:
     """Load of each node of a unit that is broken with these odds."""
+    # A unit of independent nodes is whole with (1 + load)^-size; logarithms keep small loads exact.
     return np.expm1(np.log1p(odds) / size)
 
 

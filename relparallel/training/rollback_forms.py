@@ -91,12 +91,15 @@ class _System:
     def of(cls, levels: Levels, causes: Causes) -> _System:
         """Compile."""
         rate, there = float(causes.rate.sum()), causes.survive
+        # A failure reads the first level that survives it: all below are gone, this one is there.
         gone = np.cumprod(np.column_stack([np.ones(len(there)), 1 - there[:, :-1]]), axis=1)
         detection = causes.detection * rate
         fixed = detection + rate * np.asarray(causes.restart)
         cost, restart, delay = (rate * each for each in levels)
         read, back = causes.rate[:, None] / rate * gone * there, fixed[:, None] + restart
         share = read.sum(axis=0)
+        # A fall to a level carries the chance e^-delay that nothing strikes until it is durable; the
+        # weights take that out again, so that falls to all levels add up to all failures.
         weight = share / (share @ np.exp(-delay))
         again = restarts(read, back, delay, weight)
         return cls(rate, read, detection, back, cost, delay, weight, again)
@@ -179,6 +182,7 @@ def going_back(
         raise ValueError(
             "checkpointing must let the job get on, got one that takes 1e150 lives per block"
         )
+    # the coefficients are E[(-T)^k] / k!
     mean = -c1 / system.rate
     variance = max((2 * c2 - c1**2) / system.rate**2, 0.0)
     third = (
@@ -225,6 +229,7 @@ def _buckets(system: _System, share: float, stalls: float) -> dict[str, float]:
     short = -np.expm1(-system.back)
     below, read = np.cumsum(system.read, axis=1), np.empty_like(system.read)
     above = 0.0  # share of failures that strike while a higher level is being read
+    # downwards: a restart that is struck goes on at its own level or a higher one, never at a lower
     for i in range(len(system.cost) - 1, -1, -1):
         first, again = system.read[:, i], below[:, i] - system.read[:, i]
         struck_again = float((1 - above) * (first @ short[:, i]) / (1 - again @ short[:, i]))
@@ -232,6 +237,7 @@ def _buckets(system: _System, share: float, stalls: float) -> dict[str, float]:
         above += struck_again
     detection = float(system.read.sum(axis=1) @ -np.expm1(-system.detection))
     restart = float((read * (short - -np.expm1(-system.detection)[:, None])).sum())
+    # what is left, which rounding may put below 0
     lost = max(1 - share - stalls - detection - restart, 0.0)
     return dict(zip(BUCKETS, (share, stalls, lost, detection, restart), strict=True))
 
@@ -303,6 +309,8 @@ def _best_intervals(
         return {
             choice: (time, fixed) for choice, (time,) in zip(choices, per_work(fixed), strict=True)
         }
+    # Grids and no bracketing: one call prices all points of all choices, and where a block never
+    # ends its infinite time is no obstacle.
     low, high = np.log(np.tile(bounds, (len(choices), 1))).T
     each = np.arange(len(choices))
     while (high - low).max() > tolerance:

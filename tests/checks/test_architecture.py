@@ -112,7 +112,9 @@ def test_imports_go_down_or_to_an_earlier_neighbour():
             other = name.removeprefix("relparallel.").split(".")[0]
             below, beside = PLACE[other][0] < PLACE[own][0], PLACE[other] < PLACE[own]
             upwards += [] if own == other or below or beside else [f"{short(path)} imports {name}"]
-    assert upwards == []
+    assert upwards == [], (
+        "a module imports from lower rows of FLOORS alone: move what both need down, or pass it in"
+    )
 
 
 def test_the_library_knows_nothing_of_what_stands_beside_the_notebooks():
@@ -120,9 +122,13 @@ def test_the_library_knows_nothing_of_what_stands_beside_the_notebooks():
     names = "|".join(BESIDE - {"commands"})
     named = re.compile(rf"\b(?:{names})(?:\.\w|/)|\bimport (?:{names})\b|`(?:{names})`")
     told = [*LIBRARY, *PACKAGE.rglob("*.pyi")]
-    assert [short(path) for path in told if named.search(path.read_text("utf-8"))] == []
+    assert [short(path) for path in told if named.search(path.read_text("utf-8"))] == [], (
+        "say it without the name of a chapter, the evidence or the runner: a wheel has none of them"
+    )
     tops = {path: {name.split(".")[0] for name in imports(path)} for path in LIBRARY}
-    assert [short(path) for path in LIBRARY if tops[path] & BESIDE] == []
+    assert [short(path) for path in LIBRARY if tops[path] & BESIDE] == [], (
+        "move what the library imports from notebooks/ down into relparallel/"
+    )
 
 
 def test_a_chapter_builds_on_the_library_and_on_what_is_shared():
@@ -140,7 +146,9 @@ def test_a_chapter_builds_on_the_library_and_on_what_is_shared():
         for name in set(re.findall(r"\bs\d\d\b", ast.unparse(code_of(path))))
         if name != f"s{path.stem[:2]}"
     ]
-    assert found == []
+    assert found == [], (
+        "move what two chapters need into relparallel/, or into notebooks/chapters/ and SHARED here"
+    )
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -149,14 +157,16 @@ def test_no_modules_import_each_other_in_a_circle():
     graph = nx.DiGraph((dotted(path), name) for path in INSIDE for name in imports(path) - pages)
     assert [
         sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1
-    ] == []
+    ] == [], "break the circle: move what these modules share into one below them"
 
 
 def test_every_component_has_its_floor_and_is_reached_from_the_top():
     components = {component(path) for path in INSIDE}
-    assert components == set(PLACE) & components
+    assert components == set(PLACE) & components, (
+        f"give a row of FLOORS here to: {', '.join(sorted(components - set(PLACE)))}"
+    )
     public = {name for name in components - BESIDE if not name.startswith("_")}
-    assert public - set(dir(relparallel)) == set()
+    assert public - set(dir(relparallel)) == set(), "add it to relparallel/__init__.pyi"
     for name in relparallel.__all__:
         assert getattr(relparallel, name)
 
@@ -165,8 +175,12 @@ def test_the_front_door_offers_thirteen_verbs_and_its_help_names_each():
     verbs = [
         name for name in relparallel.__all__ if not inspect.ismodule(getattr(relparallel, name))
     ]
-    assert len(verbs) <= 13
-    assert set(re.findall(r"^    (\w+)  +\w", relparallel.__doc__, re.MULTILINE)) == set(verbs)
+    assert len(verbs) <= 13, "relparallel/__init__.pyi offers more: leave it in its package"
+    told = set(re.findall(r"^    (\w+)  +\w", relparallel.__doc__, re.MULTILINE))
+    assert told == set(verbs), (
+        "correct the list in the docstring of relparallel/__init__.py: "
+        f"{', '.join(sorted(told ^ set(verbs)))}"
+    )
 
 
 def test_the_rule_refuses_what_goes_up_or_sideways():
@@ -197,15 +211,21 @@ def test_every_module_is_used():
     used |= set(re.findall(r"\bfrom (chapters\.\w+) import", text))
     used |= {name for path in NOTES.glob("chapters/*/*.py") for name in imports(path)}
     unused = {dotted(path) for path in INSIDE if path.stem != "__init__"} - used - {"commands"}
-    assert {name for name in unused if not name.startswith("evidence.claims.")} == set()
+    assert {name for name in unused if not name.startswith("evidence.claims.")} == set(), (
+        "no module and no notebook imports it: use it, or delete it and its test"
+    )
 
 
 def test_every_file_can_be_read_in_one_sitting():
-    assert [short(path) for path in [*MODULES, *TESTS] if path.read_text().count("\n") > 500] == []
+    assert [
+        short(path) for path in [*MODULES, *TESTS] if path.read_text().count("\n") > 500
+    ] == [], "more than 500 lines: move a part with a name of its own into a second file"
 
 
 def test_every_module_says_what_it_is_about():
-    assert [short(path) for path in MODULES if not ast.get_docstring(tree(path))] == []
+    assert [short(path) for path in MODULES if not ast.get_docstring(tree(path))] == [], (
+        "begin the file with a docstring that says what it is about"
+    )
 
 
 def part(path: Path) -> str:
@@ -248,7 +268,9 @@ def test_a_reader_rarely_jumps():
         sum(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree(path)))
         for path in MODULES
     ]
-    assert statistics.mean(counts) <= 8.7
+    assert statistics.mean(counts) <= 8.7, (
+        "a file imports from more places than before: join files that are read together"
+    )
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:
@@ -265,13 +287,15 @@ def test_functions_are_small():
     """A compiled loop may be longer: what it calls must be compiled too."""
     every = [(f"{short(path)}:{f.name}", f) for path in MODULES for f in functions(path)]
     sizes = sorted(body_lines(f) for _, f in every)
-    assert statistics.median(sizes) <= 8
-    assert sizes[int(0.9 * len(sizes))] <= 20
+    assert statistics.median(sizes) <= 8, "give steps of the new functions names of their own"
+    assert sizes[int(0.9 * len(sizes))] <= 20, "more than one function in ten has over 20 lines"
     limits = {
         name: 90 if "njit" in "".join(map(ast.unparse, f.decorator_list)) else 60
         for name, f in every
     }
-    assert [name for name, f in every if body_lines(f) > limits[name]] == []
+    assert [name for name, f in every if body_lines(f) > limits[name]] == [], (
+        "more than 60 lines, or 90 of a compiled loop: give its steps names of their own"
+    )
 
 
 def public() -> dict[str, object]:
@@ -280,6 +304,7 @@ def public() -> dict[str, object]:
     parts = {component(path) for path in LIBRARY if not component(path).startswith("_")}
     for name in sorted(parts | {"evidence"}):
         module = importlib.import_module(name if name in BESIDE else f"relparallel.{name}")
+        assert hasattr(module, "__all__"), f"{module.__name__}: list its public names in __all__"
         found |= {f"{name}.{offered}": getattr(module, offered) for offered in module.__all__}
     return found
 
@@ -290,7 +315,7 @@ DESIGNS = {f"topology.{name}" for name in relparallel.topology.names()}
 
 def test_public_names_can_be_counted():
     assert len(PUBLIC.keys() - DESIGNS) <= MOST_PUBLIC_NAMES, (
-        "offer less, or raise the most and say why"
+        "take names out of the __init__.pyi of their package, or raise MOST_PUBLIC_NAMES and say why"
     )
 
 
@@ -338,7 +363,9 @@ def test_a_name_of_the_library_has_two_users():
         for name, who in users().items()
         if len(who - evidence) < 2 and not any(not one.isdigit() for one in who - evidence)
     }
-    assert len(alone.keys() - DESIGNS) <= MOST_OF_ONE_NOTEBOOK, sorted(alone.keys() - DESIGNS)
+    assert len(alone.keys() - DESIGNS) <= MOST_OF_ONE_NOTEBOOK, (
+        f"move what one notebook alone uses into its notebooks/chapters/sNN: {sorted(alone.keys() - DESIGNS)}"
+    )
 
 
 FUNCTIONS = {
@@ -358,21 +385,23 @@ def test_every_public_function_is_documented_and_typed(name):
     wanted |= {"Parameters"} if signature.parameters else set()
     wanted |= {"Returns"} if signature.return_annotation not in (None, "None") else set()
     assert wanted - sections <= ({"Returns"} if "Yields" in sections else set()), (
-        f"{name} says nothing about"
+        f"{name}: its docstring lacks sections: {', '.join(sorted(wanted - sections))}"
     )
-    assert signature.return_annotation is not inspect.Signature.empty
+    assert signature.return_annotation is not inspect.Signature.empty, f"{name}: type its result"
     for parameter in signature.parameters.values():
-        assert parameter.annotation is not inspect.Parameter.empty, parameter.name
+        assert parameter.annotation is not inspect.Parameter.empty, f"{name}: type {parameter.name}"
         told = rf"^(\*+{parameter.name}$|[^\n]*\b{parameter.name}\b[^\n]* : )"
-        assert re.search(told, text, re.MULTILINE), parameter.name
+        assert re.search(told, text, re.MULTILINE), (
+            f"{name}: add '{parameter.name} : type' under Parameters of its docstring"
+        )
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_public_class_is_documented(name):
     text = inspect.getdoc(CLASSES[name]) or ""
-    assert text
+    assert text, f"write a docstring of {name}"
     assert not text.startswith(f"{CLASSES[name].__name__}("), (
-        "a docstring of its own, not the generated one"
+        f"write a docstring of {name}: this is the one that dataclass makes"
     )
 
 
@@ -388,4 +417,4 @@ def test_no_file_names_a_folder_of_some_machine():
     for path in [*top, *inner]:
         if not any(part in ignored for part in path.parts) and path.suffix not in (".pdf", ".png"):
             found = FOREIGN.search(path.read_text(encoding="utf-8"))
-            assert found is None, f"{short(path)} names {found.group(0)}"
+            assert found is None, f"{short(path)} names {found.group(0)}: say it without the folder"

@@ -33,29 +33,37 @@ del EXTRAS["rehearsal"], EXTRAS["rehearsal-torchft"]
 def bounds(lines: list[str]) -> dict[str, str]:
     """Names and versions allowed; a bare name, a name and bounds, nothing else."""
     requirements = [Requirement(line) for line in lines]
-    assert not any(r.url or r.extras for r in requirements)
+    odd = [str(r) for r in requirements if r.url or r.extras]
+    assert not odd, f"write a name and bounds, no address and no extra: {', '.join(odd)}"
     return {canonicalize_name(r.name): str(r.specifier) for r in requirements}
 
 
 def test_conda_asks_for_the_core_and_the_notebooks_extra_with_the_same_bounds():
     named = [line for line in CONDA["dependencies"] if isinstance(line, str)]
     python = {"python": PROJECT["project"]["requires-python"], "pip": ""}
-    assert bounds(named) == bounds([*CORE, *EXTRAS["notebooks"]]) | python
+    wanted = bounds([*CORE, *EXTRAS["notebooks"]]) | python
+    differ = sorted({name for name, _ in bounds(named).items() ^ wanted.items()})
+    assert not differ, (
+        f"write into environment.yml what pyproject.toml says of: {', '.join(differ)}"
+    )
 
 
 def test_developers_get_both_groups():
-    assert GROUPS["dev"] == [{"include-group": name} for name in GROUPS if name != "dev"]
+    assert GROUPS["dev"] == [{"include-group": name} for name in GROUPS if name != "dev"], (
+        "name every group of [dependency-groups] of pyproject.toml, in order, in its group dev"
+    )
 
 
 def test_conda_takes_free_channels_and_then_this_checkout():
-    assert CONDA["name"] == PROJECT["project"]["name"]
-    assert CONDA["channels"] == ["conda-forge", "nodefaults"]
-    assert CONDA["dependencies"][-1] == {"pip": ["-e ."]}
-    assert set(CONDA) == {"name", "channels", "dependencies"}
+    assert CONDA | {"dependencies": CONDA["dependencies"][-1:]} == {
+        "name": PROJECT["project"]["name"],
+        "channels": ["conda-forge", "nodefaults"],
+        "dependencies": [{"pip": ["-e ."]}],
+    }, "correct environment.yml: these keys alone, and -e . at the end"
 
 
 def test_the_core_stays_small():
-    assert set(bounds(CORE)) == {
+    core = {
         "clustershell",
         "jinja2",
         "matplotlib",
@@ -70,15 +78,20 @@ def test_the_core_stays_small():
         "scipy",
         "seaborn",
     }
+    assert set(bounds(CORE)) == core, (
+        "dependencies of pyproject.toml: put it into an extra, or list it here and say why: "
+        f"{', '.join(sorted(set(bounds(CORE)) ^ core))}"
+    )
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_names_versions_and_nothing_else(lock):
     names = [line.partition("==")[0].lower() for line in LOCKS[lock]]
-    assert names == sorted(set(names))
+    assert names == sorted(set(names)), f"sort {lock}, and name each package once"
     for line in LOCKS[lock]:
         (version,) = Requirement(line).specifier
-        assert line.partition(" ; ")[0] == f"{Requirement(line).name}=={Version(version.version)}"
+        fixed = f"{Requirement(line).name}=={Version(version.version)}"
+        assert line.partition(" ; ")[0] == fixed, f"{lock}: write {fixed} instead of {line}"
 
 
 def test_notebooks_need_no_tool_and_no_peer():
@@ -89,9 +102,13 @@ def test_notebooks_need_no_tool_and_no_peer():
     )
     first, second = (bounds(lines) for lines in LOCKS.values())
     # papermill's own needs
-    assert not tools & first.keys() - bounds(["packaging", "pyyaml"]).keys()
-    assert not first.keys() & second.keys()
-    assert [line for line in LOCKS["requirements.lock"] if ";" in line] == []
+    assert not tools & first.keys() - bounds(["packaging", "pyyaml"]).keys(), (
+        "move these tools from requirements.lock to requirements-dev.lock"
+    )
+    assert not first.keys() & second.keys(), "take out of requirements-dev.lock what both name"
+    assert [line for line in LOCKS["requirements.lock"] if ";" in line] == [], (
+        "requirements.lock holds for every machine: write the line without a marker"
+    )
 
 
 @pytest.mark.parametrize("kind", ["core", *EXTRAS, "build"])
@@ -101,9 +118,11 @@ def test_the_lock_covers_every_requirement_and_lies_inside_its_bounds(kind):
     lines = LOCKS["requirements.lock"]
     locked = bounds(lines if kind in FOR_NOTEBOOKS else [*lines, *LOCKS["requirements-dev.lock"]])
     for name, specifier in bounds(wanted).items():
+        lock = "requirements.lock" if kind in FOR_NOTEBOOKS else "requirements-dev.lock"
+        assert name in locked, f"add {name}{specifier} with its version to {lock}"
         assert (
             Version(locked[name].removeprefix("==")) in Requirement(name + specifier).specifier
-        ), name
+        ), f"pyproject.toml asks for {name}{specifier}, {lock} has {locked[name]}: move one of them"
 
 
 @pytest.mark.parametrize("line", [*CORE, *(line for extra in EXTRAS.values() for line in extra)])
@@ -119,7 +138,10 @@ def test_what_is_installed_lies_inside_its_bounds(line):
     ]
     if here == [False]:
         pytest.skip(f"{requirement.name} has no wheel for this machine")
-    assert importlib.metadata.version(requirement.name) in requirement.specifier
+    found = importlib.metadata.version(requirement.name)
+    assert found in requirement.specifier, (
+        f"{found} is installed, pyproject.toml asks for {line}: rebuild .venv (make clean, make check)"
+    )
 
 
 def imported(paths: Iterable[Path]) -> set[str]:
@@ -154,6 +176,8 @@ WITH_PAPERMILL = ["nbclient", "nbformat", "traitlets"]  # what it is made of, in
 def test_everything_imported_is_required(folder, required):
     distributions = importlib.metadata.packages_distributions()
     for module in imported((ROOT / folder).rglob("*.py")):
-        assert {canonicalize_name(name) for name in distributions[module]} & set(
-            bounds(required)
-        ), module
+        packages = {canonicalize_name(name) for name in distributions.get(module, ())}
+        assert packages & set(bounds(required)), (
+            f"{folder} imports {module}: ask for {' or '.join(packages) or module} in pyproject.toml, "
+            "environment.yml and a lock, or do without"
+        )

@@ -10,6 +10,7 @@ import relparallel
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh.md")
+NETWORKS = "notebooks/22_network_designs.ipynb"
 PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
 
 
@@ -17,7 +18,9 @@ PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
 def test_every_link_leads_to_a_file(name):
     page = ROOT / name
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
-        assert (page.parent / target).exists(), target
+        assert (page.parent / target).exists(), (
+            f"{name} links {target}, which is no file: correct it"
+        )
 
 
 def test_what_contributors_are_led_to_exists():
@@ -28,33 +31,54 @@ def test_what_contributors_are_led_to_exists():
         for path in re.findall(r"`([\w./*-]+)`", text)
         if "/" in path or re.search(r"\.\w+$", path)
     }
-    assert len(paths) >= 8
+    assert len(paths) >= 8, "CONTRIBUTING.md names files in backticks"
     for path in paths:
         assert [
             *ROOT.glob(path),
             *(ROOT / "relparallel").rglob(path),
             *(ROOT / "notebooks").rglob(path),
-        ], path
+        ], f"CONTRIBUTING.md names {path}, which does not exist: correct it"
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1].split()
-    assert set(re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)) <= set(targets)
+    unknown = set(re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)) - set(targets)
+    assert not unknown, f"CONTRIBUTING.md: the Makefile has no target {', '.join(unknown)}"
 
 
 def test_every_table_of_data_has_its_terms():
     terms = (ROOT / "data" / "README.md").read_text("utf-8")
     for path in (ROOT / "data").iterdir():
-        assert path.name == "README.md" or f"`{path.name}{'/' * path.is_dir()}`" in terms, path.name
+        named = f"`{path.name}{'/' * path.is_dir()}`"
+        assert path.name == "README.md" or named in terms, (
+            f"data/README.md: add a row with the sources and the terms of {named}"
+        )
 
 
 def test_both_languages_say_the_same_numbers():
     numbers = [re.findall(r"\d[\d.e-]*\d", (ROOT / name).read_text("utf-8")) for name in READMES]
-    assert sorted(set(numbers[0])) == sorted(set(numbers[1]))
+    differ = sorted(set(numbers[0]) ^ set(numbers[1]))
+    assert not differ, f"one README alone has {', '.join(differ)}: write it into the other too"
+
+
+@pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md", NETWORKS])
+def test_pages_that_count_the_networks_count_those_that_there_are(name):
+    said = set(
+        re.findall(
+            r"(?<![\[\d])(\d+)(?: network)? designs\b|(\d+) 种", (ROOT / name).read_text("utf-8")
+        )
+    )
+    there = len(relparallel.topology.names())
+    assert {int(one or other) for one, other in said} == {there}, (
+        f"{name}: write {there} where it counts the network designs"
+    )
 
 
 @pytest.mark.parametrize("package", [relparallel.reliability, relparallel.optimize])
 def test_the_first_page_of_help_leads_to_every_function(package):
     named = set(re.findall(r"`(\w+)`", package.__doc__))
-    assert named - {"formulation"} <= set(package.__all__)
-    assert {n for n in package.__all__ if isfunction(getattr(package, n))} <= named
+    gone = named - {"formulation"} - set(package.__all__)
+    file = package.__name__.replace(".", "/") + "/__init__.py"
+    assert not gone, f"{file}: the docstring names what is not offered: {', '.join(gone)}"
+    missing = {n for n in package.__all__ if isfunction(getattr(package, n))} - named
+    assert not missing, f"{file}: say in the docstring when to take {', '.join(missing)}"
 
 
 OFFERED = map(relparallel.__getattr__, relparallel.__all__)
@@ -65,6 +89,10 @@ NO_QUESTIONS = {"claims", "derive", "rehearsal", "reproduce"}  # asked for by th
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_help_of_every_package_begins_with_where_to_begin(package):
     if package.__name__.rpartition(".")[2] not in NO_QUESTIONS:
-        assert re.match(r".+?\n\nWhere to begin, by ", package.__doc__)
+        file = package.__name__.replace(".", "/") + "/__init__.py"
+        assert re.match(r".+?\n\nWhere to begin, by ", package.__doc__), (
+            f"{file}: after its first sentence the docstring goes on 'Where to begin, by ...'"
+        )
         named = set(re.findall(r"(?<!`)`(\w+)`(?!`)", package.__doc__)) - {"formulation"}
-        assert named <= set(package.__all__)
+        gone = named - set(package.__all__)
+        assert not gone, f"{file}: the docstring names what is not offered: {', '.join(gone)}"

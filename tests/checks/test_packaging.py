@@ -26,25 +26,28 @@ def portable(text: str, source: str = "") -> str:
 
 
 def test_the_version_stands_in_one_place():
-    assert "version" in PROJECT["dynamic"]
-    assert PYPROJECT["tool"]["hatch"]["version"] == {"path": "relparallel/__init__.py"}
-    assert CITATION["version"] == relparallel.__version__
-    assert f"## {relparallel.__version__} " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    one, version = {"path": "relparallel/__init__.py"}, relparallel.__version__
+    assert "version" in PROJECT["dynamic"], 'pyproject.toml: dynamic = ["version", ...], no version'
+    assert PYPROJECT["tool"]["hatch"]["version"] == one, "pyproject.toml: [tool.hatch.version]"
+    assert CITATION["version"] == version, f"CITATION.cff: write version: {version}"
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## {version} " in changes, f"CHANGELOG.md: add a section ## {version} (date)"
 
 
 def test_authors_licence_and_address_are_those_of_the_citation():
-    assert [one["name"] for one in PROJECT["authors"]] == [
-        one["name"] for one in CITATION["authors"]
-    ]
-    assert PROJECT["license"] == CITATION["license"]
-    assert PROJECT.get("urls", {}).get("Source") == CITATION.get("repository-code")
+    both = "write the same into pyproject.toml and CITATION.cff"
+    authors = [[one["name"] for one in where["authors"]] for where in (PROJECT, CITATION)]
+    assert authors[0] == authors[1], f"authors: {both}"
+    assert PROJECT["license"] == CITATION["license"], f"license: {both}"
+    address = PROJECT.get("urls", {}).get("Source")
+    assert address == CITATION.get("repository-code"), f"urls.Source, repository-code: {both}"
 
 
 def test_links_of_the_readme_lead_to_the_address_of_the_project():
     moved = re.findall(LINK, portable(README, "https://host.example/a/b/"))
-    assert len(moved) == len(re.findall(LINK, README)) > 25
+    assert len(moved) == len(re.findall(LINK, README)) > 25, "portable() of hatch_build.py"
     files = [re.sub(r"https://host\.example/a/b/(blob|raw)/HEAD/", "", link) for link in moved]
-    assert files == re.findall(LINK, README)
+    assert files == re.findall(LINK, README), "portable() of hatch_build.py moves every link"
     assert (
         portable("![a](figures/a.svg) [b](https://c.example)", "https://host.example/a")
         == "![a](https://host.example/a/raw/HEAD/figures/a.svg) [b](https://c.example)"
@@ -52,7 +55,7 @@ def test_links_of_the_readme_lead_to_the_address_of_the_project():
 
 
 def test_without_an_address_words_stand_where_links_would_lead_nowhere():
-    assert re.findall(LINK, portable(README)) == []
+    assert re.findall(LINK, portable(README)) == [], "portable() of hatch_build.py drops every link"
     assert portable("see [the *law*](LICENSE), [x](#y)") == "see the *law*, [x](#y)"
 
 
@@ -64,13 +67,19 @@ def test_hooks_use_the_locked_tools():
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
     revisions = {hook["id"]: one["rev"] for one in hooks for hook in one["hooks"]}
     for hook, tool in (("ruff-check", "ruff"), ("ruff-format", "ruff"), ("mypy", "mypy")):
-        assert f"=={revisions[hook].removeprefix('v')}" == locked[tool]
+        assert f"=={revisions[hook].removeprefix('v')}" == locked[tool], (
+            f".pre-commit-config.yaml: rev of {hook} must be that of requirements-dev.lock, {locked[tool]}"
+        )
 
 
 def test_machines_run_the_oldest_python_that_is_promised():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
     job = workflow["jobs"]["test"]
     oldest = PROJECT["requires-python"].removeprefix(">=")
-    assert oldest in job["strategy"]["matrix"]["python"]
-    assert f"Programming Language :: Python :: {oldest}" in PROJECT["classifiers"]
-    assert [step["run"] for step in job["steps"] if "run" in step] == ["make check", "make test"]
+    told = f"pyproject.toml promises Python {oldest}"
+    pythons = job["strategy"]["matrix"]["python"]
+    assert oldest in pythons, f"{told}: add it to the matrix of .github/workflows/ci.yml"
+    classifier = f"Programming Language :: Python :: {oldest}"
+    assert classifier in PROJECT["classifiers"], f"{told}: add the classifier {classifier}"
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands == ["make check", "make test"], ".github/workflows/ci.yml runs these two alone"

@@ -25,30 +25,37 @@ def test_it_is_a_paper_and_no_album():
         "Results",
         "Discussion",
         "Limitations",
-    ]
+    ], "data/paper.yml: these sections, in this order"
     names = draft.chosen()
-    assert len(names) == len(set(names)) == 12
-    assert sum("table" in part for part in draft.CHOICE["parts"]) == 5
+    assert len(names) == len(set(names)) == 12, "data/paper.yml: twelve figures, each once"
+    tables = sum("table" in part for part in draft.CHOICE["parts"])
+    assert tables == 5, f"data/paper.yml: five tables, not {tables}"
 
 
 def test_every_piece_is_found_and_nothing_of_a_notebook_is_left():
     text = draft.cited("\n\n".join(draft.pieces()))
-    assert re.findall(r"\]\(\d\d_|结论|图：|<details>|\*\*Finding|`relparallel", text) == []
+    assert re.findall(r"\]\(\d\d_|结论|图：|<details>|\*\*Finding|`relparallel", text) == [], (
+        "docs/paper/draft.py leaves this of a notebook in the paper: take it out there"
+    )
     referred = re.findall(r"\{numref\}`([\w-]+)`", text)
     named = re.findall(r"^:name: ([\w-]+)$", text, re.M)
-    assert sorted(referred) == sorted(name for name in named if name.startswith("figure-"))
+    assert sorted(referred) == sorted(name for name in named if name.startswith("figure-")), (
+        "docs/paper/draft.py refers to every figure once: see where it writes numref"
+    )
     keys = set(
         re.findall(r"^@\w+\{(\w+),", (ROOT / "data/references.bib").read_text("utf-8"), re.M)
     )
     cited = re.findall(r"\{cite\}`(\w+)`", text)
-    assert len(set(cited)) > 12
-    assert set(cited) <= keys
+    assert len(set(cited)) > 12, "docs/paper/draft.py finds fewer citations than before"
+    assert set(cited) <= keys, "add the entry to data/references.bib, or correct the key"
 
 
 def test_sentences_between_the_pieces_hold_no_numbers():
     """Numbers come from cells that compute them."""
     said = [part["say"] for part in draft.CHOICE["parts"] if "say" in part]
-    assert [one for one in said if re.search(r"\d", one)] == []
+    assert [one for one in said if re.search(r"\d", one)] == [], (
+        "data/paper.yml: take the number from a text or a table of a notebook"
+    )
 
 
 def test_a_heading_that_is_gone_is_named():
@@ -76,7 +83,9 @@ def test_every_row_of_a_table_names_its_group():
         if part.get("table", {}).get("name") == "39-scoreboard"
     ]
     rows = draft.table(**given).splitlines()[4:-1]
-    assert [row for row in rows if row.startswith("|  |")] == []
+    assert [row for row in rows if row.startswith("|  |")] == [], (
+        "table() of docs/paper/draft.py repeats the group in every row that it keeps"
+    )
     assert {row.split(" | ")[0] for row in rows} >= {"| b200", "| h100"}
 
 
@@ -115,12 +124,12 @@ def test_it_is_written_as_latex_and_has_the_length_of_a_paper(checkout):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", *where]
     fixed = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=checkout, env=fixed, capture_output=True, text=True)
-    assert done.stderr == ""
+    assert done.stderr == "", "make paper says so too; captions and texts come from the notebooks"
     if shutil.which("latexmk"):
         written = ["latexmk", "-pdf", "-interaction=nonstopmode", "-silent", "paper.tex"]
         subprocess.run(written, cwd=checkout / "tex", capture_output=True, check=True)
         log = (checkout / "tex" / "paper.log").read_text("latin-1")
         pages = int(re.search(r"Output written on paper.pdf \((\d+) pages", log)[1])
         blank = [name for name in draft.chosen() if not (ROOT / f"figures/{name}.pdf").exists()]
-        assert blank or 12 <= pages <= 15
-        assert "undefined" not in log
+        assert blank or 12 <= pages <= 15, f"{pages} pages: choose less or more in data/paper.yml"
+        assert "undefined" not in log, "a label or a citation is missing: see tex/paper.log"

@@ -46,21 +46,24 @@ def minutes(cells) -> float:
 def test_it_opens_with_a_situation(notebook):
     """What somebody stands before, in words that need no other notebook."""
     opening = text(notebook[0]).partition("\n")[2].partition("**Question.**")[0].strip()
-    assert 12 <= len(opening.split()) <= 70
-    assert "**" not in opening
+    assert 12 <= len(opening.split()) <= 70, f"{len(opening.split())} words before **Question.**"
+    assert "**" not in opening, "open with plain sentences, and then **Question.**"
 
 
 def test_the_answer_is_short(notebook):
     answer = paragraph(notebook, "Answer")
     numbers = re.findall(r"(?<![\w-])\d[\d.,]*(?!\w)", NAMED.sub("", answer))
-    assert len(answer.split()) <= MOST_WORDS
-    assert len(numbers) <= MOST_NUMBERS
+    assert len(answer.split()) <= MOST_WORDS, f"shorten the Answer: {len(answer.split())} words"
+    assert len(numbers) <= MOST_NUMBERS, f"leave numbers of the Answer to the text: {numbers}"
 
 
 def test_the_minutes_it_promises_are_those_it_takes(notebook):
     promised = int(re.search(r"\*\*Time\*\* about (\d+) minutes", text(notebook[0]))[1])
-    assert 0.9 <= promised / minutes(notebook) <= 1.1, f"{minutes(notebook):.1f} minutes"
-    assert minutes(notebook) <= MOST_MINUTES
+    takes = minutes(notebook)
+    assert 0.9 <= promised / takes <= 1.1, (
+        f"write **Time** about {takes:.0f} minutes into the first cell, not {promised}"
+    )
+    assert takes <= MOST_MINUTES, f"shorten it: {takes:.1f} minutes"
 
 
 def test_every_figure_has_one_caption_that_says_what_it_shows(notebook):
@@ -68,14 +71,17 @@ def test_every_figure_has_one_caption_that_says_what_it_shows(notebook):
     found = captions(notebook)
     prose = "\n\n".join(map(text, of_kind(notebook, "markdown")))
     findings = re.findall(r"^\*\*Finding\.\*\* (.+)$", prose, re.M)
-    assert sorted(found) == sorted(drawn)
+    assert sorted(found) == sorted(drawn), (
+        "write **Figure.** and *图：...* below the cell that saves each figure, or into the first cell"
+    )
     for english, chinese, *_ in found.values():
-        assert re.match(r"[A-Z0-9$]", english)
-        assert english.endswith(".")
-        assert 8 <= len(english.split()) <= 70
-        assert re.search(r"[\u4e00-\u9fff]", chinese)
+        assert re.match(r"[A-Z0-9$].*\.$", english, re.S), f"a caption is a sentence: {english}"
+        assert 8 <= len(english.split()) <= 70, f"{len(english.split())} words in {english}"
+        assert re.search(r"[\u4e00-\u9fff]", chinese), f"translate below it, *图：...*: {english}"
         sentences = [one for one in re.split(r"(?<=\.) ", english) if len(one.split()) > 5]
-        assert [one for one in sentences for finding in findings if one in finding] == []
+        assert [one for one in sentences for finding in findings if one in finding] == [], (
+            "say it in the caption or in the **Finding.**, not in both"
+        )
 
 
 def test_the_first_figure_is_shown_once(notebook):
@@ -83,7 +89,9 @@ def test_the_first_figure_is_shown_once(notebook):
     assert hero, "a figure with a caption in both languages"
     for cell in notebook:
         if hero["name"] in saved(cell):
-            assert re.search(rf'"{hero["name"]}", show=False\)', text(cell))
+            assert re.search(rf'"{hero["name"]}", show=False\)', text(cell)), (
+                f'the first cell shows it already: save(fig, "{hero["name"]}", show=False)'
+            )
 
 
 def test_every_finding_is_told_in_chinese(notebook):
@@ -92,9 +100,11 @@ def test_every_finding_is_told_in_chinese(notebook):
             paragraphs = text(cell).split("\n\n")
             for one, after in zip(paragraphs, [*paragraphs[1:], ""], strict=True):
                 if one.startswith("**Finding.**"):
-                    assert after.startswith("*结论："), one[:60]
+                    assert after.startswith("*结论："), f"add *结论：...* below {one[:60]!r}"
 
 
 def test_code_fits_the_width_of_a_page(notebook):
     for cell in of_kind(notebook, "code"):
-        assert [line for line in text(cell).split("\n") if len(line) > MOST_COLUMNS] == []
+        assert [line for line in text(cell).split("\n") if len(line) > MOST_COLUMNS] == [], (
+            "break the line: .venv/bin/ruff format notebooks"
+        )

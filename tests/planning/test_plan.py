@@ -187,6 +187,13 @@ def test_a_cluster_that_is_too_small_says_by_how_much():
         rp.plan("llama3-405b", "h100-80gb-dgx", gpus=8)
 
 
+@pytest.mark.parametrize("name", ["model", "cluster"])
+def test_an_array_is_no_name(name):
+    asked = {"model": "gpt3-6.7b", "cluster": "a100-80gb-selene", "gpus": 64}
+    with pytest.raises(TypeError, match=rf"{name} must be .*, got array"):
+        rp.plan(**asked | {name: np.array([np.nan, 1.0])})
+
+
 def test_an_own_failure_log_takes_the_place_of_the_table(tmp_path):
     path = tmp_path / "log.csv"
     rows = [f"n{k},2026-01-{k + 1:02}T00:00,2026-01-{k + 1:02}T02:00,gpu" for k in range(20)]

@@ -58,7 +58,7 @@ SHAPE = Strategy(tensor=8, pipeline=16, data=32)
 
 
 def way(policy, **changed):
-    waits = policy in ("restart", "spares", "hot_spares")
+    waits = POLICIES[policy].waits
     return Recovery(policy, repair=DAY, restart=60.0, pause=0.0 if waits else 30.0, **changed)
 
 
@@ -292,7 +292,7 @@ def test_elastic_job_without_failures_of_the_whole_is_its_closed_form():
 @pytest.mark.parametrize("method", ["closed", "markov"])
 def test_time_accounting_is_closed(policy, method):
     micro = {"micro_batches": 8, "batch": "keep"} if policy in ("elastic", "regroup") else {}
-    spares = 0 if policy == "restart" else 3
+    spares = 3 if POLICIES[policy].spares else 0
     for planned in (0.0, 0.03):
         report = goodput(
             model(EVERY), 5.0, LEVELS, way(policy, **micro), spares, planned=planned, method=method
@@ -413,7 +413,7 @@ def test_a_hundred_thousand_gpus_with_every_domain_cost_forty_thousand_small_sum
             for _ in range(10_000):
                 np.exp(few).sum()
             times.append(time.process_time())
-            goodput(large, 5.0, checkpointing, way(policy), 0 if policy == "restart" else 64)
+            goodput(large, 5.0, checkpointing, way(policy), 64 if POLICIES[policy].spares else 0)
             times.append(time.process_time())
             ratios.append((times[2] - times[1]) / (times[1] - times[0]))
         assert min(ratios) < 4, policy

@@ -91,15 +91,15 @@ def random_job(rng, policy):
     cluster = Cluster(nodes=nodes, nodes_per_switch=2, nodes_per_rack=4)
     pipeline = int(rng.choice([1, 2, 4])) if policy != "bamboo" else 4
     strategy = Strategy(tensor=8, pipeline=pipeline, data=nodes // pipeline)
-    waits = policy in ("restart", "spares", "hot_spares")
+    kind = POLICIES[policy]
     recovery = Recovery(
         policy,
         repair=rng.uniform(0.05, 1.0) * DAY,
         restart=rng.uniform(0, 300),
-        pause=0.0 if waits else rng.uniform(0, 60),
+        pause=0.0 if kind.waits else rng.uniform(0, 60),
         partial=rng.choice([0.0, 0.5, 1.0]) if policy == "reduced_tensor" else None,
     )
-    spares = int(rng.integers(0, 7)) if policy != "restart" else 0
+    spares = int(rng.integers(0, 7)) if kind.spares else 0
     return (
         failure_model(cluster, strategy, rates=random_classes(rng)),
         random_checkpoints(rng),

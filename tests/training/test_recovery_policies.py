@@ -1,6 +1,7 @@
 """Speeds with nodes missing against the sum over every set of failed nodes."""
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -19,6 +20,7 @@ from relparallel.training import (
     Recovery,
     drop_rule,
     goodput,
+    recovery_policies,
 )
 from relparallel.training.failures import Domain
 
@@ -125,6 +127,15 @@ def test_the_mean_over_independent_nodes_is_the_elastic_throughput():
         assert weights @ speed == pytest.approx(
             elastic_throughput(64, 4, 0.02, 1.0, 0.0, **options), rel=1e-12
         )
+
+
+def test_the_table_of_the_module_has_a_row_for_every_policy():
+    rows = re.findall(r"^(\w+)  +\S", recovery_policies.__doc__, re.M)
+    missing = recovery_policies.POLICIES.keys() - rows
+    assert not missing, (
+        "add to the table at the top of relparallel/training/recovery_policies.py: "
+        + ", ".join(sorted(missing))
+    )
 
 
 def domain(level="node", effect="stop", replicas=1, nodes=1, state_lost=False):

@@ -1,1 +1,1 @@
-"""Bounds that certify, from cuts, complexes and truncated sweeps."""
+"""Bounds that certify, from cuts and truncated sweeps."""

@@ -1,1 +1,1 @@
-"""Exact answers to other questions: up-down, shared risk, fractions, and counts by size."""
+"""Exact answers to other questions: parts that fail together, in groups of shared risk."""

@@ -129,6 +129,8 @@ def require_fit(
 @numba.njit(cache=True)
 def compile_steps(order, edges, link, node, terminal):  # type: ignore[no-untyped-def]
     """Rows of a sweep of links in this order, the parts whose chances they use, and its width."""
+    # Columns of a row, -1 for none: slots of ends that enter (0, 1), whether these are terminals (2,
+    # 3), slots of both ends (4, 5), slots that leave (6, 7), terminals still outside (8).
     m, n = len(order), len(node)
     left, place, free, room = np.zeros(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), n
     pending, width = 0, 0
@@ -248,7 +250,7 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             made = _join(here[: 2 * count], steps[r], chances[r], sums, there)
             here, table, bits, found = add_states(there[:made], here, table, bits, count)
             here, there = there, here
-        elif len(buffer) < 16 * room:
+        elif len(buffer) < 16 * room:  # a state becomes up to 8: 4 ways to enter, link up or down
             buffer = np.empty(32 * room, np.uint64)
         if not stays:
             table, bits = indexed(table, there, 0, 4 * count)

@@ -294,7 +294,7 @@ def _evaluate(tape, required, steps, parts, starts, slots, link, node, max_state
         peak, states = max(peak, most), states + visited
         if peak > max_states or states > max_visits:
             break
-    alive, failed = 1.0, 0.0
+    alive, failed = 1.0, 0.0  # a sum of its own: 1 - alive has no digits left of 1e-20
     for slot in required:
         failed += alive * chances[slot, 1]
         alive *= chances[slot, 0]

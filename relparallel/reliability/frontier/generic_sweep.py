@@ -169,6 +169,7 @@ def _decide(
     if up:
         label = bytes((min(x & _DOWN, y & _DOWN) | ((x | y) & _FLAG),))
         joined = state.replace(bytes((x,)), label).replace(bytes((y,)), label)
+        # without plain labels those of blocks with terminals are left: if all are one, it holds all
         ended = not step[8] and x & y & _FLAG and len(set(joined.translate(None, _PLAIN))) == 1
         yield (None if ended else joined), mass * up
 

@@ -307,6 +307,7 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
                     live,
                     bounds[s] + stays - earlier,
                 )
+                # every continuation pays for the layer in front, so a wide ending is no bargain
                 score[found] = (cost[found] + states[row, live]) * factors[bound[found]]
                 found += 1
         best = _choose(score[:found], member, cost, width, bound, beam)

@@ -150,6 +150,7 @@ def make_terminal(network, tape, v):  # type: ignore[no-untyped-def]
 @njit_borrowing
 def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
     """Put link e between u and v, in parallel to one that may be there."""
+    # one way to a parallel link is enough: along the shorter list
     near, far = (u, v) if network.degree[u] <= network.degree[v] else (v, u)
     half = network.head[near]
     while half >= 0:
@@ -211,7 +212,7 @@ def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
     if second < 0:
         if network.terminal[v]:
             require(tape, network.link[e])
-            change = make_terminal(network, tape, a) - 1
+            change = make_terminal(network, tape, a) - 1  # the neighbour takes its place
     else:
         f, b = second // 2, network.end[second ^ 1]
         detach(network, f)
@@ -286,7 +287,7 @@ def split(network, tape, root, cut):  # type: ignore[no-untyped-def]
         above = path[depth - 1]
         below[above] += below[v]
         low[above] = min(low[above], low[v])
-        if low[v] < found[above]:
+        if low[v] < found[above]:  # a link leads past ``above``, which is no cut node here
             continue
         while True:  # v closes a block under ``above``
             waiting -= 1

@@ -48,6 +48,7 @@ def _place(bits):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _same_label(labels, label):  # type: ignore[no-untyped-def]
     """Mark, in the low bit of its nibble, every slot that carries ``label``."""
+    # a nibble without a difference stays 0; any other gets its low bit set by the bits above it
     x = labels ^ (label * _ONES)
     x |= x >> _U1
     x |= x >> _U2
@@ -58,7 +59,7 @@ def _same_label(labels, label):  # type: ignore[no-untyped-def]
 def merge(labels, flags, x, y):  # type: ignore[no-untyped-def]
     """Join the blocks labelled x and y: the smaller label, which is the first slot's, survives."""
     low, high = min(x, y), max(x, y)
-    labels -= _same_label(labels, high) * (high - low)
+    labels -= _same_label(labels, high) * (high - low)  # of ``high`` each: no nibble borrows
     old = _U1 << ((high - _U1) * _U4)
     if flags & old:
         flags = (flags ^ old) | (_U1 << ((low - _U1) * _U4))
@@ -68,7 +69,7 @@ def merge(labels, flags, x, y):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def together(flags):  # type: ignore[no-untyped-def]
     """Whether one block holds all terminals that have entered."""
-    return flags != _U0 and flags & (flags - _U1) == _U0
+    return flags != _U0 and flags & (flags - _U1) == _U0  # one bit: without its lowest, nothing
 
 
 @numba.njit(cache=True)
@@ -93,7 +94,7 @@ def _leave(labels, flags, shift):  # type: ignore[no-untyped-def]
     labels &= ~(_NIBBLE << shift)
     if others == _U0:
         return labels, flags & ~own, flags & own != _U0
-    if label << _U2 == shift + _U4:
+    if label << _U2 == shift + _U4:  # 4 label = 4 slot + 4: the slot leads its block
         first = _place(others)
         labels += others * ((first >> _U2) + _U1 - label)
         flag = (flags >> shift) & _U1
@@ -113,7 +114,7 @@ def pack(labels, flags):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def unpack(state):  # type: ignore[no-untyped-def]
     """Labels and flags of a packed state."""
-    x = state & (state >> _U1)
+    x = state & (state >> _U1)  # and two places on: the low bit of a nibble of 15
     flags = (x & (x >> _U2) & _MOST) | (state & _TOP) >> _U4
     leaders = flags * _NIBBLE
     return (state & ~leaders & ~_TOP) | (_OWN & leaders), flags
@@ -129,6 +130,7 @@ def indexed(table, layer, found, room):  # type: ignore[no-untyped-def]
         table = np.empty(1 << bits, np.int32)
     for i in range(1 << bits):
         table[i] = -1
+    # The high bits of the product depend on all nibbles, the low ones on the first slots alone.
     shift, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
     for entry in range(found):
         place = (layer[2 * entry] * _MIX) >> shift

@@ -1,1 +1,1 @@
-"""Parts that fail and are repaired: availability, Markov chains, common cause, mean delivery."""
+"""Parts that fail and are repaired: availability, Markov chains, likely states."""

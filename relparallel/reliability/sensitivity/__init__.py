@@ -1,1 +1,1 @@
-"""What each part contributes: importance, failure frequency and derivatives from one sweep back."""
+"""What each part contributes: importance and derivatives from one sweep back."""

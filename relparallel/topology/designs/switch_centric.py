@@ -178,7 +178,7 @@ def _leaf_spine_sizes(hosts: int) -> list[dict[str, int]]:
     closed_form=_leaf_spine,
     symmetries=leaf_spine_moves,
     sizes=_leaf_spine_sizes,
-    paper="cisco2013leafspine",
+    paper="cisco2016leafspine",
 )
 def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, cables: int = 1) -> Topology:
     """Two-tier network: every leaf switch has a cable, or several, to every spine switch.
