@@ -56,7 +56,7 @@ def test_the_bracket_holds_the_exact_value(name, requirement):
     assert upper <= lower * 1.05
 
 
-def test_closed_forms_and_lumping_agree():
+def test_closed_forms_and_the_programme_agree():
     fat, leaf = equipped(rp.topology.fat_tree(4)), equipped(rp.topology.leaf_spine(32, 8, 32))
     switch = float(leaf.node_attributes["availability"][-1])
     cable = float(leaf.edge_attributes["availability"][0])
