@@ -75,6 +75,19 @@ import relparallel as rp
 found = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512)
 found.stages(), found.why_not("TP8 PP4 DP2")
 """
+STEP = """
+import numpy as np
+import relparallel as rp
+from relparallel.parallel import Placement, Strategy
+
+model, cluster = rp.transformer("gpt3-6.7b"), rp.cluster("a100-80gb-selene", 64)
+shape = Strategy(tensor=8, data=8)
+links = np.ones(cluster.gpus + cluster.nodes)
+links[-1] = 0.5
+for given in ({}, {"placement": Placement(strategy=shape)}, {"alive": links}):
+    rp.step_time(model, shape, cluster, 512, **given)
+    rp.memory(model, shape, 512, cluster=cluster)
+"""
 STUDY = """
 import pandas as pd, relparallel as rp
 
@@ -97,8 +110,8 @@ WITHOUT = "import sys; sys.modules.update(numba=None, llvmlite=None)\n"
 
 @pytest.mark.parametrize(
     "asked",
-    [GOODPUT, PLAN, STUDY, README.replace("{compiled!r}", repr(COMPILED))],
-    ids=["goodput", "plan", "study", "README"],
+    [GOODPUT, PLAN, STEP, STUDY, README.replace("{compiled!r}", repr(COMPILED))],
+    ids=["goodput", "plan", "step", "study", "README"],
 )
 def test_goodput_joint_and_plans_need_no_compiler(asked):
     """What compiles nothing runs where numba is missing, and does not wait for it to load."""

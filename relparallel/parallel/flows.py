@@ -44,12 +44,7 @@ class Wiring(NamedTuple):
         starts, links, shares = shortest_flows(
             *self[:3], cables.astype(np.float64), self.transit, ends
         )
-        return sparse_rows(starts, links, shares, 2 * cables.size)
-
-
-def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> scipy.sparse.csr_array:
-    """Matrix whose row i holds the values from starts[i] on."""
-    return scipy.sparse.csr_array((values, columns, starts), shape=(starts.size - 1, width))
+        return scipy.sparse.csr_array((shares, links, starts), shape=(len(ends), 2 * cables.size))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
@@ -122,8 +123,6 @@ def _on_cluster(
         raise ValueError(
             f"network must have an accelerator and a network_bandwidth, got {network!r}"
         )
-    from relparallel.parallel.flows import sparse_rows  # loads a compiler
-
     source, target, amount = pairs
     node = groups // network.gpus_per_node
     inside = node[:, source] == node[:, target]
@@ -141,7 +140,8 @@ def _on_cluster(
     each = [network.accelerator.node_link, network.network_bandwidth]
     full = np.repeat(each, [network.gpus, network.nodes])
     starts = np.arange(len(groups) + 1) * source.size
-    flow = sparse_rows(starts, link.ravel(), np.full(link.size, amount), count)
+    values = np.full(link.size, amount)
+    flow = scipy.sparse.csr_array((values, link.ravel(), starts), shape=(len(groups), count))
     flow.sum_duplicates()
     return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
 
@@ -150,8 +150,8 @@ def _on_topology(
     groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any
 ) -> dict[str, Any]:
     """Traffic over the living cables in both directions, from and to the living hosts."""
-    from relparallel.metrics._network import arcs_of, require_alive  # so do these
-    from relparallel.parallel.flows import Wiring, sparse_rows
+    from relparallel.metrics._network import arcs_of, require_alive  # load a compiler
+    from relparallel.parallel.flows import Wiring
 
     living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
@@ -159,7 +159,8 @@ def _on_topology(
     ends = np.stack([hosts[:, source], hosts[:, target]], axis=-1).reshape(-1, 2)
     found = Wiring.of(network).flows(cables, ends)
     starts = np.arange(len(groups) + 1) * source.size
-    sent = sparse_rows(starts, np.arange(len(ends)), np.full(len(ends), amount), len(ends))
+    values = np.full(len(ends), amount)
+    sent = scipy.sparse.csr_array((values, np.arange(len(ends)), starts), shape=(len(groups), len(ends)))
     reached = (np.diff(found.indptr) > 0).reshape(len(groups), -1)
     return {
         "flow": (sent @ found).sorted_indices(),
