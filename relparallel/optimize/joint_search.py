@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel.optimize.joint_question import Question
 from relparallel.optimize.joint_sites import Site
 from relparallel.parallel.step import StepTime
-from relparallel.training import Checkpointing, FailureModel, Recovery
+from relparallel.training import Checkpointing, ComponentClass, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
 from relparallel.training.goodput_forms import SteadyState, most_running, steady_state
 
@@ -46,6 +46,7 @@ class JointSearch:
     _bounds: dict[Any, list[tuple[float, int, int]]] = field(default_factory=dict)
     _states: dict[Any, SteadyState | None] = field(default_factory=dict)
     _models: dict[tuple[int, int], FailureModel] = field(default_factory=dict)
+    _bare: dict[tuple[int, int], FailureModel] = field(default_factory=dict)
 
     @property
     def recoveries(self) -> Mapping[str, Recovery]:
@@ -168,11 +169,12 @@ class JointSearch:
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
             running = most_running(
-                site.failures_under(0), recovery, site.spares, cases[:, 0].tolist()
+                self._failures(place, 0), recovery, site.spares, cases[:, 0].tolist()
             )
-            kept = [
-                self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]
-            ]
+            several, single = (
+                self._most_kept(site, recovery, checkpoint, lost) for lost in (False, True)
+            )
+            kept = np.where(cases[:, 1], single, several)
             reached = np.maximum(reached, np.multiply(running, kept))
         return np.asarray(reached[case.ravel()])
 
@@ -231,7 +233,7 @@ class JointSearch:
         key = (place, kind if bare else row, policy, checkpoint)
         if key not in self._states:
             held = site.spares if recovery.takes_spares else 0
-            model = site.failures_under(row) if bare else self.model(place, row)
+            model = self._failures(place, row) if bare else self.model(place, row)
             self._states[key] = steady_state(model, self.checkpoints[checkpoint], recovery, held)
         return self._states[key]
 
@@ -242,9 +244,12 @@ class JointSearch:
 
     def rescaled(self, scale: float, repair: float | None = None) -> JointSearch:
         """The same question, all rates times a factor, new repair time; nothing evaluated yet."""
-        sites = []
+        sites, scaled = [], dict[ComponentClass, ComponentClass]()  # sites share most classes
         for site in self.sites:
-            classes = tuple(replace(c, rate=scale * c.rate) for c in site.failures.classes)
+            for c in site.failures.classes:
+                if c not in scaled:
+                    scaled[c] = replace(c, rate=scale * c.rate)
+            classes = tuple(scaled[c] for c in site.failures.classes)
             wiring = None if site.wiring is None else site.wiring.scaled(scale)
             sites.append(
                 replace(site, failures=replace(site.failures, classes=classes), wiring=wiring)
@@ -261,9 +266,15 @@ class JointSearch:
         """Failures of a site under one of its strategies, with those of its network; once each."""
         if (place, row) not in self._models:
             site = self.sites[place]
-            model = site.failures_under(row)
+            model = self._failures(place, row)
             if site.wiring is not None and model.placement is not None:
                 parts = site.wiring.classes(model.placement.strategy)
                 model = replace(model, classes=model.classes + parts)
             self._models[place, row] = model
         return self._models[place, row]
+
+    def _failures(self, place: int, row: int) -> FailureModel:
+        """The same without those of its network; a model finds what it hits once."""
+        if (place, row) not in self._bare:
+            self._bare[place, row] = self.sites[place].failures_under(row)
+        return self._bare[place, row]

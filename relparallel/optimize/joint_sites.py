@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -97,15 +98,29 @@ def _strategies(
     machine, held, order = place
     if question.measured:
         return measured_strategies(question.measured, job, question.tokens, whole=held == 0)
-    return fastest_of_each_kind(
-        question.workload,
-        job,
-        question.batch,
-        question.limits,
-        machine.fabric.network,
-        order,
-        **question.options,
-    )
+    network = machine.fabric.network
+    given = (question.workload, job, question.batch, question.limits, network, order)
+    try:
+        told = pickle.dumps((*given[:4], order, question.options))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return fastest_of_each_kind(*given, **question.options)
+    return _computed(_Asked(told, id(network), given, question.options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What `fastest_of_each_kind` is asked: the same if all is, on one and the same network."""
+
+    told: bytes
+    network: int
+    given: tuple[Any, ...] = field(compare=False)
+    options: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=32)  # other failures, repairs and checkpoints leave the strategies as they are
+def _computed(asked: _Asked) -> Fastest:
+    """Strategies of computed speed."""
+    return fastest_of_each_kind(*asked.given, **asked.options)
 
 
 def _held_of(question: Question, cluster: Cluster, spares: Any) -> list[int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
-from relparallel.training._random_failures import unit_clean, units_hit
+from relparallel.training._random_failures import all_units_hit, unit_clean
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.down_nodes import (
     able_to_fail,
@@ -326,7 +326,7 @@ def _leaving(recovery: Recovery, shape: JobShape, speed: Floats) -> tuple[Floats
     nodes, size, units, most = shape.nodes, shape.nodes_per_replica, shape.units, len(speed) - 1
     up = np.maximum(nodes - np.arange(most + 1), 1)
     hit = unit_clean(nodes, size, most) * nodes / up if size > 1 else np.ones(1)
-    none = units_hit(units, size, most)[:, units] if most >= units else np.zeros(1)
+    none = all_units_hit(units, size, most) if most >= units else np.zeros(1)
     alive = units - np.arange(units + 1)
     return hit, none, speed_of(alive, units, recovery.batch, recovery.micro_batches)
 

@@ -7,7 +7,7 @@ digits.
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +42,29 @@ def units_hit(units: int, size: int, down: int) -> Array:
     """
     most = min(units, down)
     hit, found = np.arange(most + 1), np.zeros((down + 1, most + 1))
+    held, clean = (hit * size).astype(np.float64), (units - hit).astype(np.float64)
     found[0, 0] = 1.0
     for failed in range(down):
-        now, left = found[failed], units * size - failed
-        found[failed + 1] = now * np.maximum(hit * size - failed, 0) / left
-        found[failed + 1, 1:] += now[:-1] * (units - hit[:-1]) * size / left
+        # no more units are hit than nodes have failed, and none fewer than hold them
+        first, end = -(-failed // size), min(failed, most) + 1
+        now, left = found[failed, first:end], units * size - failed
+        found[failed + 1, first:end] = now * (held[first:end] - failed) / left
+        stop = min(end, most)
+        more = now[: stop - first] * clean[first:stop] * size / left
+        found[failed + 1, first + 1 : stop + 1] += more
+    return found
+
+
+def all_units_hit(units: int, size: int, down: int) -> Array:
+    """Probability that every unit is hit, with k = 0 … ``down``; found once for about as many."""
+    return _all_units_hit(units, size, min(1 << down.bit_length(), units * size))[: down + 1]
+
+
+@lru_cache(maxsize=64)
+def _all_units_hit(units: int, size: int, down: int) -> Array:
+    """The last column of `units_hit`."""
+    found = units_hit(units, size, down)[:, units].copy()
+    found.flags.writeable = False
     return found
 
 

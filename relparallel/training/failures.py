@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -127,7 +127,7 @@ class Domain:
         return self.parts * self.component.rate
 
 
-@record
+@record(slots=False)
 class FailureModel:
     """All component classes of a cluster.
 
@@ -262,7 +262,7 @@ class FailureModel:
         total = sum(self.class_rate(entry) for entry in self.classes if entry.stops)
         return 1 / total if total else float("inf")
 
-    @property
+    @cached_property
     def domains(self) -> tuple[Domain, ...]:
         """What each class hits under the placement: one entry for each class and kind of part.
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int, require_real
+from relparallel.hardware import Cluster
 from relparallel.training._arguments import require_time
 from relparallel.training._job import (
     STANDING,
@@ -34,7 +36,7 @@ from relparallel.training.down_nodes import (
     speeds,
 )
 from relparallel.training.factors import Factors, fading, late_share, outside_pauses
-from relparallel.training.failures import FailureModel
+from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
 from relparallel.training.rollback_forms import Rollback
@@ -156,7 +158,6 @@ def goodput(
     names = [domain.component.name for domain in domains]
     lost = np.array([domain.state_lost for domain in domains], dtype=np.bool_)
     inner = (1 - job.survive[:, :-1]).prod(axis=1)
-    elasticity = through_spare_trays(_gradient(job), job, domains, model.cluster)
     return Goodput(
         buckets=state.buckets | {"planned": float(planned)},
         variance_rate=state.variance_rate,
@@ -166,8 +167,9 @@ def goodput(
         gpus=model.cluster.paid // job.total * (job.total + spares),
         mtti=_mean_times(names, job.rate * job.stops, [entry.name for entry in model.classes]),
         state_loss_rate=float(job.rate @ (lost * inner) + job.losing().sum()),
-        importance=class_importance(
-            names, job.rate, job.stops, elasticity, state.buckets["productive"]
+        importance=cast(
+            "pd.DataFrame",
+            partial(_importance, job, domains, model.cluster, state.buckets["productive"]),
         ),
         interval=job.interval,
         method=method,
@@ -387,6 +389,15 @@ def _gradient(job: JobRows) -> Array:
         change = np.log(more / fewer) / (2 * _STEP) if fewer > 0 else 0.0
         found += np.where(member, job.rate, 0.0) * change / job.rate[member].sum()
     return found
+
+
+def _importance(
+    job: JobRows, domains: Sequence[Domain], cluster: Cluster, productive: float
+) -> pd.DataFrame:
+    """Table of importance by class."""
+    elasticity = through_spare_trays(_gradient(job), job, domains, cluster)
+    names = [domain.component.name for domain in domains]
+    return class_importance(names, job.rate, job.stops, elasticity, productive)
 
 
 def _mean_times(found: Sequence[str], rates: Array, names: Sequence[str]) -> pd.Series:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,24 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Asked:
+    """A field that is given as it is, or as a call that finds it once somebody asks."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, report: Any, owner: type | None = None) -> Any:
+        if report is None:
+            raise AttributeError(self.name)  # the field has no default
+        if isinstance(report.__dict__[self.name], partial):
+            report.__dict__[self.name] = report.__dict__[self.name]()
+        return report.__dict__[self.name]
+
+    def __set__(self, report: Any, value: Any) -> None:
+        report.__dict__[self.name] = value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Goodput(Result):
     """Share of wall time turned into saved work at full speed, its spread, and where the rest goes.
 
@@ -59,7 +77,8 @@ class Goodput(Result):
     mtti: pd.Series
     # failures per second after which only the last level has the training state
     state_loss_rate: float
-    importance: pd.DataFrame  # one row per class; see `goodput`
+    # one row per class; see `goodput`, where it takes longer than all the rest
+    importance: pd.DataFrame = cast("pd.DataFrame", _Asked())  # noqa: RUF009
     interval: float  # work between two checkpoints [s]; infinite where nothing goes back
     method: str  # "closed", "markov" or "simulated"
     tokens_per_step: float | None = None  # of a global batch
