@@ -160,7 +160,9 @@ def _on_topology(
     found = Wiring.of(network).flows(cables, ends)
     starts = np.arange(len(groups) + 1) * source.size
     values = np.full(len(ends), amount)
-    sent = scipy.sparse.csr_array((values, np.arange(len(ends)), starts), shape=(len(groups), len(ends)))
+    sent = scipy.sparse.csr_array(
+        (values, np.arange(len(ends)), starts), shape=(len(groups), len(ends))
+    )
     reached = (np.diff(found.indptr) > 0).reshape(len(groups), -1)
     return {
         "flow": (sent @ found).sorted_indices(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,9 +167,8 @@ def goodput(
         gpus=model.cluster.paid // job.total * (job.total + spares),
         mtti=_mean_times(names, job.rate * job.stops, [entry.name for entry in model.classes]),
         state_loss_rate=float(job.rate @ (lost * inner) + job.losing().sum()),
-        importance=cast(
-            "pd.DataFrame",
-            partial(_importance, job, domains, model.cluster, state.buckets["productive"]),
+        find_importance=partial(
+            _importance, job, domains, model.cluster, state.buckets["productive"]
         ),
         interval=job.interval,
         method=method,

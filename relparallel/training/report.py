@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,23 +43,6 @@ _WORDS: Final = {
 }
 
 
-class _Asked:
-    """A field that is given as it is, or as a call that finds it once somebody asks."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, report: Any, owner: type | None = None) -> Any:
-        if report is None:
-            raise AttributeError(self.name)  # the field has no default
-        if isinstance(report.__dict__[self.name], partial):
-            report.__dict__[self.name] = report.__dict__[self.name]()
-        return report.__dict__[self.name]
-
-    def __set__(self, report: Any, value: Any) -> None:
-        report.__dict__[self.name] = value
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Goodput(Result):
     """Share of wall time turned into saved work at full speed, its spread, and where the rest goes.
@@ -77,8 +60,8 @@ class Goodput(Result):
     mtti: pd.Series
     # failures per second after which only the last level has the training state
     state_loss_rate: float
-    # one row per class; see `goodput`, where it takes longer than all the rest
-    importance: pd.DataFrame = cast("pd.DataFrame", _Asked())  # noqa: RUF009
+    # finds `importance`, which takes longer than all the rest
+    find_importance: Callable[[], pd.DataFrame] = field(repr=False)
     interval: float  # work between two checkpoints [s]; infinite where nothing goes back
     method: str  # "closed", "markov" or "simulated"
     tokens_per_step: float | None = None  # of a global batch
@@ -86,6 +69,11 @@ class Goodput(Result):
     brackets: Mapping[str, tuple[float, float]] | None = None
     samples: NDArray[np.float64] | None = None  # productive shares of simulated runs of the horizon
     third_rate: float = 0.0  # third central moment of that share, times the length squared [s^2]
+
+    @cached_property
+    def importance(self) -> pd.DataFrame:
+        """One row per class; see `goodput`."""
+        return self.find_importance()
 
     @property
     def mean(self) -> float:

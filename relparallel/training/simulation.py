@@ -325,8 +325,10 @@ def _report(
         gpus=model.cluster.paid // job.total * (job.total + job.spares),
         mtti=mtti,
         state_loss_rate=float(counts[:, 2].sum()) / time,
-        importance=pd.DataFrame(
-            {"rate": counts[:, 0] / time, "share of lost time": share}, index=classes
+        find_importance=partial(
+            pd.DataFrame,
+            {"rate": counts[:, 0] / time, "share of lost time": share},
+            index=classes,
         ),
         interval=job.interval,
         method="simulated",

@@ -21,7 +21,7 @@ def report(**changed):
         "state_loss_rate": 1e-7,
         "interval": 600.0,
         "method": "closed",
-        "importance": pd.DataFrame({"elasticity": {"GPU": -0.2, "rack": -0.3}}),
+        "find_importance": lambda: pd.DataFrame({"elasticity": {"GPU": -0.2, "rack": -0.3}}),
         "tokens_per_step": 2e6,
     }
     return Goodput(**given | changed)
