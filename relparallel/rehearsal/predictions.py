@@ -1,6 +1,7 @@
 """What a rehearsed job should reach by the package, from numbers of another run, and what it did reach."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from relparallel.training import (
     goodput,
     simulate,
 )
+from relparallel.training.failure_sources import NodeLives, Replay, Source
 from relparallel.units import YEAR
 
 BLOCKS = 6  # of a run, for intervals of differences
@@ -112,7 +114,8 @@ def predicted(run: Run, known: Inputs) -> dict[str, float]:
 
 def spread(run: Run, known: Inputs) -> dict[str, float]:
     """Range of the relative goodput of 95 % of such runs."""
-    found = _simulated(run, known, _RUNS, 1 / run.mtbf).percentiles((2.5, 97.5))
+    found = _simulated(run, known, _RUNS, 1 / run.mtbf, NodeLives(ages="new"))
+    found = found.percentiles((2.5, 97.5))
     low, high = found * (1 - run.spares / run.nodes)
     return {"low": low, "high": high}
 
@@ -126,15 +129,17 @@ def replayed(run: Run, known: Inputs, kills: pd.DataFrame, **waits: float) -> fl
     again = table.groupby("node")["start"].shift(-1).fillna(np.inf)  # it may die as it comes back
     table["end"] = np.minimum(table["end"] + known["lag"], again - 1e-6)
     own = waits if run.elastic else {}
-    share = _simulated(run, known | own, 2, 0.0, records=table).mean  # both are alike
+    replay = Replay(records=table, nodes=run.nodes, span=run.seconds, shuffled=False)
+    share = _simulated(run, known | own, 2, 0.0, replay).mean  # both are alike
     return float(share * (1 - run.spares / run.nodes))
 
 
-def _simulated(run: Run, known: Inputs, count: int, rate: float, **given: Any) -> Any:
+def _simulated(run: Run, known: Inputs, count: int, rate: float, source: Source) -> Any:
     """So many simulated runs that begin with everything up."""
-    given |= {"years": (count + 0.5) * run.seconds / YEAR, "rng": np.random.default_rng(1)}
-    given |= {"level": "identity", "ages": "new", "horizon": run.seconds, "replications": count}
-    return simulate(*_job(run, known, rate), **given)
+    model, *job = _job(run, known, rate)
+    years, rng = (count + 0.5) * run.seconds / YEAR, np.random.default_rng(1)
+    given: Any = {"years": years, "rng": rng, "horizon": run.seconds, "replications": count}
+    return simulate(replace(model, source=source), *job, **given)
 
 
 def _job(run: Run, known: Inputs, rate: float) -> tuple[Any, ...]:

@@ -23,6 +23,11 @@ from .failing_parts import (
 )
 from .failure_logs import FailureLog as FailureLog
 from .failure_readers import read_failure_log as read_failure_log
+from .failure_sources import (
+    NodeLives as NodeLives,
+    Replay as Replay,
+    SharedEvents as SharedEvents,
+)
 from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
 from .goodput_forms import goodput as goodput
 from .job_forms import Job as Job, relative_goodput as relative_goodput

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from relparallel.training._job import JobRows
+from relparallel.training._job import ANYWHERE, SINGLE, JobRows
 from relparallel.training._job_kernel import (
     BARE,
     CLOCK,
@@ -45,12 +45,14 @@ class Nodes(NamedTuple):
     owner: Integers  # of each entry: left * nodes + node, outdated once the node has left again
     repairs: Floats  # heap
     part: Integers  # node of each entry, or -1 - row for a part that is no node
+    deck: Integers  # nodes, shuffled again for each event of nodes that stand anywhere
     law: Floats  # kind, scale, exponent of lives; the same of repairs of mean 1
     observed: Floats  # lives where they are observed ones
     mends: Floats  # repairs of mean 1 where they are observed ones
     single: Floats  # [row + 1] cumulated share of rows that take one node
-    # [works, row + 1] cumulated rate of rows that take more nodes or none; less while it waits
-    group: Floats
+    # [works, row] rate of rows that take more nodes or none; less while it waits
+    base: Floats
+    group: Floats  # [works, row + 1] the same in this phase, cumulated
     begin: Floats  # [record]
     finish: Floats  # [record]
     node: Integers  # [record]
@@ -218,14 +220,25 @@ def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, job: JobRow
 @njit(**BARE)
 def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, job: JobRows) -> bool:
     """A part that is no node fails; its group of nodes is down until one repair is over."""
-    width, hit = job.nodes[row], SPARE
+    width, hit, size = job.nodes[row], SPARE, nodes.role.size
     wait = now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) * job.repair[row]
     if width == 0:
         _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, -1 - row)
         nodes.tally[REPAIRS] += 1
         return True
-    first = int(rng.random() * -(-nodes.role.size // width)) * width
-    for name in range(first, min(first + width, nodes.role.size)):
+    anywhere = job.shared[row] == ANYWHERE
+    first = int(rng.random() * -(-size // width)) * width
+    for place in range(width):
+        name = first + place
+        if anywhere:  # any set of so many is as likely: a shuffle that stops early
+            other = place + int(rng.random() * (size - place))
+            nodes.deck[place], nodes.deck[other] = nodes.deck[other], nodes.deck[place]
+            name = nodes.deck[place]
+        if name >= size:
+            break
+        if job.apart and place > 0:
+            mend = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends)
+            wait = now + mend * job.repair[row]
         if nodes.role[name] != DOWN:
             hit = max(_leave(name, running, nodes, job), hit)
             _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, name)
@@ -268,13 +281,24 @@ def _which(cumulated: Floats, draw: float) -> int:
 
 
 @njit(**BARE)
+def _enter_phase(factor: float, job: JobRows, nodes: Nodes) -> None:
+    """Cumulate the rates of the rows with those of shared events times a factor."""
+    for works in range(2):
+        for row in range(job.rate.size):
+            rate = nodes.base[works, row] * (factor if job.shared[row] > 0 else 1.0)
+            nodes.group[works, row + 1] = nodes.group[works, row] + rate
+
+
+@njit(**BARE)
 def run_identities(rng: Any, job: JobRows, course: Course, nodes: Nodes) -> None:
     """As `run_counts`; the last row is that of recorded failures where there are any."""
     between, planned, window = course.between, course.planned, course.window
     found, counts, under = course.found, course.counts, course.under
     times, spent = course.times, course.spent
     times[LEFT], count, now, running, place, stopped = job.interval, nodes.tally, 0.0, 0.0, 0, False
-    share, toggle = job.speed[0], between
+    share, toggle, phase = job.speed[0], between, 0
+    change = job.lasting if course.factors.size > 1 else np.inf
+    _enter_phase(course.factors[0], job, nodes)
     waiting, working = nodes.group[0, -1], nodes.group[1, -1]
     hazard = rng.standard_exponential()
     while place < found.shape[0]:
@@ -286,7 +310,7 @@ def run_identities(rng: Any, job: JobRows, course: Course, nodes: Nodes) -> None
         other = now + hazard / others if others > 0.0 else np.inf
         repaired = nodes.repairs[0] if count[REPAIRS] > 0 else np.inf
         recorded = nodes.begin[count[NEXT]] if count[NEXT] < nodes.begin.size else np.inf
-        border = min((place + 1) * window, toggle)
+        border = min(min((place + 1) * window, toggle), change)
         end = min(min(life, other), min(min(repaired, recorded), border))
         step = end - now
         if stopped:
@@ -301,6 +325,10 @@ def run_identities(rng: Any, job: JobRows, course: Course, nodes: Nodes) -> None
             if now >= toggle:
                 stopped = not stopped
                 toggle = now + (planned if stopped else between)
+            if now >= change:
+                phase, change = phase + 1, change + job.lasting
+                _enter_phase(course.factors[phase], job, nodes)
+                waiting, working = nodes.group[0, -1], nodes.group[1, -1]
             if now >= (place + 1) * window:
                 clear(found[place], spent)
                 place += 1
@@ -342,7 +370,8 @@ def new_nodes(
     unit: Integers,
 ) -> Nodes:
     """Nodes with the lives that remain to them: those of the job first, then the spares."""
-    size, single, load = job.total, job.nodes == 1, float((job.rate * job.repair).sum())
+    size, load = job.total, float((job.rate * job.repair).sum())
+    single = (job.nodes == 1) & (job.shared == SINGLE)
     own = np.where(single, job.rate, 0.0)
     role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(COUNTERS, np.int64)
     role[:size] = ACTIVE
@@ -355,10 +384,9 @@ def new_nodes(
     pool = np.zeros(max(total, 1), np.int64)
     pool[: total - size] = np.arange(size, total)
     space = total + int(load + 20 * load**0.5) + 1000
-    groups = np.where(single, 0.0, job.rate) * np.where(job.nodes > 1, total / size, 1.0)
+    groups = np.where(single, 0.0, job.rate) * np.where(job.nodes > 0, total / size, 1.0)
     awake = np.where(job.nodes > 0, job.hot or unit.size > 0, job.slowdown > 1.0)
-    shares = np.vstack([own / max(own.sum(), 1e-300), groups * awake, groups])
-    cumulated = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1)
+    base = np.vstack([groups * awake, groups])
     return Nodes(
         role=role,
         end=end,
@@ -372,8 +400,10 @@ def new_nodes(
         law=np.concatenate([life[0], repair[0]]),
         observed=life[1],
         mends=repair[1],
-        single=cumulated[0],
-        group=cumulated[1:],
+        deck=np.arange(total),
+        single=np.cumsum(np.append(0.0, own / max(own.sum(), 1e-300))),
+        base=base,
+        group=np.zeros((2, job.rate.size + 1)),
         begin=record[0],
         finish=record[1],
         node=record[2],

@@ -13,14 +13,9 @@ from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.training._random_failures import all_units_hit, unit_clean
 from relparallel.training.checkpoint_policies import Checkpointing
-from relparallel.training.down_nodes import (
-    able_to_fail,
-    cold_distribution,
-    down_distribution,
-    reach,
-    speeds,
-)
+from relparallel.training.down_nodes import able_to_fail, mixed_distribution, reach, speeds
 from relparallel.training.factors import NEVER, fading, slowest_decides
+from relparallel.training.failure_sources import SharedEvents, alone
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import speed_of
@@ -32,20 +27,24 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
 _FEW: Final = 1e-14  # least share of nodes that work, or do not
+_CONSTANT: Final = SharedEvents(sizes=(1.0,))
+SINGLE, IN_A_ROW, ANYWHERE = range(3)  # nodes of a failure: of one part, or of a shared event
 _SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
 
 
 @lru_cache(maxsize=256)  # a report asks several times for each job
 def _down(
-    loads: tuple[tuple[int, float], ...], rates: tuple[float, ...], spares: int, able: bytes
+    rates: tuple[tuple[int, float], ...],
+    repairs: tuple[tuple[int, float], ...],
+    spares: int,
+    able: bytes,
+    cold: bool,
+    apart: bool,
+    phases: tuple[tuple[float, float], ...],
 ) -> Floats:
-    """`JobRows.down` from the parts under repair and ability to fail; ``rates`` if it is cold."""
-    repairs = {size: load / rate for (size, load), rate in zip(loads, rates, strict=bool(rates))}
-    found = None
-    if repairs and all(repairs.values()):
-        found = cold_distribution(dict(loads), repairs, spares)
-    if found is None:
-        found = down_distribution(dict(loads), np.frombuffer(able))
+    """`JobRows.down` from its parts and ability to fail."""
+    given = dict(rates), dict(repairs), np.frombuffer(able), spares
+    found = mixed_distribution(*given, cold=cold, apart=apart, phases=phases)
     found.flags.writeable = False
     return found
 
@@ -78,6 +77,10 @@ class JobRows(NamedTuple):
     hit: Floats  # [k] probability that a node that fails works for the job; the last for more
     none: Floats  # [k] probability that no speed is left; the last for more
     units: Floats  # [u] speed without u units, where those that are hit leave; else empty
+    shared: Integers  # [i] SINGLE part, or an event of nodes IN_A_ROW or ANYWHERE
+    phases: Floats  # [p, 2] share of the time and factor of the rates of shared events
+    lasting: float  # mean length of a phase [s]
+    apart: bool  # the nodes of an event come back each on its own
 
     @property
     def pausing(self) -> Bools:
@@ -86,27 +89,37 @@ class JobRows(NamedTuple):
         return kept & (self.detection + self.pause > 0)
 
     @property
+    def failing(self) -> dict[int, float]:
+        """Failures per second with all nodes up, by the nodes of a part."""
+        sizes = np.unique(self.nodes[(self.nodes > 0) & (self.rate > 0)])
+        return {int(size): float(self.rate[self.nodes == size].sum()) for size in sizes}
+
+    @property
     def taken(self) -> dict[int, float]:
         """Parts under repair at once if all could always fail, by the nodes of a part."""
         busy = self.rate * self.repair
-        sizes = np.unique(self.nodes[self.nodes > 0])
-        return {int(size): float(busy[self.nodes == size].sum()) for size in sizes}
+        whole = {size: float(busy[self.nodes == size].sum()) for size in self.failing}
+        return alone(whole) if self.apart else whole
 
     def states(self) -> tuple[Floats, Floats]:
         """Ability to fail and speed with 0 ... K nodes down."""
         loads, top = self.taken, self.total + self.spares
-        cold = self.waits and not self.hot
-        most = min(top, self.spares + max(loads, default=1)) if cold else reach(loads, top)
+        most = self.spares + max(loads, default=1)
+        if self.hot or not self.waits:
+            worst = float(self.phases[:, 1].max())
+            most = reach({size: worst * load for size, load in loads.items()}, top)
+        most = min(top, most)
         down = np.arange(most + 1)
         able = able_to_fail(down, self.total, self.spares, self.hot, self.waits)
         return able, speeds(down, self.spares, self.speed)
 
     def down(self) -> Floats:
         """Probabilities of 0 ... K nodes down."""
-        loads = self.taken
-        cold = self.waits and not self.hot and len(loads) > 1
-        rates = tuple(float(self.rate[self.nodes == size].sum()) for size in loads if cold)
-        return _down(tuple(loads.items()), rates, self.spares, self.states()[0].tobytes())
+        busy, rates = self.rate * self.repair, self.failing
+        repairs = {n: float(busy[self.nodes == n].sum()) / rate for n, rate in rates.items()}
+        cold, phases = self.waits and not self.hot, tuple(map(tuple, self.phases.tolist()))
+        given = tuple(rates.items()), tuple(repairs.items()), self.spares
+        return _down(*given, self.states()[0].tobytes(), cold, self.apart, phases)
 
     def running(self) -> tuple[float, float]:
         """Share of the time in which some speed is left, and the mean speed of that time."""
@@ -170,6 +183,16 @@ class JobRows(NamedTuple):
         none, drop = np.exp(-busy), 1 - 1 / self.slowdown[slow]
         cycle = none * repair / busy * fading(horizon, (1 - none) * repair / busy)
         return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
+
+    def drift_variance(self, horizon: float) -> float:
+        """Relative variance of the mean speed between phases over a time [s], times that."""
+        if len(self.phases) == 1:
+            return 0.0
+        each = [self._replace(phases=np.array([[1.0, factor]])) for factor in self.phases[:, 1]]
+        kept, share = np.array([np.prod(job.running()) for job in each]), self.phases[:, 0]
+        mean = float(share @ kept)
+        spread = float(share @ (kept - mean) ** 2) / mean**2 if mean else 0.0
+        return spread * self.lasting * float(fading(horizon, self.lasting / 2))
 
     def losing(self) -> Floats:
         """Failures per second that leave no speed, though each alone would not, [i]."""
@@ -253,8 +276,16 @@ def job_rows(
     rate, nodes = _column(domains, "rate"), _missing(domains, recovery, shape)
     repairs = [recovery.repair if part.repair is None else part.repair for part in parts]
     repair = np.array(repairs, np.float64)
-    survive = [[level.survival(part.level) for level in levels] for part in parts]
-    load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
+    survive = [
+        [level.survival(domain.component.level) ** max(domain.nodes, 1) for level in levels]
+        if domain.shared
+        else [level.survival(domain.component.level) for level in levels]
+        for domain in domains
+    ]
+    events = model.source if isinstance(model.source, SharedEvents) else _CONSTANT
+    phases = np.array(events.phases, np.float64)
+    load = float(rate @ (nodes * repair)) * phases[:, 1].max()
+    widest = int(nodes.max(initial=1))
     most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more than occur
     speed = recovery.speed(shape, min(shape.nodes, most))
     hit, none, units = _leaving(recovery, shape, speed)
@@ -284,6 +315,11 @@ def job_rows(
         hit=hit,
         none=none,
         units=units,
+        shared=_column(domains, "shared").astype(np.int64)
+        * (IN_A_ROW if events.neighbours else ANYWHERE),
+        phases=phases,
+        lasting=float(events.lasting),
+        apart=not events.together,
     )
     return job.chosen(checkpointing.interval, checkpointing.every)
 

@@ -50,11 +50,18 @@ class Course(NamedTuple):
     # way, and when it was written
     marks: Floats
     spent: Floats  # [bucket] since the last window ended [s]
-    under: Integers  # [row] parts under repair
+    under: Integers  # [row] parts under repair; nodes of events that come back each on its own
+    factors: Floats  # of the rates of shared events, one phase after the other
 
     @staticmethod
     def of(
-        job: JobRows, pattern: Integers, between: float, planned: float, window: float, windows: int
+        job: JobRows,
+        pattern: Integers,
+        between: float,
+        planned: float,
+        window: float,
+        windows: int,
+        factors: Floats,
     ) -> Course:
         """At the beginning: nothing has happened, no checkpoint is on its way."""
         rows, marks = job.rate.size, np.zeros((job.restart.size, 7))
@@ -72,6 +79,7 @@ class Course(NamedTuple):
             marks=marks,
             spent=np.zeros(BUCKETS),
             under=np.zeros(rows, np.int64),
+            factors=factors,
         )
 
 
@@ -246,12 +254,12 @@ def speed_left(missing: int, under: Integers, job: JobRows) -> float:
 
 
 @njit(**BARE, inline="always")
-def failure_rates(job: JobRows) -> tuple[float, float, float]:
+def failure_rates(factor: float, job: JobRows) -> tuple[float, float, float]:
     """Failures per second with all up: of rows that take nodes, that slow the job, and others."""
     own, slow, other = 0.0, 0.0, 0.0
     for row in range(job.rate.size):
         if job.nodes[row] > 0:
-            own += job.rate[row]
+            own += job.rate[row] * (factor if job.shared[row] > 0 else 1.0)
         elif job.slowdown[row] > 1.0:
             slow += job.rate[row]
         else:
@@ -260,11 +268,12 @@ def failure_rates(job: JobRows) -> tuple[float, float, float]:
 
 
 @njit(**BARE, inline="always")
-def pick_row(draw: float, up: float, waiting: bool, job: JobRows) -> int:
+def pick_row(draw: float, up: float, waiting: bool, factor: float, job: JobRows) -> int:
     """Row of a failure; ``draw`` is uniform below the rate of those that can fail now."""
     last = 0
     for row in range(job.rate.size):
         able = up if job.nodes[row] > 0 else 0.0 if waiting and job.slowdown[row] == 1.0 else 1.0
+        able *= factor if job.shared[row] > 0 else 1.0
         if able > 0.0:
             last = row
             draw -= job.rate[row] * able
@@ -341,12 +350,14 @@ def run_counts(rng: Any, job: JobRows, course: Course, crews: float) -> None:
     times[LEFT] = job.interval
     down, now, place, stopped, share, mending = 0, 0.0, 0, False, job.speed[0], 0.0
     crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, job), between
-    own, slow, other = failure_rates(job)
+    factors, phase = course.factors, 0
+    change = job.lasting if factors.size > 1 else np.inf
+    own, slow, other = failure_rates(factors[0], job)
     failing = own * up + slow + (other if share > 0.0 else 0.0)
     while place < found.shape[0]:
         rate = (0.0 if stopped else failing) + mending * crewed
         step = rng.standard_exponential() / rate if rate > 0.0 else np.inf
-        end = min(window, toggle)
+        end = min(min(window, toggle), change)
         event = now + step < end
         step = step if event else end - now
         if stopped:
@@ -359,18 +370,25 @@ def run_counts(rng: Any, job: JobRows, course: Course, crews: float) -> None:
             if now >= toggle:
                 stopped = not stopped
                 toggle = now + (planned if stopped else between)
+            if now >= change:
+                phase, change = phase + 1, change + job.lasting
+                own, slow, other = failure_rates(factors[phase], job)
+                failing = own * up + slow + (other if share > 0.0 else 0.0)
             if now >= window:
                 clear(found[place], spent)
-                place, now, toggle = place + 1, 0.0, toggle - window
+                place, now, toggle, change = place + 1, 0.0, toggle - window, change - window
             continue
         draw = rng.random() * rate - mending * crewed
         if draw < 0.0:
             row = _repaired((draw + mending * crewed) / crewed, under, job)
             under[row] -= 1
-            down -= job.nodes[row]
+            down -= min(job.nodes[row], 1) if job.apart else job.nodes[row]
         else:
-            row = pick_row(draw, up, share == 0.0, job)
-            under[row] += job.nodes[row] > 0 or job.slowdown[row] > 1.0
+            row = pick_row(draw, up, share == 0.0, factors[phase], job)
+            if job.apart and job.nodes[row] > 0:
+                under[row] += job.nodes[row]
+            else:
+                under[row] += job.nodes[row] > 0 or job.slowdown[row] > 1.0
             counts[row, 0] += 1
             missing = count_missing(down, job)
             down += job.nodes[row]

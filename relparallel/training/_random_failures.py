@@ -68,6 +68,19 @@ def _all_units_hit(units: int, size: int, down: int) -> Array:
     return found
 
 
+def set_inside(nodes: int, size: int, down: int) -> float:
+    """Probability that some set of g nodes is down whole, with k of N down; N/g such sets, disjoint."""
+    if down < size:
+        return 0.0
+    share = down / (nodes + 1)
+    each = binomial(size, share, down)
+    each[size] = 0.0
+    clean = power(each, nodes // size, down)
+    clean = product(clean, binomial(nodes % size, share, down), down)
+    chance = binomial(nodes, share, down)[down]
+    return float(1 - min(clean[down] / chance, 1.0)) if down < clean.size else 1.0
+
+
 def product(one: Array, other: Array, down: int) -> Array:
     """Coefficients 0 … down of a product of two polynomials."""
     return np.convolve(one[: down + 1], other[: down + 1])[: down + 1]

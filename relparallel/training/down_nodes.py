@@ -21,6 +21,7 @@ from relparallel._checks import (
 )
 from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import LONGEST, SHORTEST, Real, require_rate, require_time
+from relparallel.training.failure_sources import alone
 
 Array = NDArray[np.float64]
 Moves = Sequence[tuple[int, Array]]  # by how many nodes, and the rate of that in every state [1/s]
@@ -113,6 +114,65 @@ def cold_distribution(
     start, end, rate = (np.concatenate(column) for column in zip(*flows, strict=True))
     chain = scipy.sparse.csr_array((rate, (start, end)), shape=(len(states), len(states)))
     return np.asarray(np.bincount(down, stationary_distribution(chain)), dtype=np.float64)
+
+
+def mixed_distribution(
+    rates: Mapping[int, float],
+    repairs: Mapping[int, float],
+    able: Array,
+    spares: int,
+    *,
+    cold: bool = False,
+    apart: bool = False,
+    phases: Sequence[tuple[float, float]] = ((1.0, 1.0),),
+) -> Array:
+    """Probabilities of 0 ... K nodes down, over phases of the time with other rates.
+
+    ``rates`` and ``repairs`` hold by the nodes of a part how often one fails, with all nodes up
+    [1/s], and the mean of its repair [s]. ``apart``: the nodes of a part come back each on its own.
+    ``cold``: of a job that waits and whose spares do not fail, by the chain of `cold_distribution`
+    or `NodeChain`; else `down_distribution`.
+    """
+    found = np.zeros(0)
+    for share, factor in phases:
+        chance = _distribution(
+            {n: factor * rate for n, rate in rates.items()}, repairs, able, spares, cold, apart
+        )
+        longer = max(found.size, chance.size)
+        found = np.pad(found, (0, longer - found.size)) + share * np.pad(
+            chance, (0, longer - chance.size)
+        )
+    return found
+
+
+def _distribution(
+    rates: dict[int, float],
+    repairs: Mapping[int, float],
+    able: Array,
+    spares: int,
+    cold: bool,
+    apart: bool,
+) -> Array:
+    """`mixed_distribution` of one phase."""
+    loads = {n: rate * repairs[n] for n, rate in rates.items()}
+    if cold and all(repairs.values()):
+        if apart and max(rates, default=1) > 1:
+            down = sum(n * load for n, load in loads.items())
+            repair = down / sum(n * rate for n, rate in rates.items()) if down else SHORTEST
+            most = max(rates)
+            chain = NodeChain(
+                nodes=max(most, spares + 1),
+                spares=spares,
+                rates=rates,
+                repair=repair,
+                speed=np.array([1.0, 0.0]),
+                waits=True,
+            )
+            return np.asarray(chain.stationary().sum(axis=1))
+        found = cold_distribution(loads, repairs, spares) if len(loads) > 1 else None
+        if found is not None:
+            return found
+    return down_distribution(alone(loads) if apart else loads, able)
 
 
 def balanced_moves(

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import (
@@ -28,9 +29,11 @@ from relparallel._checks import (
 )
 from relparallel.hardware import Cluster
 from relparallel.hardware.machines import LEVELS
-from relparallel.training._arguments import LONGEST
+from relparallel.training._arguments import LONGEST, require_time
+from relparallel.training.factors import fading
+from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
-from relparallel.units import DAY
+from relparallel.units import DAY, HOUR
 
 OVERLAPS: Final = ("refuse", "merge", "keep")
 COLUMNS: Final = ("node", "start", "end")
@@ -43,6 +46,8 @@ USUAL: Final = {
     "gpu": "gpu xid hbm sram ecc nvlink",
 }
 """Words in the names of causes, by what fails; where words of several fit, the last one counts."""
+_FEW_MONTHS: Final = 6  # with fewer, rates that differ are not told from chance
+_CHANCE: Final = 0.01  # that months of one rate are said to differ
 _SHOWN: Final = 6  # causes in a line
 _COLUMNS: Final[dict[str, Any]] = {
     "node": np.str_,
@@ -254,6 +259,75 @@ class FailureLog(Result):
         columns = {name: getattr(self, name)[chosen] for name in _COLUMNS}
         levels = {cause: self.level_of()[cause]} if self.levels else None
         return replace(self, levels=levels, **columns)
+
+    def replay(self, *, shuffled: bool = True) -> Replay:
+        """Return the log as a source of failures for `simulate`: whole, or from a random time on."""
+        table = self.records()
+        table[["start", "end"]] -= self.watched - self.span
+        return Replay(records=table, nodes=self.population, span=self.span, shuffled=shuffled)
+
+    def shared_events(
+        self, *, window: float = HOUR, together: bool = True, month: float = 30 * DAY
+    ) -> SharedEvents:
+        """Fit events that nodes share, and rates that differ between months.
+
+        Parameters
+        ----------
+        window : float
+            Failures belong to one event where each starts within so long of the one before [s].
+        together : bool
+            Whether the nodes of an event come back at one moment, as in `SharedEvents`.
+        month : float
+            Length of the parts of the watch whose rates may differ [s].
+
+        Returns
+        -------
+        SharedEvents
+            The sizes are those of the log. The rate of a month is gamma distributed, with the
+            variance that the mean numbers of nodes down of the months have beyond events of one
+            rate. One rate, where the log has fewer than six months or they differ no more than by
+            chance (1 %, by a chi-squared number).
+
+        Notes
+        -----
+        The largest event and the worst month of the log bound what is expected: a quiet log knows
+        nothing of worse ones.
+
+        Examples
+        --------
+        >>> rows = {"node": ["a", "b", "c"], "start": [5.0, 9.0, 9e5], "end": [6.0, 9.5, 9.1e5]}
+        >>> FailureLog(**rows, cause=["x"] * 3, population=4).shared_events().sizes
+        (0.5, 0.5)
+        """
+        length, month = require_time(window=window, month=month, positive=True, single=True)
+        event = np.cumsum(np.diff(self.start, prepend=self.start[0]) > length)
+        nodes = pd.Series(self.node).groupby(event).nunique().to_numpy()
+        made = SharedEvents(
+            sizes=tuple((np.bincount(nodes)[1:] / nodes.size).tolist()),
+            together=together,
+            lasting=month,
+        )
+        shape = self._drift(made, int(self.span / month))
+        return made if shape is None else replace(made, phases=SharedEvents.drifting(shape))
+
+    def _drift(self, events: SharedEvents, months: int) -> float | None:
+        """Shape of a gamma-distributed rate, by what months differ beyond events of one rate."""
+        if months < _FEW_MONTHS:
+            return None
+        border = np.linspace(self.watched - self.span, self.watched, months + 1)
+        end = np.where(np.isnan(self.end), self.watched, self.end)
+        held = np.clip(end, border[:, None], None) - np.clip(self.start, border[:, None], None)
+        down = -np.diff(held.sum(axis=1)) * months / self.span  # nodes in the mean of each month
+        mean, repair = float(down.mean()), float((end - self.start).mean())
+        if not mean:
+            return None
+        load = events.loads(mean)
+        spread = sum(size**2 * parts for size, parts in load.items())
+        # Of a mean over a month, where what is down is forgotten within a repair.
+        noise = spread * 2 * repair / (month := self.span / months) * float(fading(month, repair))
+        if down.var(ddof=1) * (months - 1) <= scipy.stats.chi2.isf(_CHANCE, months - 1) * noise:
+            return None
+        return float(np.clip(mean**2 / (down.var(ddof=1) - noise), 0.05, 1e4))
 
     def records(self, nodes: Sequence[str] | None = None) -> pd.DataFrame:
         """Return failures as records for `simulate`.

@@ -29,6 +29,8 @@ from relparallel.hardware import Cluster, ComponentRates
 from relparallel.hardware.machines import LEVELS
 from relparallel.parallel import Placement
 from relparallel.training._arguments import FASTEST, LONGEST, require_time
+from relparallel.training._random_failures import set_inside
+from relparallel.training.failure_sources import NodeLives, Replay, SharedEvents, Source
 from relparallel.training.spares import loss_probability
 from relparallel.units import DAY, HOUR
 
@@ -120,6 +122,7 @@ class Domain:
     replicas: int  # with a rank behind it
     ranks: int  # of those replicas: what stands still if the others go on
     state_lost: bool  # whether all copies of some shard of the training state are behind it
+    shared: bool = False  # an event of `SharedEvents`, whichever nodes it takes
 
     @property
     def rate(self) -> float:
@@ -139,6 +142,10 @@ class FailureModel:
         How many parts of each level there are.
     placement : Placement, optional
         Strategy and rank order of the job, which fill the cluster: what its `domains` depend on.
+    source : SharedEvents, NodeLives or Replay, optional
+        How the failures come that take a single node: in events that several share, by lives of
+        their own, or, with all others that stop the job, as in a record. Independent and at
+        constant rates where omitted. The rates of the classes hold with each but the last.
 
     Examples
     --------
@@ -151,10 +158,16 @@ class FailureModel:
     classes: tuple[ComponentClass, ...] = each(ComponentClass)
     cluster: Cluster = instance(Cluster)
     placement: Placement | None = instance(Placement, default=None)
+    source: Source | None = instance((SharedEvents, NodeLives, Replay), default=None)
 
     def __post_init__(self) -> None:
         if not self.classes:
             raise ValueError("classes must hold at least one component class, got ()")
+        if isinstance(self.source, SharedEvents) and len(self.source.sizes) > self.cluster.nodes:
+            raise ValueError(
+                f"source must have events of at most {self.cluster.nodes} nodes, those of the job, "
+                f"got {len(self.source.sizes)}"
+            )
         last = max(max(entry.gpus, default=0) for entry in self.classes)
         require_int(gpus=last, at_most=self.cluster.gpus - 1)
         for entry in self.classes:
@@ -259,31 +272,75 @@ class FailureModel:
     @property
     def mtbf(self) -> float:
         """Mean time between interruptions of a job any failure stops [s]; infinite without any."""
-        total = sum(self.class_rate(entry) for entry in self.classes if entry.stops)
+        total = sum(
+            self.class_rate(entry) / (self._shared.mean_size if self._shares(entry) else 1)
+            for entry in self.classes
+            if entry.stops
+        )
         return 1 / total if total else float("inf")
+
+    @property
+    def _shared(self) -> SharedEvents:
+        """How many nodes fail together; one where nothing else is said."""
+        return self.source if isinstance(self.source, SharedEvents) else _SINGLE
+
+    def _shares(self, entry: ComponentClass) -> bool:
+        """Whether failures of a class come in events that nodes share."""
+        return self._shared is not _SINGLE and entry.local and self._nodes(entry) == 1
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
         """What each class hits under the placement: one entry for each class and kind of part.
 
-        Parts of the job itself, and corrupt data, hit every replica. O(GPUs log GPUs) once for each
-        level, then O(classes).
+        Parts of the job itself, and corrupt data, hit every replica; nodes of shared events stand
+        anywhere, or in a row. O(GPUs log GPUs) once for each level, then O(classes).
         """
         if self.placement is None:
             raise ValueError("placement must be given for the domains of a FailureModel, got None")
         ranks = self.placement.strategy.model_parallel
         return tuple(
             Domain(
-                component=entry,
+                component=component,
                 parts=parts,
                 nodes=nodes,
                 replicas=replicas,
                 ranks=replicas * ranks,
                 state_lost=lost,
+                shared=self._shares(entry),
             )
             for entry in self.classes
-            for parts, nodes, replicas, lost in self._kinds(entry, self.placement)
+            for component, parts, nodes, replicas, lost in self._harms(entry, self.placement)
         )
+
+    def _harms(
+        self, entry: ComponentClass, placement: Placement
+    ) -> list[tuple[ComponentClass, int, int, int, bool]]:
+        """What `_kinds` says, with the rate of a part, and events of several nodes."""
+        if not self._shares(entry):
+            return [(entry, *kind) for kind in self._kinds(entry, placement)]
+        parts, found = self.parts(entry), []
+        for nodes, share in self._shared.rates(1.0).items():
+            component = replace(entry, rate=entry.rate * share)
+            if nodes == 1:
+                found += [(component, *kind) for kind in self._kinds(entry, placement)]
+                continue
+            for chance, hit, lost in self._hit(nodes, placement):
+                part = replace(component, rate=component.rate * chance)
+                found.append((part, parts, nodes, hit, lost))
+        return found
+
+    def _hit(self, nodes: int, placement: Placement) -> list[tuple[float, int, bool]]:
+        """Chance, replicas and lost state of what an event of several nodes can hit."""
+        width, size = nodes * self.cluster.gpus_per_node, self.cluster.gpus_per_node
+        if self._shared.neighbours:
+            kinds = _part_kinds(placement, width, self.cluster.gpus // width)
+            total = sum(count for count, _, _ in kinds)
+            return [(count / total, hit, lost) for count, hit, lost in kinds]
+        single = _part_kinds(placement, size, self.cluster.nodes)
+        each, alone = max(hit for _, hit, _ in single), any(lost for _, _, lost in single)
+        lost = 1.0 if alone else set_inside(self.cluster.nodes, copy_nodes(placement, size), nodes)
+        hit = min(nodes * each, placement.strategy.data)
+        return [(chance, hit, it) for chance, it in ((lost, True), (1 - lost, False)) if chance]
 
     def _kinds(
         self, entry: ComponentClass, placement: Placement
@@ -344,12 +401,22 @@ class FailureModel:
         }
 
 
+_SINGLE: Final = SharedEvents(sizes=(1.0,))
+
+
+def copy_nodes(placement: Placement, gpus_per_node: int) -> int:
+    """Fewest nodes that hold all copies of some shard of the state."""
+    held = np.sort(_copies(placement) // gpus_per_node, axis=1)
+    return int(1 + (np.diff(held, axis=1) > 0).sum(axis=1).min())
+
+
 @lru_cache(maxsize=256)
 def _part_kinds(placement: Placement, width: int, parts: int) -> tuple[tuple[int, int, bool], ...]:
     """Parts, replicas and lost state of each kind of part with so many GPUs; O(GPUs log GPUs)."""
     replicas = groups_per_part(placement.replicas, width)
-    lost = np.zeros(parts, dtype=np.bool_)
+    lost = np.zeros(parts + 1, dtype=np.bool_)  # the last of fewer GPUs, if any, is left out
     lost[state_copies_lost(placement, width)] = True
+    lost = lost[:parts]
     kinds, counts = np.unique(2 * replicas + lost, return_counts=True)
     return tuple(
         (int(count), int(kind) // 2, bool(kind % 2))
@@ -361,7 +428,7 @@ def groups_per_part(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     """Groups, one per row, with a GPU among those of each part, of so many consecutive GPUs."""
     label = np.empty(groups.size, dtype=np.int32)
     label[groups] = np.arange(len(groups), dtype=np.int32)[:, None]
-    behind = np.sort(label.reshape(-1, width), axis=1)
+    behind = np.sort(label[: label.size // width * width].reshape(-1, width), axis=1)
     return np.asarray(1 + (behind[:, 1:] != behind[:, :-1]).sum(axis=1))
 
 

@@ -30,12 +30,13 @@ from relparallel.training.down_nodes import (
     NodeChain,
     able_to_fail,
     balanced_moves,
-    down_distribution,
+    mixed_distribution,
     reach,
     speed_variance,
     speeds,
 )
 from relparallel.training.factors import Factors, fading, late_share, outside_pauses
+from relparallel.training.failure_sources import SharedEvents
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _METHODS: Final = ("closed", "markov")
+_CONSTANT: Final = SharedEvents(sizes=(1.0,))
 _STEP: Final = 1e-4  # of a logarithm, in differences
 
 
@@ -140,7 +142,7 @@ def goodput(
     >>> round(report.mean, 4), report.importance["elasticity"].idxmin()
     (0.916, 'Faulty GPU')
     """
-    model = under(model, recovery)
+    model = under(_by_rates(model), recovery)
     # A number needs nothing that prices steps.
     seconds: Any = getattr(step_time, "total", step_time)
     require_time(step_time=seconds, horizon=horizon, positive=True)
@@ -152,6 +154,12 @@ def goodput(
         require_int(crews=crews, at_least=1, at_most=10**6)
         if method == "closed":
             raise ValueError(f"crews must be left out unless method is 'markov', got {crews!r}")
+    if (
+        method == "markov"
+        and isinstance(model.source, SharedEvents)
+        and len(model.source.phases) > 1
+    ):
+        raise ValueError("method must be 'closed' where rates drift (source.phases), got 'markov'")
     job = job_rows(model, checkpointing, recovery, spares)
     state = _state(job, 1 - planned, method == "markov", crews)
     domains = [domain for domain in model.domains if domain.rate > 0]
@@ -174,6 +182,16 @@ def goodput(
         method=method,
         tokens_per_step=tokens_per_step,
     )
+
+
+def _by_rates(model: FailureModel) -> FailureModel:
+    """Refuse failures that have no rate."""
+    if not isinstance(model.source, (SharedEvents, type(None))):
+        raise ValueError(
+            "source must be SharedEvents, or left out, for a formula; `simulate` takes "
+            f"{type(model.source).__name__}"
+        )
+    return model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -234,6 +252,7 @@ class SteadyState(Factors):
             at_once = float(chance @ (speed - mean) ** 2)
             memory = long / (2 * at_once) if at_once else 0.0
             parts = long / mean**2 * float(fading(horizon, memory))
+        parts += job.drift_variance(horizon)
         parts += self.back.variance_rate / self.back.share**2 / self.running
         rate, pause = job.rate[job.pausing], job.detection[job.pausing] + job.pause
         squares = (1 - self.late) * pause**2 + self.late * (pause + job.timeout) ** 2
@@ -252,7 +271,7 @@ def steady_state(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
 ) -> SteadyState | None:
     """`goodput` without its report; None where replicas share some of their nodes only."""
-    model = under(model, recovery)
+    model = under(_by_rates(model), recovery)
     try:
         shape = shape_of(model, recovery)
     except ValueError:
@@ -275,7 +294,10 @@ def most_running(
     loads: dict[int, float] = {}
     takes = [d for d in model.domains if d.component.stops and d.nodes]
     repairs = [recovery.repair if d.component.repair is None else d.component.repair for d in takes]
+    events = model.source if isinstance(model.source, SharedEvents) else _CONSTANT
+    worst = max(factor for _, factor in events.phases)
     busy = sum(d.nodes * d.rate * repair for d, repair in zip(takes, repairs, strict=True)) / nodes
+    busy *= worst
     able = max(1 - busy, 0.0)  # no larger share of the nodes can fail less
     for d, repair in zip(takes, repairs, strict=True):
         left = np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
@@ -283,9 +305,18 @@ def most_running(
         left = left * able / (1 - (1 - able) * left) if left < 1 else 1.0
         size = 1 if drops else d.nodes
         loads[size] = loads.get(size, 0.0) + d.rate * repair * left
-    down = np.arange(reach(loads, nodes + spares) + 1)
+    most = reach({size: worst * load for size, load in loads.items()}, nodes + spares)
+    down = np.arange(most + 1)
     missing = np.clip(down - spares, 0, nodes)
-    chance = down_distribution(loads, able_to_fail(down, nodes, spares, recovery.hot, waits=False))
+    able_then = able_to_fail(down, nodes, spares, recovery.hot, waits=False)
+    chance = mixed_distribution(
+        loads,
+        dict.fromkeys(loads, 1.0),
+        able_then,
+        spares,
+        apart=not events.together and not drops,
+        phases=events.phases,
+    )
     units = [
         max(n for n in range(1, (least if drops else 1) + 1) if nodes % n == 0) for least in touched
     ]
@@ -348,7 +379,7 @@ def _in_chain(
         spares=job.spares,
         repair=max(repair, 1e-6),
         speed=job.speed,
-        rates={n: float(job.rate[job.nodes == n].sum()) for n in job.taken},
+        rates=job.failing,
         hot=job.hot,
         waits=job.waits,
         crews=crews,
@@ -356,7 +387,7 @@ def _in_chain(
     moves, chance = chain.generator()[::2, ::2].tocoo(), chain.stationary()[:, 0]
     speed = speeds(np.arange(chance.size), job.spares, job.speed)
     size, pauses = moves.col - moves.row, np.zeros(job.total + 2)
-    for n in job.taken:
+    for n in job.failing:
         own = job.nodes == n
         pauses[n] = job.rate[own & job.pausing].sum() / job.rate[own].sum()
     strikes = (size > 0) & (speed[moves.row] > 0)

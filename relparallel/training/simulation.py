@@ -20,10 +20,11 @@ from relparallel.parallel.step import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._job import JobRows, job_rows, under
+from relparallel.training._job import SINGLE, JobRows, job_rows, under
 from relparallel.training._job_kernel import Course, run_counts
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failure_logs import check_records
+from relparallel.training.failure_sources import NodeLives, Replay, Source
 from relparallel.training.failures import FailureModel
 from relparallel.training.job_shape import first_nodes
 from relparallel.training.lifetimes import Ages, Lifetime, require_ages
@@ -35,6 +36,7 @@ SIMULATION_LEVELS: Final = ("count", "identity")
 WEEK: Final = 7 * DAY
 LONGEST_PATTERN: Final = 10**6
 LONGEST_LIFE: Final = 1e18  # s, of nodes that do not fail
+_NOTHING: Final = np.empty(0), np.empty(0), np.empty(0, np.int64)  # recorded
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Outcome = tuple[
@@ -57,7 +59,7 @@ class _Run:
     lifetime: Lifetime | None
     repair: Lifetime
     ages: Ages
-    record: tuple[Floats, Floats, Integers]
+    replay: Replay | None
     unit: Integers  # [node] of those that leave as a whole; empty where none does
 
 
@@ -70,12 +72,8 @@ def simulate(
     *,
     years: float,
     rng: np.random.Generator,
-    level: str = "count",
-    lifetimes: Lifetime | None = None,
-    ages: Ages = "stationary",
-    repairs: Lifetime | None = None,
+    level: str | None = None,
     crews: int | None = None,
-    records: pd.DataFrame | None = None,
     planned: float = 0.0,
     tokens_per_step: float | None = None,
     horizon: float = 30 * DAY,
@@ -93,22 +91,12 @@ def simulate(
         Simulated time, shared by the replications; whole horizons are simulated.
     rng : numpy.random.Generator
         Source of randomness; one stream is spawned per replication.
-    level : {"count", "identity"}
+    level : {"count", "identity"}, optional
         "count": exponential lives and repairs, on counts. "identity": every node has a life of its
-        own.
-    lifetimes : Lifetime, optional
-        Distribution of the lives of nodes; its shape counts, the mean is the model's; exponential
-        by default.
-    ages : {"stationary", "new"} or array
-        State of the nodes at the beginning; array: one age per node and spare [s].
-    repairs : Lifetime, optional
-        Distribution of the repairs; its shape counts. Exponential where omitted.
+        own, as a source of `NodeLives` or `Replay` needs. "count" where neither is the source.
     crews : int, optional
         Repairs that go on at once, on counts; parts share them evenly. As many as needed where
         omitted.
-    records : pandas.DataFrame, optional
-        Failures to replay besides those of the model: columns node, start and end [s]. Nodes are
-        those of the placement, then the spares.
     planned, tokens_per_step, horizon : float
         As for `goodput`. Planned stops come once a week; nothing fails meanwhile.
     replications, executor : int, concurrent.futures.Executor
@@ -130,9 +118,12 @@ def simulate(
     failure in a replica that has left pauses nobody, one that leaves no replica goes back to the
     last level of checkpoints. Nodes of a job that can leave fail whether it runs or not.
     Groups behind a part of several nodes fail together, whichever nodes they are; with identities,
-    groups are neighbours, spares included. Spare trays take failures with a fixed chance
-    (`FailureModel.with_spare_trays`). Unless ages are given, the first ten repair times, in whole
-    horizons, do not count. A bucket of a horizon holds what was lost in it, whenever it was done.
+    groups are neighbours, spares included, and those of `SharedEvents` stand where these say. Phases
+    of other rates are drawn one after the other, all of one length. A `Replay` takes the place of
+    every failure that stops the job; what checkpoints leave open is chosen by the model's rates.
+    Spare trays take failures with a fixed chance (`FailureModel.with_spare_trays`). Unless ages are
+    given or a record is replayed, the first ten repair times, in whole horizons, do not count. A
+    bucket of a horizon holds what was lost in it, whenever it was done.
     O(rows) per failure on counts, O(log nodes) with identities.
 
     References
@@ -151,20 +142,20 @@ def simulate(
     >>> bool(0.9 < report.mean < 0.92)
     True
     """
-    step = _check(step_time, years, level, planned, horizon, replications)
-    _check_level(
-        level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records}
-    )
+    step = _check(step_time, years, planned, horizon, replications)
     require_rng(rng=rng)
     if tokens_per_step is not None:
         require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
     model = under(model, recovery)
+    lives = model.source if isinstance(model.source, NodeLives) else NodeLives()
+    level = _level(level, crews, model)
     job = job_rows(model, checkpointing, recovery, spares)
     names = [domain.component.name for domain in model.domains if domain.rate > 0]
-    job, names, record = _with_records(job, names, records)
     job, unit = _with_units(job, model) if level == "identity" else (job, np.empty(0, np.int64))
-    ages = require_ages(ages, job.total + spares)
+    job, names = _replayed(job, names, model.source)
+    ages = require_ages(lives.ages, job.total + spares)
     settled = isinstance(ages, str) and ages == "stationary"
+    settled = settled and not isinstance(model.source, Replay)
     skipped = int(np.ceil(10 * job.repair.max(initial=0.0) / horizon)) if settled else 0
     windows = int(years * YEAR / (replications * horizon) * (1 + 1e-12))
     if not windows:
@@ -172,8 +163,10 @@ def simulate(
             f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got "
             f"{years!r}"
         )
-    rate = float(job.rate[job.nodes == 1].sum()) / job.total
-    life = (lifetimes or Lifetime.exponential(1.0)).scaled(min(1 / max(rate, 1e-300), LONGEST_LIFE))
+    alone = (job.nodes == 1) & (job.shared == SINGLE)
+    rate = float(job.rate[alone].sum()) / job.total
+    life = lives.lifetimes or Lifetime.exponential(1.0)
+    life = life.scaled(min(1 / max(rate, 1e-300), LONGEST_LIFE))
     run = _Run(
         job=job._replace(repair=np.maximum(job.repair, 1e-6)),
         pattern=_pattern(job),
@@ -185,65 +178,76 @@ def simulate(
         skipped=skipped,
         lifetime=life if level == "identity" else None,
         ages=ages,
-        record=record,
+        replay=model.source if isinstance(model.source, Replay) else None,
         unit=unit,
-        repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0),
+        repair=(lives.repairs or Lifetime.exponential(1.0)).scaled(1.0),
     )
     found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
     return _report(found, run, model, names, step, tokens_per_step)
 
 
-def _check(
-    step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any
-) -> float:
+def _check(step_time: Any, years: Any, planned: Any, horizon: Any, replications: Any) -> float:
     """Refuse what is out of range; seconds of a step."""
     require_instance((StepTime, float, int), step_time=step_time)
     step_time = step_time.total if isinstance(step_time, StepTime) else step_time
     seconds = float(require_time(step_time=step_time, positive=True))
     require_single(years=years, horizon=horizon, planned=planned)
     require_real(years=years, above=0.0, at_most=1e9)
-    require_choice(SIMULATION_LEVELS, level=level)
     require_time(horizon=horizon, positive=True)
     require_int(replications=replications, at_least=2, at_most=10**6)
     require_real(planned=planned, at_least=0.0, below=1.0)
     return seconds
 
 
-def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> None:
-    """Refuse what the level cannot do."""
-    require_instance((Lifetime, type(None)), lifetimes=laws["lifetimes"], repairs=laws["repairs"])
-    if level == "count":
-        for name, given in (laws | {"ages": None if isinstance(ages, str) else ages}).items():
-            if given is not None:
-                raise ValueError(
-                    f"{name} must be left out unless level is 'identity', got {given!r}"
-                )
+def _level(level: Any, crews: Any, model: FailureModel) -> str:
+    """Whether nodes are counted or known, and refuse what that cannot do."""
+    own = isinstance(model.source, (NodeLives, Replay))
+    if level is not None:
+        require_choice(SIMULATION_LEVELS, level=level)
+    if own and level == "count":
+        kind = type(model.source).__name__
+        raise ValueError(f"level must be 'identity' with a source of {kind}, got 'count'")
+    chosen = level or ("identity" if own else "count")
     if crews is not None:
         require_int(crews=crews, at_least=1, at_most=10**9)
-        if level != "count":
+        if chosen != "count":
             raise ValueError(f"crews must be left out unless level is 'count', got {crews!r}")
+    return chosen
 
 
-def _with_records(
-    job: JobRows, names: list[str], records: pd.DataFrame | None
-) -> tuple[JobRows, list[str], tuple[Floats, Floats, Integers]]:
-    """Add a row for recorded failures of single nodes."""
-    if records is None:
-        return job, names, (np.empty(0), np.empty(0), np.empty(0, np.int64))
-    checked = check_records(records, job.total + job.spares).sort_values("start", kind="stable")
-    start, end = (checked[name].to_numpy(dtype=np.float64) for name in ("start", "end"))
-    record = (start, end, checked["node"].to_numpy(dtype=np.int64))
-    longer = job._replace(
-        rate=np.append(job.rate, 0.0),
-        nodes=np.append(job.nodes, 1),
-        stops=np.append(job.stops, True),
-        back=np.append(job.back, job.waits),
-        survive=np.vstack([job.survive, np.ones(job.cost.size)]),
-        detection=np.append(job.detection, 0.0),
-        repair=np.append(job.repair, 1.0),
-        slowdown=np.append(job.slowdown, 1.0),
-    )
-    return longer, [*names, "record"], record
+def _replayed(job: JobRows, names: list[str], source: Source | None) -> tuple[JobRows, list[str]]:
+    """One row of recorded failures of nodes in place of all that stop the job."""
+    if not isinstance(source, Replay):
+        return job, names
+    check_records(source.records, source.nodes)
+    if source.nodes < job.total + job.spares:
+        raise ValueError(
+            f"source must have watched {job.total + job.spares} nodes, those of the job and its "
+            f"spares, got {source.nodes}"
+        )
+    if not source.shuffled and source.nodes > job.total + job.spares:
+        raise ValueError(
+            f"source must be shuffled, or of {job.total + job.spares} nodes, got {source.nodes}"
+        )
+    kept = np.flatnonzero(~job.stops)
+    weight = np.where(job.stops & (job.nodes > 0), job.rate, 0.0)
+    if weight.any():  # what the model says of nodes that fail
+        weight = weight / weight.sum()
+        back, detection = weight @ job.back > 0.5, weight @ job.detection
+        survive = weight @ job.survive
+    else:
+        back, detection, survive = job.waits, 0.0, np.ones(job.cost.size)
+    return job._replace(
+        rate=np.append(job.rate[kept], 0.0),
+        nodes=np.append(job.nodes[kept], 1),
+        stops=np.append(job.stops[kept], True),
+        back=np.append(job.back[kept], back),
+        survive=np.vstack([job.survive[kept], survive]),
+        detection=np.append(job.detection[kept], detection),
+        repair=np.append(job.repair[kept], 1.0),
+        slowdown=np.append(job.slowdown[kept], 1.0),
+        shared=np.append(job.shared[kept], SINGLE),
+    ), [*(names[row] for row in kept), "record"]
 
 
 def _with_units(job: JobRows, model: FailureModel) -> tuple[JobRows, Integers]:
@@ -272,19 +276,31 @@ def _pattern(job: JobRows) -> Integers:
     return np.asarray((place % every[None, :-1] == 0).sum(axis=1), dtype=np.int64)
 
 
+def _factors(run: _Run, rng: np.random.Generator) -> Floats:
+    """Factor of the rates of shared events in one phase after the other."""
+    share, factor = run.job.phases.T
+    if factor.size == 1:
+        return np.ones(1)
+    phases = int(run.window * (run.skipped + run.windows) / run.job.lasting) + 2
+    return rng.choice(factor, size=phases, p=share / share.sum())
+
+
 def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
     """One replication."""
     job = run.job
+    windows = run.skipped + run.windows
     course = Course.of(
-        job, run.pattern, run.between, run.planned, run.window, run.skipped + run.windows
+        job, run.pattern, run.between, run.planned, run.window, windows, _factors(run, rng)
     )
     if run.lifetime is None:
         run_counts(rng, job, course, run.crews)
     else:
         total = job.total + job.spares
         remaining = run.lifetime.remaining(rng, total, run.ages)
+        length = run.window * windows
+        record = _NOTHING if run.replay is None else run.replay.drawn(rng, total, length)
         nodes = new_nodes(
-            total, job, run.lifetime.draws, run.repair.draws, remaining, run.record, run.unit
+            total, job, run.lifetime.draws, run.repair.draws, remaining, record, run.unit
         )
         run_identities(rng, job, course, nodes)
     return course.found[run.skipped :], course.counts, course.blame

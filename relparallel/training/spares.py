@@ -12,6 +12,7 @@ from relparallel._checks import (
     bare,
     require_broadcast,
     require_choice,
+    require_instance,
     require_int,
     require_probability,
 )
@@ -22,7 +23,13 @@ from relparallel.training._arguments import (
     require_single,
     require_time,
 )
-from relparallel.training.down_nodes import able_to_fail, down_distribution
+from relparallel.training.down_nodes import (
+    able_to_fail,
+    down_distribution,
+    mixed_distribution,
+    reach,
+)
+from relparallel.training.failure_sources import SharedEvents
 
 KINDS: Final = ("cold", "hot")
 LARGEST_LOAD: Final = 1e5  # nodes under repair at once, beyond every cluster
@@ -49,6 +56,7 @@ def shortage_probability(
     repair: Real,
     kind: str = "cold",
     crews: int | None = None,
+    source: SharedEvents | None = None,
 ) -> Real:
     """Share of the time in which spares run out and the job waits.
 
@@ -64,6 +72,9 @@ def shortage_probability(
     crews : int, optional
         Repairs c that go on at the same time; every failed node has its own repairman where
         omitted.
+    source : SharedEvents, optional
+        How many nodes fail together, and how much the rate differs between months; each fails
+        alone, at one rate, where omitted. Without ``crews``.
 
     Returns
     -------
@@ -75,7 +86,9 @@ def shortage_probability(
     Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, lam r/(1
     + lam r)). Both depend on repairs through their mean only. With c repairmen and exponential
     repairs the nodes down are a birth-death chain, repaired at min(j, c)/r in state j: cold the
-    same recursion with min(j, c) for j, hot the machine repair model.
+    same recursion with min(j, c) for j, hot the machine repair model. With shared events the chain
+    of a job that waits (cold; exponential repairs), or Panjer's recursion with the share of nodes
+    that can fail (hot): exact but for events that take a node which is down already.
 
     References
     ----------
@@ -98,6 +111,16 @@ def shortage_probability(
         require_int(crews=crews, at_least=1, at_most=MOST_NODES)
     require_broadcast(node_rate=node_rate, repair=repair)
     load = require_rate(node_rate=node_rate) * require_time(repair=repair)
+    require_instance((SharedEvents, type(None)), source=source)
+    if source is not None:
+        if crews is not None:
+            raise ValueError(f"crews must be left out with a source, got {crews!r}")
+        if len(source.sizes) > nodes:
+            raise ValueError(
+                f"source must have events of at most {nodes} nodes, got {len(source.sizes)}"
+            )
+        short = [_short(nodes, spares, each, kind, source) for each in np.ravel(load).tolist()]
+        return bare(np.reshape(short, np.shape(load)))
     if kind == "cold":
         return bare(loss_probability(spares + 1, nodes * load, crews or math.inf))
     if crews is None:
@@ -111,6 +134,25 @@ def shortage_probability(
     return bare(np.reshape(short, np.shape(load)))
 
 
+def _short(nodes: int, spares: int, load: float, kind: str, events: SharedEvents) -> float:
+    """Shortage with shared events; ``load`` of one node."""
+    rates, top, hot = events.rates(nodes * load), nodes + spares, kind == "hot"
+    worst = max(factor for _, factor in events.phases)
+    most = reach({n: worst * rate for n, rate in rates.items()}, top) if hot else spares
+    down = np.arange(min(top, most + (0 if hot else max(rates))) + 1)
+    able = able_to_fail(down, nodes, spares, hot, waits=True)
+    chance = mixed_distribution(
+        rates,
+        dict.fromkeys(rates, 1.0),
+        able,
+        spares,
+        cold=not hot,
+        apart=not events.together,
+        phases=events.phases,
+    )
+    return float(chance[spares + 1 :].sum())
+
+
 def spares_needed(
     nodes: int,
     node_rate: float,
@@ -118,12 +160,13 @@ def spares_needed(
     shortage: float,
     kind: str = "cold",
     crews: int | None = None,
+    source: SharedEvents | None = None,
 ) -> int:
     """Smallest number of spares that keeps the shortage below a given share of the time.
 
     Parameters
     ----------
-    nodes, node_rate, repair, kind, crews : int, float, float, str, int
+    nodes, node_rate, repair, kind, crews, source : int, float, float, str, int, SharedEvents
         As in `shortage_probability`.
     shortage : float
         Largest admitted share of time with a shortage, above 0.
@@ -144,10 +187,14 @@ def spares_needed(
     [4, 17, 67]
     >>> spares_needed(nodes=2048, node_rate=3.79e-3, repair=1.0, shortage=1e-3, crews=10)
     27
+    >>> racks = SharedEvents(sizes=(0.9, 0.05, 0.0, 0.05))
+    >>> spares_needed(nodes=2048, node_rate=3.79e-3, repair=1.0, shortage=1e-3, source=racks)
+    21
     """
     require_single(shortage=shortage, node_rate=node_rate, repair=repair)
     allowed = float(require_probability(shortage=shortage))
-    shortage_probability(nodes, 0, node_rate, repair, kind, crews)  # refuses bad arguments
+    given = node_rate, repair, kind, crews, source
+    shortage_probability(nodes, 0, *given)  # refuses bad arguments
     down = node_rate * repair
     if allowed < 1e-300:
         raise ValueError(f"shortage must be a number >= 1e-300 and <= 1, got {shortage!r}")
@@ -161,11 +208,11 @@ def spares_needed(
         )
 
     def enough(spares: int) -> bool:
-        return bool(shortage_probability(nodes, spares, node_rate, repair, kind, crews) <= allowed)
+        return bool(shortage_probability(nodes, spares, *given) <= allowed)
 
-    low, high = -1, 0
+    low, high = -1, int(nodes * down)
     while not enough(high):
-        low, high = high, 2 * high + 1
+        low, high = high, high + high // 2 + 1
     return 1 + low + bisect_left(range(low + 1, high), True, key=enough)
 
 

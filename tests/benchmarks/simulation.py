@@ -38,21 +38,21 @@ YEARS, ROUNDS = 1000.0, 3
 STORAGE = training.CheckpointLevel(name="storage", cost=60.0, restart=600.0)
 
 
-def large_job() -> training.FailureModel:
+def large_job(source: training.NodeLives | None = None) -> training.FailureModel:
     """12,500 nodes of 8 GPUs whose failures stop the job."""
     node = training.ComponentClass(name="node", level="node", rate=3.79e-3 / DAY)
     placement = Placement(strategy=Strategy(tensor=8, pipeline=4, data=3125))
-    return training.FailureModel(classes=(node,), cluster=Cluster(nodes=12500), placement=placement)
+    return training.FailureModel(
+        classes=(node,), cluster=Cluster(nodes=12500), placement=placement, source=source
+    )
 
 
-def simulated(years: float, **options: object) -> float:
+def simulated(years: float, source: training.NodeLives | None = None) -> float:
     """Productive share of the large job."""
     checkpointing = training.Checkpointing(levels=(STORAGE,))
     recovery, rng = training.Recovery("spares", repair=DAY), np.random.default_rng(1)
-    model = large_job()
-    return training.simulate(
-        model, 5.0, checkpointing, recovery, 60, years=years, rng=rng, **options
-    ).mean
+    model = large_job(source)
+    return training.simulate(model, 5.0, checkpointing, recovery, 60, years=years, rng=rng).mean
 
 
 def studied(replications: int) -> float:
@@ -66,7 +66,7 @@ def tasks(years: float = YEARS, replications: int = 30) -> dict[str, Callable[[]
     law = training.Lifetime.weibull(mean=1.0, shape=0.7)
     return {
         "counts": partial(simulated, years),
-        "identities, Weibull": partial(simulated, years, level="identity", lifetimes=law),
+        "identities, Weibull": partial(simulated, years, training.NodeLives(lifetimes=law)),
         "fleet study": partial(studied, replications),
     }
 

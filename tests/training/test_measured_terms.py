@@ -1,5 +1,7 @@
 """What killed processes taught the model: by hand on few failures, and one route against another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,7 @@ from relparallel.training import (
 from relparallel.training._job import job_rows
 from relparallel.training.down_nodes import NodeChain
 from relparallel.training.factors import late_share, outside_pauses
+from relparallel.training.failure_sources import NodeLives, Replay
 from relparallel.units import YEAR
 
 LENGTH = 1000.0  # of a replay [s]
@@ -37,17 +40,16 @@ def job(replicas, size, rate=0.0, order=IN_A_ROW, more=()):
 
 def replayed(model, plan, recovery, *failures, spares=0):
     """Seconds by bucket where nodes fail at a time and are back at another."""
+    nodes = model.cluster.nodes + spares
+    records = pd.DataFrame(failures, columns=["node", "start", "end"])
     found = simulate(
-        model,
+        replace(model, source=Replay(records=records, nodes=nodes, span=LENGTH, shuffled=False)),
         1.0,
         plan,
         recovery,
         spares,
         years=2.5 * LENGTH / YEAR,
         rng=np.random.default_rng(1),
-        level="identity",
-        ages="new",
-        records=pd.DataFrame(failures, columns=["node", "start", "end"]),
         horizon=LENGTH,
         replications=2,
     )
@@ -237,9 +239,10 @@ def test_short_runs_begin_with_everything_up():
     chain = NodeChain(nodes=12, rates={1: 12 * rate}, repair=repair, speed=np.linspace(1, 0, 13))
     times = np.linspace(0.0, 240.0, 49)
     expected = trapezoid(chain.transient(times), times) / 240.0
-    options = {"level": "identity", "horizon": 240.0, "replications": 2000}
+    options = {"horizon": 240.0, "replications": 2000}
+    new = replace(model, source=NodeLives(ages="new"))
     rng = np.random.default_rng(6)
     years = 2000.5 * 240.0 / YEAR
-    made = simulate(model, 1.0, FREE, recovery, years=years, rng=rng, ages="new", **options)
+    made = simulate(new, 1.0, FREE, recovery, years=years, rng=rng, **options)
     near(made, expected, 1e-3)
     assert made.mean > goodput(model, 1.0, FREE, recovery).mean + 0.02

@@ -17,6 +17,7 @@ from relparallel.training import (
     read_run_log,
     simulate,
 )
+from relparallel.training.failure_sources import Replay
 from relparallel.units import YEAR
 
 NODES = ("host-2", "host-10", "host-1", "host-7")  # by rank: 2, 0 and 1, 3 are not their order
@@ -63,6 +64,7 @@ def test_a_made_up_log_gives_the_error_of_the_model(tmp_path):
         classes=(ComponentClass(name="node", level="node", rate=0.0),),
         cluster=Cluster(nodes=4, gpus_per_node=1),
         placement=Placement(strategy=Strategy(data=4)),
+        source=Replay(records=records, nodes=4, span=length, shuffled=False),
     )
     level = CheckpointLevel(name="file", cost=float(log.checkpoints.mean()), restart=0.0)
     found = simulate(
@@ -72,9 +74,6 @@ def test_a_made_up_log_gives_the_error_of_the_model(tmp_path):
         Recovery("restart", repair=1.0, restart=float(log.start_ups[1:].mean())),
         years=2.5 * length / YEAR,
         rng=np.random.default_rng(1),
-        level="identity",
-        ages="new",
-        records=records,
         horizon=length,
         replications=2,
     )

@@ -19,6 +19,7 @@ from relparallel.training import (
     simulate,
 )
 from relparallel.training._job import job_rows
+from relparallel.training.failure_sources import NodeLives, Replay
 from relparallel.training.report import BUCKETS
 from relparallel.training.spares import loss_probability
 from relparallel.units import DAY, HOUR
@@ -34,12 +35,17 @@ TWO = Checkpointing(levels=(MEMORY, STORAGE))
 SLOWLY = Checkpointing(levels=(MEMORY, LATE))
 
 
-def job(*more, rate=RATE, pipeline=8):
+def recorded(records, span=30 * DAY):
+    return Replay(records=records, nodes=NODES, span=span, shuffled=False)
+
+
+def job(*more, rate=RATE, pipeline=8, source=None):
     """Nodes that fail alone, and whatever else."""
     classes = (ComponentClass(name="node", level="node", rate=rate), *more)
     strategy = Strategy(tensor=8, pipeline=pipeline, data=NODES // pipeline)
     cluster = Cluster(nodes=NODES, nodes_per_rack=4)
-    return FailureModel(classes=classes, cluster=cluster, placement=Placement(strategy=strategy))
+    placement = Placement(strategy=strategy)
+    return FailureModel(classes=classes, cluster=cluster, placement=placement, source=source)
 
 
 SOFTWARE = ComponentClass(name="software", level="job", rate=1e-6, detection=300.0)
@@ -144,36 +150,32 @@ def test_racks_take_their_nodes_together():
 def test_old_fleets_fail_at_the_mean_rate_whatever_the_law(shape):
     law = Lifetime.weibull(1.0, shape)
     report = run(
-        job(), ONE, Recovery("spares", repair=HOUR), spares=8, level="identity", lifetimes=law
+        job(source=NodeLives(lifetimes=law)), ONE, Recovery("spares", repair=HOUR), spares=8
     )
     assert report.importance.loc["node", "rate"] == pytest.approx(NODES * RATE, rel=0.02)
 
 
 def test_a_new_fleet_of_infant_mortality_is_worse_at_first():
     law, recovery = Lifetime.weibull(1.0, 0.6), Recovery("spares", repair=HOUR)
-    options = {
-        "level": "identity",
-        "lifetimes": law,
-        "years": 10,
-        "horizon": 10 * DAY,
-        "replications": 300,
-    }
-    new = run(job(), ONE, recovery, spares=8, ages="new", **options)
-    old = run(job(), ONE, recovery, spares=8, ages="stationary", **options)
+    options = {"years": 10, "horizon": 10 * DAY, "replications": 300}
+
+    def fleet(ages):
+        lives = NodeLives(lifetimes=law, ages=ages)
+        return run(job(source=lives), ONE, recovery, spares=8, **options)
+
+    new, old = fleet("new"), fleet("stationary")
     assert new.brackets["productive"][1] < old.brackets["productive"][0]
-    aged = run(job(), ONE, recovery, spares=8, ages=np.full(NODES + 8, 1000 * DAY), **options)
+    aged = fleet(np.full(NODES + 8, 1000 * DAY))
     assert aged.mean > old.mean
 
 
 def test_only_the_mean_repair_counts_for_cold_spares():
     law = Lifetime.lognormal(1.0, 1.4)
     report = run(
-        job(),
+        job(source=NodeLives(repairs=law)),
         ONE,
         Recovery("spares", repair=DAY),
         spares=2,
-        level="identity",
-        repairs=law,
         years=100,
     )
     assert within(report, "waiting", loss_probability(3, NODES * RATE * DAY))
@@ -207,12 +209,9 @@ def test_recorded_failures_are_replayed_to_the_second():
     records = pd.DataFrame({"node": [3, 9, 3], "start": [HOUR, 30 * HOUR, 90 * HOUR]})
     records["end"] = records["start"] + [1800.0, 600.0, 1800.0]
     report = run(
-        job(rate=0.0),
+        job(rate=0.0, source=recorded(records, span=5 * DAY)),
         Checkpointing(levels=(STORAGE,), interval=970.0),
         Recovery("restart", repair=DAY),
-        level="identity",
-        records=records,
-        ages="new",
         horizon=5 * DAY,
         replications=2,
         years=10 / 365,
@@ -241,7 +240,7 @@ def test_bad_records_are_refused_by_row(change, told):
     good = {"node": [1, 1], "start": [5.0, 20.0], "end": [9.0, 60.0]}
     records = pd.DataFrame(good | change, index=["a", "b"])
     with pytest.raises(ValueError, match=told):
-        run(job(), ONE, Recovery("restart", repair=DAY), level="identity", records=records)
+        run(job(source=recorded(records)), ONE, Recovery("restart", repair=DAY))
 
 
 def test_workers_do_not_change_the_digits():
@@ -280,16 +279,19 @@ def test_spread_and_percentiles_are_those_of_the_formula():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"level": "count", "lifetimes": Lifetime.exponential(1.0)}, "lifetimes must be left out"),
+        ({"level": "count", "source": NodeLives()}, "level must be 'identity' with a source of No"),
+        ({"level": "identity", "crews": 2, "source": NodeLives()}, "crews must be left out"),
+        ({"source": recorded(pd.DataFrame(columns=["node", "start", "end"])), "spares": 1}, "64"),
         ({"level": "identity", "crews": 2}, "crews must be left out"),
         ({"years": 0.1}, r"years must be >= 1\.6\d+ for 20 horizons, got 0\.1"),
-        ({"level": "count", "ages": np.ones(NODES)}, "ages must be left out"),
-        ({"level": "identity", "ages": np.ones(3)}, "ages must be one number or 64 of them"),
+        ({"source": NodeLives(ages=np.ones(3))}, "ages must be one number or 64 of them"),
     ],
 )
 def test_what_cannot_be_done_is_refused(options, told):
+    source = options.get("source")
     with pytest.raises(ValueError, match=told):
-        run(job(), ONE, Recovery("restart", repair=DAY), **options)
+        given = {name: value for name, value in options.items() if name != "source"}
+        run(job(source=source), ONE, Recovery("spares", repair=DAY), **given)
 
 
 def test_slow_checkpoints_and_endless_patterns_are_refused():

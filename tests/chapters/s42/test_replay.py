@@ -22,6 +22,7 @@ from relparallel.training import (
     effective_training_time_ratio,
     simulate,
 )
+from relparallel.training.failure_sources import Replay
 from relparallel.units import YEAR
 
 
@@ -64,7 +65,9 @@ def test_shares_equal_the_simulation_of_the_same_record():
     log = FailureLog(node=node, start=start, end=start + 1e-3, cause=["x"] * 600, population=64)
     rare = ComponentClass(name="node", level="node", rate=1e-20)
     placement = Placement(strategy=Strategy(tensor=8, pipeline=4, data=16))
-    model = FailureModel(classes=(rare,), cluster=Cluster(nodes=64), placement=placement)
+    replay = Replay(records=log.records(), nodes=64, span=2 * start[-1], shuffled=False)
+    cluster = Cluster(nodes=64)
+    model = FailureModel(classes=(rare,), cluster=cluster, placement=placement, source=replay)
     storage = Checkpointing(
         levels=(CheckpointLevel(name="s", cost=60.0, restart=600.0),), interval=1500.0
     )
@@ -74,12 +77,9 @@ def test_shares_equal_the_simulation_of_the_same_record():
         storage,
         Recovery("spares", 1.0),
         years=2.000001 * start[-1] / YEAR,
-        level="identity",
         rng=np.random.default_rng(0),
-        records=log.records(),
         horizon=start[-1],
         replications=2,
-        ages="new",
     )
     found = replay_gaps(gaps, 1500.0, 60.0, 600.0)
     for name in ("productive", "checkpoint", "lost", "restart"):
