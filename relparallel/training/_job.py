@@ -184,15 +184,10 @@ class JobRows(NamedTuple):
         cycle = none * repair / busy * fading(horizon, (1 - none) * repair / busy)
         return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
 
-    def drift_variance(self, horizon: float) -> float:
-        """Relative variance of the mean speed between phases over a time [s], times that."""
-        if len(self.phases) == 1:
-            return 0.0
-        each = [self._replace(phases=np.array([[1.0, factor]])) for factor in self.phases[:, 1]]
-        kept, share = np.array([np.prod(job.running()) for job in each]), self.phases[:, 0]
-        mean = float(share @ kept)
-        spread = float(share @ (kept - mean) ** 2) / mean**2 if mean else 0.0
-        return spread * self.lasting * float(fading(horizon, self.lasting / 2))
+    def in_phase(self, factor: float) -> JobRows:
+        """The job in a phase of the rates of shared events."""
+        rate = np.where(self.shared > 0, self.rate * factor, self.rate)
+        return self._replace(rate=rate, phases=np.ones((1, 2)))
 
     def losing(self) -> Floats:
         """Failures per second that leave no speed, though each alone would not, [i]."""

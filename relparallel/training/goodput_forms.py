@@ -252,7 +252,7 @@ class SteadyState(Factors):
             at_once = float(chance @ (speed - mean) ** 2)
             memory = long / (2 * at_once) if at_once else 0.0
             parts = long / mean**2 * float(fading(horizon, memory))
-        parts += job.drift_variance(horizon)
+        parts += _between_phases(job) * float(fading(horizon, job.lasting / 2))
         parts += self.back.variance_rate / self.back.share**2 / self.running
         rate, pause = job.rate[job.pausing], job.detection[job.pausing] + job.pause
         squares = (1 - self.late) * pause**2 + self.late * (pause + job.timeout) ** 2
@@ -358,6 +358,16 @@ def _state(
         noticed=float(noticed),
         late=late,
     )
+
+
+def _between_phases(job: JobRows) -> float:
+    """Relative variance of what is kept in phases of other rates, times their length [s]."""
+    if len(job.phases) == 1:
+        return 0.0
+    share = job.phases[:, 0]
+    kept = np.array([_state(job.in_phase(factor)).share for factor in job.phases[:, 1]])
+    mean = float(share @ kept)
+    return float(share @ (kept - mean) ** 2) / mean**2 * job.lasting if mean else 0.0
 
 
 def _in_chain(

@@ -289,8 +289,8 @@ def test_spread_and_percentiles_are_those_of_the_formula():
 )
 def test_what_cannot_be_done_is_refused(options, told):
     source = options.get("source")
+    given = {name: value for name, value in options.items() if name != "source"}
     with pytest.raises(ValueError, match=told):
-        given = {name: value for name, value in options.items() if name != "source"}
         run(job(source=source), ONE, Recovery("spares", repair=DAY), **given)
 
 
