@@ -33,7 +33,7 @@ def test_good_records_come_back_whatever_their_index():
         ({"node": [0, 0, 2]}, "nodes in 0 … 1, got row 2"),
         ({"node": [0, 0.5, 1]}, "nodes in 0 … 1, got row 1"),
         ({"start": [-1.0, 5.0, 2.0]}, "starts >= 0, got row 0"),
-        ({"end": [2.0, 5.0, 3.0]}, "an end after the start, got row 1"),
+        ({"end": [2.0, 4.0, 3.0]}, "an end that is not before the start, got row 1"),
         ({"end": [5.5, 6.0, 3.0]}, "repairs of a node that do not overlap, got row 1"),
     ],
 )
