@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-FEW: Final = 30  # failures
+FEW: Final = 20  # failures, of which it sees one in three that brings another
 _MOMENTS: Final = 400  # of a picture
 _NEVER: Final = 5.0  # nodes without a failure that are too many to be missing by chance
 _PER: Final = 1000 * DAY

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # B with a flat prior (Christiansen and Morris, JASA 92, 1997): no fleet is known to be equal
-_SHRINKAGE: Final = (np.arange(400) + 0.5) / 400
+_SHRINKAGE: Final = (np.arange(200) + 0.5) / 200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,17 +94,19 @@ def worst_nodes(log: FailureLog, count: int) -> WorstNodes:
 
 def _share(failures: Integers, nodes: int, count: int) -> Estimate:
     """Share of the failures to come of the nodes that failed most: a mixture of beta variables."""
+    from scipy.optimize import brentq
     from scipy.special import betainc
 
     weight, alpha = _weights(failures, nodes), _alpha(int(failures.sum()), nodes)
     most = np.sort(failures)[::-1][:count].sum()
-    first = count * alpha + most
-    rest = (nodes - count) * alpha + failures.sum() - most
-    value, share = float(weight @ (first / (first + rest))), np.linspace(0.0, 1.0, 2001)
+    first, rest = count * alpha + most, (nodes - count) * alpha + failures.sum() - most
     lower = upper = 1.0
     if count < nodes:
-        below = betainc(first[:, None], rest[:, None], share).T @ weight
-        lower, upper = np.interp([0.025, 0.975], below, share).tolist()
+        lower, upper = (
+            brentq(lambda x, tail=tail: weight @ betainc(first, rest, x) - tail, 0.0, 1.0)
+            for tail in (0.025, 0.975)
+        )
+    value = float(weight @ (first / (first + rest)))
     method = "posterior of a gamma-Poisson fleet, 95 % interval"
     return Estimate(value=value, lower=lower, upper=upper, method=method, exact=False)
 

@@ -111,18 +111,18 @@ def lemons(rng):
     ("log", "seen", "unseen", "rival"),
     [
         (bursts, "starts together", {"trend", "unequal nodes"}, True),
-        (waves, "nodes down, drift kept", {"unequal nodes"}, False),
-        (infant, "trend", {"starts together", "unequal nodes"}, True),
+        (waves, "nodes down, drift kept", {"unequal nodes"}, True),
+        (infant, "trend", {"starts together", "unequal nodes"}, False),
         (lemons, "unequal nodes", {"starts together", "trend", "nodes down"}, False),
     ],
 )
 def test_a_finding_names_what_is_refuted(log, seen, unseen, rival):
-    """A test of exponential gaps sees bursts and drift, one for the other, and nothing else."""
+    """A test of exponential gaps takes bursts for waves, often misses drift, and always lemons."""
     logs = [log(np.random.default_rng(seed)) for seed in range(5)]
     found = [refuted(one, replications=499) for one in logs]
     assert sum(seen in names for names in found) >= 4
     assert not unseen & {name for names in found for name in names}
-    assert (np.median([exponential_gaps(one) for one in logs]) < 0.01) == rival
+    assert (sum(exponential_gaps(one) < 0.01 for one in logs) >= 4) == rival
 
 
 def test_starts_told_to_the_day_are_no_shared_events():
@@ -278,4 +278,4 @@ def test_the_outages_of_a_real_log_are_replayed():
     assert len(log.records()) == 582
     share = log.down_distribution()
     assert share[34:].sum() < 1e-3 < share[33:].sum()  # 33 spares, where the formula has 19
-    assert share[20:].sum() == pytest.approx(0.0158, rel=0.1)
+    assert share[20:].sum() == pytest.approx(0.158, rel=0.01)
