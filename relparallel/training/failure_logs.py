@@ -338,19 +338,18 @@ class FailureLog(Result):
         Returns
         -------
         LogReport
-            Rate, nodes down and repairs with intervals; one finding each for starts together, nodes
-            down (beside a rate of its own for each twelfth of the window, and beside a constant
-            one), trend and unequal nodes, with the range of independent failures, its p-value and a
-            sentence; ``verdict``, ``explain()``, ``plot()``. Independent failures are refuted where
-            one p-value of k is at most level / k (Bonferroni): *starts together* speak of shared
-            events, *nodes down* also of drift and repairs, the other two of unlike times and nodes.
+            Rate, nodes down and repairs, and findings with the range of independent failures, a
+            p-value and a sentence: *starts together* (shared events), *nodes down* at the rate of
+            each twelfth of the observation window (shared events, slow repairs) and at a constant
+            rate (these or drift), *trend* (drift) and *unequal nodes*. Independent failures are
+            refuted where a p-value of k is at most level / k (Bonferroni). ``verdict``,
+            ``explain()``, ``plot()``.
 
         Notes
         -----
-        Independent failures: all nodes that are up fail at one constant rate, repairs are drawn
-        from those of the log. Given these, every way to lay the outages out is equally likely in
-        which no two of one node overlap; so the p-values have no parameter to be fitted. O(n
-        log n) per replication.
+        All nodes that are up fail at one constant rate, and repairs do not depend on each other:
+        every way to lay the outages of the log out is then equally likely in which no two of one
+        node overlap, so that no parameter is fitted. O(n log n) per replication.
 
         References
         ----------
@@ -502,7 +501,7 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     _refuse_row(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
     _refuse_row(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
     _refuse_row(records, table["start"] < 0, "starts >= 0")
-    _refuse_row(records, table["end"] < table["start"], "an end that is not before the start")
+    _refuse_row(records, table["end"] < table["start"], "an end not before the start")
     order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
     before = order.groupby("node")["end"].shift()
     _refuse_row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from relparallel._checks import Result, require_int, require_number, require_rng
 from relparallel.metrics import Estimate
 from relparallel.training._independent_logs import BLOCKS, Outages, independent, outages
+from relparallel.training.report import mean_interval
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -65,61 +66,32 @@ def _node_dispersion(logs: Outages, window: float) -> Floats:
     return np.asarray(((2 * earlier + 1).sum(axis=1) / logs.nodes - mean**2) / mean)
 
 
-class _Test(NamedTuple):
-    """A quantity that is larger than independent failures allow where ``why`` holds."""
-
-    name: str
-    what: str
-    why: str
-    quantity: Callable[[Outages, float], Floats]
-    drift: bool  # whether the rate may change from twelfth to twelfth
-    timed: bool  # whether it needs repairs
-
-
-_TESTS: Final = (
-    _Test(
-        "starts together",
+_TESTS: Final[dict[str, tuple[Callable[[Outages, float], Floats], str, str]]] = {
+    "starts together": (
+        _together,
         "share of starts within {window:g} s of another",
         "failures come together (shared events)",
-        _together,
-        True,
-        False,
     ),
-    _Test(
-        "nodes down, drift kept",
-        "variance over mean of the nodes down, against failures that keep the rates of each "
-        "twelfth of the window",
-        "more nodes are down at once than their rate explains (shared events, repairs that wait "
-        "for each other)",
+    "nodes down, drift kept": (
         _down_dispersion,
-        True,
-        True,
+        "variance over mean of the nodes down",
+        "more nodes are down at once than the rate explains (shared events, slow repairs)",
     ),
-    _Test(
-        "nodes down",
-        "variance over mean of the nodes down, against a constant rate",
-        "the number of nodes down varies more than formulas of independent failures say",
+    "nodes down": (
         _down_dispersion,
-        False,
-        True,
+        "variance over mean of the nodes down",
+        "more nodes are down at once than formulas say",
     ),
-    _Test(
-        "trend",
-        "Laplace's deviate of the starts that do not follow another one",
-        "the rate drifts",
-        _trend,
-        False,
-        False,
-    ),
-    _Test(
-        "unequal nodes",
+    "trend": (_trend, "Laplace's deviate of starts that follow no other", "the rate drifts"),
+    "unequal nodes": (
+        _node_dispersion,
         "variance over mean of the failures per node",
         "some nodes fail more often than others",
-        _node_dispersion,
-        False,
-        False,
     ),
-)
+}
+"""Quantities that are larger than independent failures allow: how, of what, what that says."""
+# held against failures at a rate of its own in each twelfth of the window
+_DRIFT: Final = ("starts together", "nodes down, drift kept")
 
 
 class Finding(NamedTuple):
@@ -144,8 +116,9 @@ class LogReport(Result):
     early: float  # rate of the first quarter of the window over that of the rest
     mean_down: float | None  # nodes down, over time; None where no repair is known
     variance_down: float | None
-    repair: Estimate | None  # mean time to repair of those that ended [s]
-    repair_quantiles: tuple[float, float] | None  # median and 99th percentile [s]
+    repair: Estimate | None  # mean of repairs that ended [s]
+    median_repair: float | None
+    late_repair: float | None  # 99th percentile
     findings: tuple[Finding, ...]
     level: float  # at which independence is refuted
     notes: tuple[str, ...]
@@ -166,7 +139,7 @@ class LogReport(Result):
     @property
     def verdict(self) -> str:
         """Whether independent failures are refuted, and why."""
-        why = [test.why for test in _TESTS if test.name in self.refuted]
+        why = [_TESTS[name][2] for name in self.refuted]
         few = f"; {self.failures} failures are too few to say" * (self.failures < FEW)
         return f"independent: {'' if why else 'not '}refuted at {100 * self.level:g} %" + (
             f": {'; '.join(why)}" if why else few
@@ -185,22 +158,19 @@ class LogReport(Result):
         """Say all of it, a sentence for each finding."""
         rate, repair = self.rate, self.repair
         said = [
-            f"{self._said()}",
+            self._said(),
             f"{_PER * rate.value:.4g} failures per 1000 node-days ({_PER * rate.lower:.4g} to "
             f"{_PER * rate.upper:.4g}); the first quarter of the window has {self.early:.3g} times "
             "the rate of the rest",
         ]
-        if self.mean_down is not None:
+        if repair is not None and self.median_repair is not None and self.late_repair is not None:
             said += [
-                f"{self.mean_down:.4g} nodes are down on average, with variance "
-                f"{self.variance_down:.4g}"
-            ]
-        if repair is not None and self.repair_quantiles is not None:
-            median, late = self.repair_quantiles
-            said += [
+                f"{self.mean_down or 0:.4g} nodes are down on average, with variance "
+                f"{self.variance_down or 0:.4g}",
                 f"repairs take {repair.value / HOUR:.4g} h on average ({repair.lower / HOUR:.4g} "
-                f"to {repair.upper / HOUR:.4g}), half of them at most {median / HOUR:.4g} h, one "
-                f"in a hundred more than {late / HOUR:.4g} h"
+                f"to {repair.upper / HOUR:.4g}), half of them at most "
+                f"{self.median_repair / HOUR:.4g} h, one in a hundred more than "
+                f"{self.late_repair / HOUR:.4g} h",
             ]
         return ". ".join([*said, *(each.sentence for each in self.findings), *self.notes]) + "."
 
@@ -209,19 +179,11 @@ class LogReport(Result):
         from relparallel.plotting import PALETTE, figure
 
         if not self.moments.size:
-            raise ValueError(
-                "end must be known for a picture of nodes down, got none: give repair="
-            )
+            raise ValueError("end must be known for nodes down, got none: give repair=")
         ax = figure(height=2.2)[1] if ax is None else ax
-        days, told = self.moments / DAY, "95 % of independent failures"
+        days, (low, high), told = self.moments / DAY, self.band, "95 % of independent failures"
         ax.fill_between(
-            days,
-            self.band[0],
-            self.band[1],
-            step="post",
-            color=PALETTE["orange"],
-            alpha=0.4,
-            label=told,
+            days, low, high, color=PALETTE["orange"], alpha=0.4, step="post", label=told
         )
         ax.step(days, self.down, where="post", color=PALETTE["blue"], linewidth=1, label="the log")
         ax.set_xlabel("time [days]")
@@ -239,23 +201,23 @@ def log_report(
     require_number(level=level, above=0.0, below=1.0)
     own, merged = outages(log)
     _ = merged.rate  # refuses a log of one moment
-    tests = [test for test in _TESTS if own.timed or not test.timed]
+    tests = [name for name in _TESTS if own.timed or _TESTS[name][0] is not _down_dispersion]
     enough = int(np.ceil(len(tests) / level - 1e-9)) - 1  # for a p-value that can refute
     require_int(replications=replications, at_least=enough, at_most=10**6)
-    begin = merged.watched - merged.span
     moments = np.linspace(0.0, own.span, _MOMENTS * own.timed, endpoint=False)
-    drawn: dict[str, list[Floats]] = {test.name: [] for test in tests}
+    drawn: dict[str, list[Floats]] = {name: [] for name in tests}
     paths = [np.empty((0, moments.size))]
     for drift in (True, False):
         for logs in independent(own, rng, replications, drift=drift):
-            for test in tests:
-                if test.drift == drift:
-                    drawn[test.name].append(test.quantity(logs, window))
+            for name in tests:
+                if (name in _DRIFT) == drift:
+                    drawn[name].append(_TESTS[name][0](logs, window))
             if not drift:
                 paths.append(logs.down_at(moments))
     share = down_distribution(log) if own.timed else np.ones(1)
     mean, square = (float(share @ np.arange(share.size) ** power) for power in (1, 2))
     ended = merged.repairs[np.isfinite(merged.repairs)]
+    repair = mean_interval(ended) if ended.size > 1 else None
     early = (own.start < own.span / 4).mean()
     return LogReport(
         failures=own.start.size,
@@ -263,23 +225,16 @@ def log_report(
         early=float(3 * early / (1 - early)) if early < 1 else np.inf,
         mean_down=mean if own.timed else None,
         variance_down=square - mean**2 if own.timed else None,
-        repair=_mean_repair(ended, rng) if ended.size > 1 else None,
-        repair_quantiles=(float(np.median(ended)), float(np.quantile(ended, 0.99)))
-        if ended.size > 1
-        else None,
+        repair=replace(repair, lower=max(repair.lower, 0.0)) if repair else None,
+        median_repair=float(np.median(ended)) if ended.size else None,
+        late_repair=float(np.quantile(ended, 0.99)) if ended.size else None,
         findings=tuple(
-            _finding(
-                test,
-                float(test.quantity(own, window)[0]),
-                np.concatenate(drawn[test.name]),
-                window,
-                level / len(tests),
-            )
-            for test in tests
+            _finding(name, own, np.concatenate(drawn[name]), window, level / len(tests))
+            for name in tests
         ),
         level=level,
         notes=(*merged.notes, *_doubts(own, merged)),
-        moments=begin + moments,
+        moments=moments + merged.watched - merged.span,
         down=own.down_at(moments)[0],
         band=np.quantile(np.concatenate(paths), [0.025, 0.975], axis=0),
     )
@@ -296,16 +251,19 @@ def down_distribution(log: FailureLog) -> Floats:
     return share[: int(np.flatnonzero(share)[-1]) + 1]
 
 
-def _finding(test: _Test, value: float, drawn: Floats, window: float, level: float) -> Finding:
+def _finding(name: str, own: Outages, drawn: Floats, window: float, level: float) -> Finding:
     """Value of a log beside those of independent failures."""
+    quantity, what, why = _TESTS[name]
+    value = float(quantity(own, window)[0])
     p = float((1 + (drawn >= value * (1 - 1e-12)).sum()) / (1 + drawn.size))
     expected, (lower, upper) = float(drawn.mean()), np.quantile(drawn, [0.025, 0.975]).tolist()
+    rate = "the rate of each twelfth of the window" if name in _DRIFT else "a constant rate"
     sentence = (
-        f"{test.name}: {test.what.format(window=window)} is {value:.3g}, of independent failures "
+        f"{name}: {what.format(window=window)} is {value:.3g}, of independent failures at {rate} "
         f"{expected:.3g} ({lower:.3g} to {upper:.3g}), p = {p:.2g}: "
-        f"{'' if p <= level else 'it is not shown that '}{test.why}"
+        f"{'' if p <= level else 'it is not shown that '}{why}"
     )
-    return Finding(test.name, value, expected, lower, upper, p, p <= level, sentence)
+    return Finding(name, value, expected, lower, upper, p, p <= level, sentence)
 
 
 def _rate(log: Outages) -> Estimate:
@@ -323,18 +281,6 @@ def _rate(log: Outages) -> Estimate:
     method = f"{start.size} failures, 95 % interval by {BLOCKS} parts of the window"
     value = start.size / time
     return Estimate(value=value, lower=lower, upper=upper, method=method, exact=False)
-
-
-def _mean_repair(repairs: Floats, rng: np.random.Generator) -> Estimate:
-    """Mean time to repair with its 95 % interval (bootstrap, bias-corrected)."""
-    from scipy.stats import bootstrap
-
-    mean = lower = upper = float(repairs.mean())
-    if np.ptp(repairs) > 1e-6 * mean:
-        found = bootstrap((repairs,), np.mean, n_resamples=1999, batch=50, rng=rng)
-        lower, upper = found.confidence_interval
-    method = f"mean of {repairs.size} repairs, 95 % interval by bootstrap"
-    return Estimate(value=mean, lower=float(lower), upper=float(upper), method=method, exact=False)
 
 
 def _doubts(own: Outages, merged: FailureLog) -> list[str]:

@@ -2,7 +2,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement, Strategy
+from relparallel.training import (
+    Checkpointing,
+    CheckpointLevel,
+    ComponentClass,
+    FailureLog,
+    FailureModel,
+    Recovery,
+    simulate,
+)
 from relparallel.training.failure_logs import check_records
+from relparallel.units import DAY, HOUR
 
 
 def table(**columns) -> pd.DataFrame:
@@ -33,7 +45,7 @@ def test_good_records_come_back_whatever_their_index():
         ({"node": [0, 0, 2]}, "nodes in 0 … 1, got row 2"),
         ({"node": [0, 0.5, 1]}, "nodes in 0 … 1, got row 1"),
         ({"start": [-1.0, 5.0, 2.0]}, "starts >= 0, got row 0"),
-        ({"end": [2.0, 4.0, 3.0]}, "an end that is not before the start, got row 1"),
+        ({"end": [2.0, 4.0, 3.0]}, "an end not before the start, got row 1"),
         ({"end": [5.5, 6.0, 3.0]}, "repairs of a node that do not overlap, got row 1"),
     ],
 )
@@ -54,3 +66,41 @@ def test_columns_are_there_once():
     twice = table().rename(columns={"end": "start"}).assign(end=9.0)
     with pytest.raises(ValueError, match="every column once, got 'start' twice"):
         check_records(twice, nodes=2)
+
+
+def test_outages_that_overlap_or_take_no_time_are_replayed():
+    """One without length stops the job as one of a millisecond does."""
+    rare = ComponentClass(name="node", level="node", rate=1e-20)
+    placement = Placement(strategy=Strategy(tensor=8, data=4))
+    model = FailureModel(classes=(rare,), cluster=Cluster(nodes=4), placement=placement)
+    storage = CheckpointLevel(name="s", cost=60.0, restart=600.0)
+
+    def restarts(records):
+        return simulate(
+            model,
+            1.0,
+            Checkpointing(levels=(storage,), interval=3600.0),
+            Recovery("restart", 1.0),
+            years=2 * 30 / 365,
+            rng=np.random.default_rng(0),
+            level="identity",
+            ages="new",
+            horizon=30 * DAY,
+            replications=2,
+            records=records,
+        ).buckets["restart"]
+
+    start = np.sort(np.random.default_rng(6).uniform(0, 30 * DAY, 40))
+    rows = {"node": [f"n{k % 4}" for k in range(40)], "cause": ["x"] * 40, "start": start}
+    for count, overlaps in ((40, "keep"), (12, "refuse")):
+        chosen = {name: column[:count] for name, column in rows.items()}
+        long = np.where(np.arange(count) % 3 == 0, 2 * DAY if overlaps == "keep" else HOUR, 0.0)
+        log = FailureLog(**chosen, end=chosen["start"] + long, population=4, overlaps=overlaps)
+        assert any("outages take no time: they stop a job" in note for note in log.notes)
+        records = log.records()
+        assert (len(records) < count) == (overlaps == "keep")  # overlaps of a node are one
+        found = restarts(records)
+        longer = records.assign(end=np.maximum(records["end"], records["start"] + 1e-3))
+        assert found == pytest.approx(restarts(longer), abs=1e-6)
+        # the rival leaves them out
+        assert found > 1.3 * restarts(records[records["end"] > records["start"]])
