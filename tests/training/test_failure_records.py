@@ -14,7 +14,7 @@ from relparallel.training import (
     simulate,
 )
 from relparallel.training.failure_logs import check_records
-from relparallel.units import DAY, HOUR
+from relparallel.units import DAY
 
 
 def table(**columns) -> pd.DataFrame:
@@ -69,38 +69,30 @@ def test_columns_are_there_once():
 
 
 def test_outages_that_overlap_or_take_no_time_are_replayed():
-    """One without length stops the job as one of a millisecond does."""
+    """Four stops of 30 days: an outage of three days told as two, and three without length."""
+    start, end = (
+        np.array([[1.0, 3.0], [2.0, 4.0], [10.0, 10.0], [12.0, 12.0], [14.0, 14.0]]).T * DAY
+    )
+    node = ["a", "a", "b", "b", "c"]
+    log = FailureLog(
+        node=node, start=start, end=end, cause=["x"] * 5, population=4, overlaps="keep"
+    )
+    assert "3 outages take no time: they stop a job, and no node is down" in log.notes
     rare = ComponentClass(name="node", level="node", rate=1e-20)
     placement = Placement(strategy=Strategy(tensor=8, data=4))
-    model = FailureModel(classes=(rare,), cluster=Cluster(nodes=4), placement=placement)
     storage = CheckpointLevel(name="s", cost=60.0, restart=600.0)
-
-    def restarts(records):
-        return simulate(
-            model,
-            1.0,
-            Checkpointing(levels=(storage,), interval=3600.0),
-            Recovery("restart", 1.0),
-            years=2 * 30 / 365,
-            rng=np.random.default_rng(0),
-            level="identity",
-            ages="new",
-            horizon=30 * DAY,
-            replications=2,
-            records=records,
-        ).buckets["restart"]
-
-    start = np.sort(np.random.default_rng(6).uniform(0, 30 * DAY, 40))
-    rows = {"node": [f"n{k % 4}" for k in range(40)], "cause": ["x"] * 40, "start": start}
-    for count, overlaps in ((40, "keep"), (12, "refuse")):
-        chosen = {name: column[:count] for name, column in rows.items()}
-        long = np.where(np.arange(count) % 3 == 0, 2 * DAY if overlaps == "keep" else HOUR, 0.0)
-        log = FailureLog(**chosen, end=chosen["start"] + long, population=4, overlaps=overlaps)
-        assert any("outages take no time: they stop a job" in note for note in log.notes)
-        records = log.records()
-        assert (len(records) < count) == (overlaps == "keep")  # overlaps of a node are one
-        found = restarts(records)
-        longer = records.assign(end=np.maximum(records["end"], records["start"] + 1e-3))
-        assert found == pytest.approx(restarts(longer), abs=1e-6)
-        # the rival leaves them out
-        assert found > 1.3 * restarts(records[records["end"] > records["start"]])
+    found = simulate(
+        FailureModel(classes=(rare,), cluster=Cluster(nodes=4), placement=placement),
+        1.0,
+        Checkpointing(levels=(storage,), interval=3600.0),
+        Recovery("restart", repair=1.0),
+        years=60 / 365,
+        rng=np.random.default_rng(0),
+        level="identity",
+        ages="new",
+        horizon=30 * DAY,
+        replications=2,
+        records=log.records(["a", "b", "c", "d"]),
+    )
+    assert found.buckets["waiting"] * 30 == pytest.approx(3.0, abs=1e-6)
+    assert found.buckets["restart"] * 30 * DAY == pytest.approx(4 * 600.0, abs=1e-3)

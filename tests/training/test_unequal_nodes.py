@@ -35,7 +35,7 @@ def test_the_share_saved_is_covered_where_raw_counts_promise_too_much():
         true.append(share)
     low, high = binom.ppf([0.001, 0.999], 100, 0.95)
     assert low <= inside <= high
-    assert np.mean(promised) == pytest.approx(np.mean(true), rel=0.03)
+    assert np.mean(promised) == pytest.approx(np.mean(true), rel=0.05)
     assert np.mean(raw) > 1.25 * np.mean(true)  # the rival
 
 
