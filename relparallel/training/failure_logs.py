@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,10 @@ from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
 from relparallel.units import DAY, HOUR
 
+if TYPE_CHECKING:
+    from relparallel.training.log_report import LogReport
+    from relparallel.training.unequal_nodes import WorstNodes
+
 OVERLAPS: Final = ("refuse", "merge", "keep")
 COLUMNS: Final = ("node", "start", "end")
 USUAL: Final = {
@@ -48,6 +52,7 @@ USUAL: Final = {
 """Words in the names of causes, by what fails; where words of several fit, the last one counts."""
 _FEW_MONTHS: Final = 6  # with fewer, rates that differ are not told from chance
 _CHANCE: Final = 0.01  # that months of one rate are said to differ
+_NO_TIME: Final = "{} outages take no time: they stop a job, and no node is down"
 _SHOWN: Final = 6  # causes in a line
 _COLUMNS: Final[dict[str, Any]] = {
     "node": np.str_,
@@ -141,6 +146,8 @@ class FailureLog(Result):
             require_choice(LEVELS, levels=level)
         object.__setattr__(self, "finish", finish)
         object.__setattr__(self, "begin", begin)
+        if (still := int((end == start).sum())) and (said := _NO_TIME.format(still)) not in notes:
+            merged = (*merged, said)
         object.__setattr__(self, "notes", notes + merged)
         wide = {"job", "rack", "switch"} & {*self.level_of().values()}
         if (wide or self.levels) and self.reading not in notes:
@@ -333,8 +340,11 @@ class FailureLog(Result):
         """Return failures as records for `simulate`.
 
         Nodes have the places of their names in ``nodes``, those of the job by rank, then its spares;
-        where omitted, those that failed are numbered in the order of their names.
+        where omitted, those that failed are numbered in the order of their names. Overlapping
+        outages of a node are one.
         """
+        if self.overlaps == "keep":
+            return replace(self, overlaps="merge").records(nodes)
         if open_ := int(np.isnan(self.end).sum()):
             raise ValueError(
                 f"end must be known for records, got {open_} failures without one: give repair="
@@ -362,6 +372,109 @@ class FailureLog(Result):
         order = np.argsort(-table["failures"].to_numpy(), kind="stable")
         ordered: pd.DataFrame = table.iloc[order].reset_index(drop=True)
         return ordered
+
+    def down_distribution(self) -> Times:
+        """Return the shares of the observation window with 0 ... K nodes down.
+
+        An outage that still lasts at the end of the window counts until then. O(n log n).
+
+        Examples
+        --------
+        >>> rows = {"node": ["a", "b"], "start": [0.0, 2.0], "end": [4.0, 3.0], "cause": ["x", "x"]}
+        >>> FailureLog(**rows, population=9, finish=10.0).down_distribution().tolist()
+        [0.6, 0.3, 0.1]
+        """
+        from relparallel.training.log_report import down_distribution
+
+        return down_distribution(self)
+
+    def report(
+        self,
+        rng: np.random.Generator,
+        *,
+        window: float = 3600.0,
+        level: float = 0.01,
+        replications: int = 999,
+    ) -> LogReport:
+        """Hold the log against independent failures of equal nodes at a constant rate.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the logs of independent failures.
+        window : float
+            Time within which failures are said to come together [s].
+        level : float
+            Chance to refute failures that are independent.
+        replications : int
+            Logs of independent failures.
+
+        Returns
+        -------
+        LogReport
+            Rate, nodes down and repairs, and findings with the range of independent failures, a
+            p-value and a sentence: *starts together* (shared events), *nodes down* at the rate of
+            each twelfth of the observation window (shared events, slow repairs) and at a constant
+            rate (these or drift), *trend* (drift) and *unequal nodes*. Independent failures are
+            refuted where a p-value of k is at most level / k (Bonferroni). ``verdict``,
+            ``explain()``, ``plot()``.
+
+        Notes
+        -----
+        All nodes that are up fail at one constant rate, and repairs do not depend on each other:
+        every way to lay the outages of the log out is then equally likely in which no two of one
+        node overlap, so that no parameter is fitted. O(n log n) per replication.
+
+        References
+        ----------
+        Cox and Lewis, "The Statistical Analysis of Series of Events", 1966, chapters 3 and 6.
+
+        Examples
+        --------
+        >>> start = np.arange(40) // 2 * 1e5
+        >>> name = [f"n{k}" for k in range(40)]
+        >>> log = FailureLog(
+        ...     node=name, start=start, end=start + 60, cause=["x"] * 40, population=64
+        ... )
+        >>> log.report(np.random.default_rng(0)).refuted
+        ('starts together',)
+        """
+        from relparallel.training.log_report import log_report
+
+        return log_report(self, rng, window, level, replications)
+
+    def worst_nodes(self, count: int) -> WorstNodes:
+        """What the nodes that failed most have of the failures to come, were they removed.
+
+        Parameters
+        ----------
+        count : int
+            Nodes that go.
+
+        Returns
+        -------
+        WorstNodes
+            Their share of the failures to come, a posterior mean with its 95 % interval, beside
+            their share of the log, which promises too much: those that failed most were also
+            unlucky. ``kept``: what those of the first half of the window had of the second half.
+
+        Notes
+        -----
+        Rates of nodes are gamma variables, their failures Poisson (Efron and Morris, "Stein's
+        estimation rule and its competitors", JASA 68, 1973). A node that is repaired better than
+        others, or leaves the machine, breaks this; ``kept`` and ``held_out`` show it.
+
+        Examples
+        --------
+        >>> node = ["a"] * 12 + list("bcdefgh")
+        >>> rows = {"start": np.arange(19.0), "end": np.arange(19.0) + 0.5, "cause": ["x"] * 19}
+        >>> worst = FailureLog(node=node, **rows, population=20).worst_nodes(1)
+        >>> worst.nodes, round(worst.raw, 2), round(worst.saved.value, 2)
+        (('a',), 0.63, 0.46)
+        """
+        from relparallel.training.unequal_nodes import worst_nodes
+
+        return worst_nodes(self, count)
 
     def _said(self) -> str:
         """How many failures of what, how often, over which span, and what a reader said."""
@@ -462,7 +575,7 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     _refuse_row(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
     _refuse_row(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
     _refuse_row(records, table["start"] < 0, "starts >= 0")
-    _refuse_row(records, table["end"] <= table["start"], "an end after the start")
+    _refuse_row(records, table["end"] < table["start"], "an end not before the start")
     order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
     before = order.groupby("node")["end"].shift()
     _refuse_row(
