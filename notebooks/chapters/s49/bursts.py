@@ -72,7 +72,7 @@ def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
         ("first half", "second half"),
         ("second half", "first half"),
     ):
-        known, seen = parts[fitted], parts[tried].down()
+        known, seen = parts[fitted], parts[tried].down_distribution()
         repair = float(np.nanmean(known.repairs))
         events = known.shared_events()
         laws = {
