@@ -229,7 +229,7 @@ def test_recorded_failures_are_replayed_to_the_second():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"end": [1.0, 60.0]}, "an end after the start, got row 'a'"),
+        ({"end": [1.0, 60.0]}, "an end not before the start, got row 'a'"),
         ({"start": [5.0, -1.0]}, "starts >= 0, got row 'b'"),
         ({"node": [0, 99]}, "nodes in 0 … 63, got row 'b'"),
         ({"start": [5.0, 6.0]}, "do not overlap, got row 'b'"),
