@@ -10,73 +10,18 @@ begins with its first failure or ends with its last one, one of the starts stand
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from relparallel.training.failure_logs import FailureLog
+from relparallel.training.outages import Outages
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BLOCKS: Final = 12  # parts of the window, each with its own failures where drift is kept
 _TRIES: Final = 100  # to lay out an outage where its node is up
 _MOST: Final = 10**6  # outages that are laid out at once
-
-
-class Outages(NamedTuple):
-    """Outages of one log or of several, one a row; an end that is not known takes no time."""
-
-    start: Floats  # [logs, failures], s since the window began
-    end: Floats  # the same
-    node: Integers
-    nodes: int  # that were watched
-    span: float  # length of the window [s]
-
-    @property
-    def timed(self) -> bool:
-        """Whether any outage takes time."""
-        return bool((self.end > self.start).any())
-
-    def down(self) -> tuple[Floats, Integers]:
-        """Lengths of time between changes of the number of nodes down, and that number."""
-        many = self.start.shape[1]
-        moments = np.minimum(np.concatenate([self.start, self.end], axis=1), self.span)
-        order = np.argsort(moments, axis=1, kind="stable")  # of one moment starts come first
-        number = np.pad(np.where(order < many, 1, -1).cumsum(axis=1), ((0, 0), (1, 0)))
-        moments = np.take_along_axis(moments, order, axis=1)
-        return np.diff(moments, axis=1, prepend=0.0, append=self.span), number
-
-    def down_at(self, moments: Floats) -> Floats:
-        """Nodes down at moments in order, [logs, moments]."""
-        shape = len(self.start), len(moments) + 1
-        first = np.arange(shape[0])[:, None] * shape[1]
-        started, ended = (
-            np.bincount((first + np.searchsorted(moments, each)).ravel(), minlength=np.prod(shape))
-            for each in (self.start, self.end)
-        )
-        return (started - ended).reshape(shape).cumsum(axis=1)[:, :-1].astype(np.float64)
-
-
-def outages(log: FailureLog) -> tuple[Outages, FailureLog]:
-    """Outages of a log, overlapping ones of a node as one, and the log where they are one.
-
-    A node whose last outage has no end is down until the window ends, unless no end is known at
-    all; an earlier one without an end takes no time.
-    """
-    import pandas as pd
-
-    merged = replace(log, overlaps="merge")
-    last = ~pd.Series(merged.node).duplicated(keep="last").to_numpy()
-    still = last & np.isfinite(merged.end).any()
-    end = np.where(still, merged.watched, merged.start)
-    end = np.where(np.isnan(merged.end), end, merged.end)
-    begin, node = merged.watched - merged.span, np.unique(merged.node, return_inverse=True)[1]
-    start, end = merged.start - begin, end - begin
-    return Outages(start[None], end[None], node[None], log.population, merged.span), merged
 
 
 def independent(
@@ -123,7 +68,7 @@ def independent(
 def _unit(start: Floats) -> float:
     """The time between starts that all others are whole numbers of; 0 where there is none."""
     gaps = np.diff(np.unique(start))
-    if len(gaps) < 2:
+    if len(gaps) < 9:  # too few to tell
         return 0.0
     whole = (start - start[0]) / gaps.min()
     return float(gaps.min()) if (np.abs(whole - whole.round()) < 0.01).all() else 0.0

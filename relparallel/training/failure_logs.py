@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,18 +28,18 @@ from relparallel._checks import (
 )
 from relparallel.hardware import Cluster
 from relparallel.hardware.machines import LEVELS
-from relparallel.training._arguments import LONGEST, require_time
+from relparallel.training._arguments import require_time
 from relparallel.training.factors import fading
 from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
+from relparallel.training.log_columns import OVERLAPS, overlapping, texts, times
+from relparallel.training.outages import Outages
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from relparallel.training.log_report import LogReport
     from relparallel.training.unequal_nodes import WorstNodes
 
-OVERLAPS: Final = ("refuse", "merge", "keep")
-COLUMNS: Final = ("node", "start", "end")
 USUAL: Final = {
     "job": "job software application framework user network fabric storage",
     "switch": "switch leaf tor",
@@ -111,8 +110,8 @@ class FailureLog(Result):
 
     def __post_init__(self) -> None:
         node, cause = texts(node=self.node), texts(cause=self.cause)
-        start = _times(start=self.start)
-        end = _times(open_too=True, end=self.end)
+        start = times(start=self.start)
+        end = times(open_too=True, end=self.end)
         for name, column in (("start", start), ("end", end), ("cause", cause)):
             if len(column) != len(node):
                 raise ValueError(
@@ -131,7 +130,7 @@ class FailureLog(Result):
                 f"{i + 1} (node {node[i]}), and {more} more such rows"
             )
         table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause})
-        table, merged = _overlapping(table.iloc[np.lexsort((end, start))], self.overlaps)
+        table, merged = overlapping(table.iloc[np.lexsort((end, start))], self.overlaps)
         failed = int(table["node"].nunique())
         require_int(population=self.population, at_least=max(failed, 1), at_most=10**9)
         first, last = float(table["start"].iloc[0]), float(table["start"].iloc[-1])
@@ -373,10 +372,22 @@ class FailureLog(Result):
         ordered: pd.DataFrame = table.iloc[order].reset_index(drop=True)
         return ordered
 
+    def _outages(self) -> tuple[FailureLog, Outages]:
+        """The log with overlapping outages of a node as one, and these since the window began."""
+        log = replace(self, overlaps="merge")
+        _ = log.rate  # refuses a log of one moment
+        begin, known = log.watched - log.span, np.isfinite(log.end)
+        last = ~pd.Series(log.node).duplicated(keep="last").to_numpy()
+        # down until the window ends; one that failed again: when it was back?
+        still = np.where(last & known.any(), log.watched, log.start)
+        start, end = log.start - begin, np.where(known, log.end, still) - begin
+        node = np.unique(log.node, return_inverse=True)[1]
+        return log, Outages(start[None], end[None], node[None], log.population, log.span)
+
     def down_distribution(self) -> Times:
         """Return the shares of the observation window with 0 ... K nodes down.
 
-        An outage that still lasts at the end of the window counts until then. O(n log n).
+        An outage that goes on counts until the end, one without an end before another not at all.
 
         Examples
         --------
@@ -384,9 +395,7 @@ class FailureLog(Result):
         >>> FailureLog(**rows, population=9, finish=10.0).down_distribution().tolist()
         [0.6, 0.3, 0.1]
         """
-        from relparallel.training.log_report import down_distribution
-
-        return down_distribution(self)
+        return self._outages()[1].distribution()
 
     def report(
         self,
@@ -416,32 +425,26 @@ class FailureLog(Result):
             p-value and a sentence: *starts together* (shared events), *nodes down* at the rate of
             each twelfth of the observation window (shared events, slow repairs) and at a constant
             rate (these or drift), *trend* (drift) and *unequal nodes*. Independent failures are
-            refuted where a p-value of k is at most level / k (Bonferroni). ``verdict``,
-            ``explain()``, ``plot()``.
+            refuted where a p-value of k is at most level / k (Bonferroni).
 
         Notes
         -----
-        All nodes that are up fail at one constant rate, and repairs do not depend on each other:
-        every way to lay the outages of the log out is then equally likely in which no two of one
-        node overlap, so that no parameter is fitted. O(n log n) per replication.
-
-        References
-        ----------
-        Cox and Lewis, "The Statistical Analysis of Series of Events", 1966, chapters 3 and 6.
+        Nodes that are up fail at one constant rate, repairs do not depend on each other: all ways
+        to lay the outages of the log out are then equally likely in which no two of one node
+        overlap; no parameter is fitted (Cox and Lewis, "The Statistical Analysis of Series of
+        Events", 1966, chapter 6). O(n log n) per replication.
 
         Examples
         --------
-        >>> start = np.arange(40) // 2 * 1e5
-        >>> name = [f"n{k}" for k in range(40)]
-        >>> log = FailureLog(
-        ...     node=name, start=start, end=start + 60, cause=["x"] * 40, population=64
-        ... )
+        >>> rows = {"node": [f"n{k}" for k in range(40)], "start": np.arange(40) // 2 * 1e5}
+        >>> log = FailureLog(**rows, end=rows["start"] + 60, cause=["x"] * 40, population=64)
         >>> log.report(np.random.default_rng(0)).refuted
         ('starts together',)
         """
         from relparallel.training.log_report import log_report
 
-        return log_report(self, rng, window, level, replications)
+        log, own = self._outages()
+        return log_report(own, log.repairs, log.notes, rng, window, level, replications)
 
     def worst_nodes(self, count: int) -> WorstNodes:
         """What the nodes that failed most have of the failures to come, were they removed.
@@ -454,15 +457,10 @@ class FailureLog(Result):
         Returns
         -------
         WorstNodes
-            Their share of the failures to come, a posterior mean with its 95 % interval, beside
-            their share of the log, which promises too much: those that failed most were also
-            unlucky. ``kept``: what those of the first half of the window had of the second half.
-
-        Notes
-        -----
-        Rates of nodes are gamma variables, their failures Poisson (Efron and Morris, "Stein's
-        estimation rule and its competitors", JASA 68, 1973). A node that is repaired better than
-        others, or leaves the machine, breaks this; ``kept`` and ``held_out`` show it.
+            Their share of the failures to come with its 95 % interval, where rates of nodes are
+            gamma variables (Efron and Morris, JASA 68, 1973), beside their share of the log, which
+            promises too much: those that failed most were also unlucky. ``kept``: what those of the
+            first half of the window had of the second; a node that was replaced has less.
 
         Examples
         --------
@@ -474,7 +472,8 @@ class FailureLog(Result):
         """
         from relparallel.training.unequal_nodes import worst_nodes
 
-        return worst_nodes(self, count)
+        log, own = self._outages()
+        return worst_nodes(own, np.unique(log.node), count)
 
     def _said(self) -> str:
         """How many failures of what, how often, over which span, and what a reader said."""
@@ -491,111 +490,3 @@ class FailureLog(Result):
             f"days, {often}"
         )
         return "; ".join([said, ", ".join(causes), *self.notes])
-
-
-def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Refuse, merge or keep failures of nodes still down; ``table`` is in order of time."""
-    latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
-    # also where repairs take no time
-    again = table["start"] == table.groupby("node")["start"].shift()
-    inside = ((table["start"] < latest) | again).to_numpy()
-    if not inside.any():
-        return table, ()
-    if overlaps == "refuse":
-        first = int(inside.argmax())
-        row, number = table.iloc[first], table.index.to_numpy()[first] + 1
-        raise ValueError(
-            f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s "
-            "in row "
-            f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows; "
-            "overlaps='merge' makes them one repair, 'keep' keeps them"
-        )
-    found = int(inside.sum())
-    if overlaps == "keep":
-        return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
-    repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
-    grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
-    merged = grouped[["start", "cause"]].first()
-    merged["end"] = grouped["end"].agg(lambda end: end.max(skipna=False))
-    merged = merged.reset_index()
-    return merged.sort_values(["start", "end"]), (
-        f"{found} rows are merged into an earlier repair",
-    )
-
-
-def texts(**named: Any) -> Texts:
-    """A column of text; anything else is refused by name."""
-    ((name, value),) = named.items()
-    whole = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
-    array = (
-        value
-        if isinstance(value, np.ndarray)
-        else np.array(value, dtype=np.str_)
-        if whole
-        else None
-    )
-    if array is None or array.dtype.kind != "U" or array.ndim != 1 or array.size == 0:
-        raise TypeError(f"{name} must be a column of text with at least one row, got {value!r:.80}")
-    return array
-
-
-def _times(open_too: bool = False, **named: Any) -> Times:
-    """A column of times, NaN for what is open; negative ones are refused with their row."""
-    ((name, value),) = named.items()
-    given = np.asarray(value)
-    blank = (
-        np.isnan(given)
-        if open_too and given.dtype.kind == "f"
-        else np.zeros(given.shape, dtype=np.bool_)
-    )
-    checked: dict[str, Any] = {name: np.where(blank, 0.0, given) if blank.any() else value}
-    array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **checked)
-    if np.ndim(array) != 1:
-        raise ValueError(
-            f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}"
-        )
-    if not open_too and (bad := array < 0).any():  # no end lies before its start
-        row = int(bad.argmax())
-        raise ValueError(f"{name} must hold times >= 0, got {array[row]:g} s in row {row + 1}")
-    return np.where(blank, np.nan, array)
-
-
-def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
-    """Refuse records that cannot be replayed; the row is named by its index."""
-    require_instance(pd.DataFrame, records=records)
-    require_int(nodes=nodes, at_least=1)
-    if missing := [name for name in COLUMNS if name not in records]:
-        raise ValueError(
-            f"records must have columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
-        )
-    if records.columns.duplicated().any():
-        twice = records.columns[records.columns.duplicated()][0]
-        raise ValueError(f"records must have every column once, got {twice!r} twice")
-    table = records[list(COLUMNS)].map(_number).astype(np.float64)
-    _refuse_row(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
-    _refuse_row(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
-    _refuse_row(records, table["start"] < 0, "starts >= 0")
-    _refuse_row(records, table["end"] < table["start"], "an end not before the start")
-    order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
-    before = order.groupby("node")["end"].shift()
-    _refuse_row(
-        records, (order["start"] < before).sort_index(), "repairs of a node that do not overlap"
-    )
-    return records
-
-
-def _number(entry: Any) -> float:
-    """The number as a float, NaN for anything else."""
-    return (
-        float(entry)
-        if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
-        else np.nan
-    )
-
-
-def _refuse_row(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:
-    """Name the first bad row."""
-    if bad.any():
-        row = int(bad.to_numpy().argmax())
-        label, given = records.index.tolist()[row], records.iloc[row].to_dict()
-        raise ValueError(f"records must have {wanted}, got row {label!r}: {given}")

@@ -14,7 +14,8 @@ import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
-from relparallel.training.failure_logs import OVERLAPS, FailureLog, texts
+from relparallel.training.failure_logs import FailureLog
+from relparallel.training.log_columns import OVERLAPS, texts
 from relparallel.training.log_files import (
     CLOCKS,
     Rows,

@@ -215,7 +215,7 @@ class Replay:
         shift = np.repeat(rounds * self.span - late, start.size)
         first, last = np.tile(start, rounds.size) + shift, np.tile(end, rounds.size) + shift
         seat = np.tile(order[node], rounds.size)
-        kept = (last >= np.maximum(first, 0.0)) & (first < length) & (seat < total)
+        kept = ((first >= 0) | (last > 0)) & (first < length) & (seat < total)
         first, last, seat = np.maximum(first[kept], 0.0), last[kept], seat[kept]
         sorted_ = np.argsort(first, kind="stable")
         return first[sorted_], last[sorted_], seat[sorted_]

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_int, require_number, require_rng
 from relparallel.metrics import Estimate
-from relparallel.training._independent_logs import BLOCKS, Outages, independent, outages
+from relparallel.training._independent_logs import BLOCKS, independent
+from relparallel.training.outages import Outages
 from relparallel.training.report import mean_interval
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from relparallel.training.failure_logs import FailureLog
 
 Floats = NDArray[np.float64]
 
@@ -122,7 +121,7 @@ class LogReport(Result):
     findings: tuple[Finding, ...]
     level: float  # at which independence is refuted
     notes: tuple[str, ...]
-    moments: Floats  # of the picture [s]; none where no repair is known
+    moments: Floats  # of the picture [s since the window began]; none where no repair is known
     down: Floats  # nodes down then
     band: Floats  # 95 % of independent failures then [2, moments]
 
@@ -193,14 +192,18 @@ class LogReport(Result):
 
 
 def log_report(
-    log: FailureLog, rng: np.random.Generator, window: float, level: float, replications: int
+    own: Outages,
+    repairs: Floats,
+    notes: tuple[str, ...],
+    rng: np.random.Generator,
+    window: float,
+    level: float,
+    replications: int,
 ) -> LogReport:
     """Hold a log against logs of independent failures; see `FailureLog.report`."""
     require_rng(rng=rng)
     require_number(window=window, at_least=0.0)
     require_number(level=level, above=0.0, below=1.0)
-    own, merged = outages(log)
-    _ = merged.rate  # refuses a log of one moment
     tests = [name for name in _TESTS if own.timed or _TESTS[name][0] is not _down_dispersion]
     enough = int(np.ceil(len(tests) / level - 1e-9)) - 1  # for a p-value that can refute
     require_int(replications=replications, at_least=enough, at_most=10**6)
@@ -214,9 +217,9 @@ def log_report(
                     drawn[name].append(_TESTS[name][0](logs, window))
             if not drift:
                 paths.append(logs.down_at(moments))
-    share = down_distribution(log) if own.timed else np.ones(1)
+    share = own.distribution() if own.timed else np.ones(1)
     mean, square = (float(share @ np.arange(share.size) ** power) for power in (1, 2))
-    ended = merged.repairs[np.isfinite(merged.repairs)]
+    ended = repairs[np.isfinite(repairs)]
     repair = mean_interval(ended) if ended.size > 1 else None
     early = (own.start < own.span / 4).mean()
     return LogReport(
@@ -233,22 +236,11 @@ def log_report(
             for name in tests
         ),
         level=level,
-        notes=(*merged.notes, *_doubts(own, merged)),
-        moments=moments + merged.watched - merged.span,
+        notes=(*notes, *_doubts(own, len(repairs) - len(ended))),
+        moments=moments,
         down=own.down_at(moments)[0],
         band=np.quantile(np.concatenate(paths), [0.025, 0.975], axis=0),
     )
-
-
-def down_distribution(log: FailureLog) -> Floats:
-    """See `FailureLog.down_distribution`."""
-    own, merged = outages(log)
-    _ = merged.rate  # refuses a log of one moment
-    if not own.timed:
-        raise ValueError("end must be known and after start for nodes down, got none: give repair=")
-    time, number = own.down()
-    share = np.bincount(number[0], weights=time[0]) / own.span
-    return share[: int(np.flatnonzero(share)[-1]) + 1]
 
 
 def _finding(name: str, own: Outages, drawn: Floats, window: float, level: float) -> Finding:
@@ -256,14 +248,15 @@ def _finding(name: str, own: Outages, drawn: Floats, window: float, level: float
     quantity, what, why = _TESTS[name]
     value = float(quantity(own, window)[0])
     p = float((1 + (drawn >= value * (1 - 1e-12)).sum()) / (1 + drawn.size))
+    shown = p <= level * (1 + 1e-9)
     expected, (lower, upper) = float(drawn.mean()), np.quantile(drawn, [0.025, 0.975]).tolist()
     rate = "the rate of each twelfth of the window" if name in _DRIFT else "a constant rate"
     sentence = (
         f"{name}: {what.format(window=window)} is {value:.3g}, of independent failures at {rate} "
         f"{expected:.3g} ({lower:.3g} to {upper:.3g}), p = {p:.2g}: "
-        f"{'' if p <= level else 'it is not shown that '}{why}"
+        f"{'' if shown else 'it is not shown that '}{why}"
     )
-    return Finding(name, value, expected, lower, upper, p, p <= level, sentence)
+    return Finding(name, value, expected, lower, upper, p, shown, sentence)
 
 
 def _rate(log: Outages) -> Estimate:
@@ -283,14 +276,13 @@ def _rate(log: Outages) -> Estimate:
     return Estimate(value=value, lower=lower, upper=upper, method=method, exact=False)
 
 
-def _doubts(own: Outages, merged: FailureLog) -> list[str]:
-    """What a log does not tell."""
-    many, without = own.start.size, int(np.isnan(merged.end).sum())
-    never = own.nodes * np.exp(-many / own.nodes)  # nodes without a failure, of equal ones
+def _doubts(own: Outages, without: int) -> list[str]:
+    """What a log does not tell; ``without``: outages that have no end."""
+    never = own.nodes * np.exp(-own.start.size / own.nodes)  # equal nodes without a failure
     doubts = {
         "no outage has a length: nodes down and repairs are not known; give repair=": not own.timed,
         f"{without} outages have no end and do not count for repairs": without and own.timed,
         f"every node failed, of equal ones {never:.0f} would not have: population= is the number "
-        "of nodes that were watched": never > _NEVER and len(np.unique(merged.node)) == own.nodes,
+        "of nodes that were watched": never > _NEVER and np.unique(own.node).size == own.nodes,
     }
     return [said for said, holds in doubts.items() if holds]

@@ -23,11 +23,11 @@ from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._job import SINGLE, JobRows, job_rows, under
 from relparallel.training._job_kernel import Course, run_counts
 from relparallel.training.checkpoint_policies import Checkpointing
-from relparallel.training.failure_logs import check_records
 from relparallel.training.failure_sources import NodeLives, Replay, Source
 from relparallel.training.failures import FailureModel
 from relparallel.training.job_shape import first_nodes
 from relparallel.training.lifetimes import Ages, Lifetime, require_ages
+from relparallel.training.log_columns import check_records
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import BUCKETS, Goodput, mean_interval
 from relparallel.units import DAY, YEAR

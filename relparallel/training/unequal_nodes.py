@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_int
 from relparallel.metrics import Estimate
-from relparallel.training._independent_logs import outages
+from relparallel.training.outages import Outages
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from relparallel.training.failure_logs import FailureLog
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -64,17 +62,14 @@ class WorstNodes(Result):
         return pd.DataFrame(columns, index=list(self.nodes))
 
 
-def worst_nodes(log: FailureLog, count: int) -> WorstNodes:
+def worst_nodes(own: Outages, names: NDArray[np.str_], count: int) -> WorstNodes:
     """See `FailureLog.worst_nodes`."""
-    require_int(count=count, at_least=1, at_most=log.population)
-    own, merged = outages(log)
-    _ = merged.rate  # refuses a log of one moment
-    names, node = np.unique(merged.node, return_inverse=True)
-    early = own.start[0] < own.span / 2
+    require_int(count=count, at_least=1, at_most=own.nodes)
+    early, node = own.start[0] < own.span / 2, own.node[0]
     before, after = (np.bincount(node[half], minlength=len(names)) for half in (early, ~early))
     if not before.any() or not after.any():
         raise ValueError("start must lie in both halves of the window, got failures in one alone")
-    failures, nodes = before + after, log.population
+    failures, nodes = before + after, own.nodes
     worst = np.argsort(-failures, kind="stable")[:count]
     shrinkage = float(_weights(failures, nodes) @ _SHRINKAGE)
     own_rates = failures[worst] * nodes / failures.sum()

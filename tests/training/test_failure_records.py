@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from relparallel.training import (
     Recovery,
     simulate,
 )
-from relparallel.training.failure_logs import check_records
+from relparallel.training.log_columns import check_records
 from relparallel.units import DAY
 
 
@@ -78,21 +80,23 @@ def test_outages_that_overlap_or_take_no_time_are_replayed():
         node=node, start=start, end=end, cause=["x"] * 5, population=4, overlaps="keep"
     )
     assert "3 outages take no time: they stop a job, and no node is down" in log.notes
-    rare = ComponentClass(name="node", level="node", rate=1e-20)
     placement = Placement(strategy=Strategy(tensor=8, data=4))
-    storage = CheckpointLevel(name="s", cost=60.0, restart=600.0)
     found = simulate(
-        FailureModel(classes=(rare,), cluster=Cluster(nodes=4), placement=placement),
+        FailureModel(
+            classes=(ComponentClass(name="node", level="node", rate=1e-20),),
+            cluster=Cluster(nodes=4),
+            placement=placement,
+            source=replace(log, begin=0.0, finish=30 * DAY).replay(shuffled=False),
+        ),
         1.0,
-        Checkpointing(levels=(storage,), interval=3600.0),
+        Checkpointing(
+            levels=(CheckpointLevel(name="s", cost=60.0, restart=600.0),), interval=3600.0
+        ),
         Recovery("restart", repair=1.0),
         years=60 / 365,
         rng=np.random.default_rng(0),
-        level="identity",
-        ages="new",
         horizon=30 * DAY,
         replications=2,
-        records=log.records(["a", "b", "c", "d"]),
     )
     assert found.buckets["waiting"] * 30 == pytest.approx(3.0, abs=1e-6)
     assert found.buckets["restart"] * 30 * DAY == pytest.approx(4 * 600.0, abs=1e-3)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, kstest
 
 from relparallel.training import FailureLog, read_failure_log
-from relparallel.training._independent_logs import independent, outages
+from relparallel.training._independent_logs import independent
 from relparallel.training.failure_readers import read_lanl
 from relparallel.units import DAY, HOUR
 
@@ -138,7 +138,7 @@ def test_starts_told_to_the_day_are_no_shared_events():
 def test_layouts_have_the_outages_of_the_log_and_no_two_at_once_on_a_node():
     rng = np.random.default_rng(2)
     log = equal(rng, 10, 80, repair=8 * DAY)
-    own = outages(log)[0]
+    own = log._outages()[1]
     for drift in (False, True):
         (drawn,) = independent(own, rng, 50, drift=drift)
         for start, end, node in zip(drawn.start, drawn.end, drawn.node, strict=True):

@@ -1,0 +1,126 @@
+"""Columns of a failure log and of records: what cannot be true is refused with its row."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.training._arguments import LONGEST
+
+OVERLAPS: Final = ("refuse", "merge", "keep")
+COLUMNS: Final = ("node", "start", "end")
+Texts = NDArray[np.str_]
+Times = NDArray[np.float64]
+
+
+def overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Refuse, merge or keep failures of nodes still down; ``table`` is in order of time."""
+    latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
+    # also where repairs take no time
+    again = table["start"] == table.groupby("node")["start"].shift()
+    inside = ((table["start"] < latest) | again).to_numpy()
+    if not inside.any():
+        return table, ()
+    if overlaps == "refuse":
+        first = int(inside.argmax())
+        row, number = table.iloc[first], table.index.to_numpy()[first] + 1
+        raise ValueError(
+            f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s "
+            "in row "
+            f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows; "
+            "overlaps='merge' makes them one repair, 'keep' keeps them"
+        )
+    found = int(inside.sum())
+    if overlaps == "keep":
+        return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
+    repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
+    grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
+    merged = grouped[["start", "cause"]].first()
+    merged["end"] = grouped["end"].agg(lambda end: end.max(skipna=False))
+    merged = merged.reset_index()
+    return merged.sort_values(["start", "end"]), (
+        f"{found} rows are merged into an earlier repair",
+    )
+
+
+def texts(**named: Any) -> Texts:
+    """A column of text; anything else is refused by name."""
+    ((name, value),) = named.items()
+    whole = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
+    array = (
+        value
+        if isinstance(value, np.ndarray)
+        else np.array(value, dtype=np.str_)
+        if whole
+        else None
+    )
+    if array is None or array.dtype.kind != "U" or array.ndim != 1 or array.size == 0:
+        raise TypeError(f"{name} must be a column of text with at least one row, got {value!r:.80}")
+    return array
+
+
+def times(open_too: bool = False, **named: Any) -> Times:
+    """A column of times, NaN for what is open; negative ones are refused with their row."""
+    ((name, value),) = named.items()
+    given = np.asarray(value)
+    blank = (
+        np.isnan(given)
+        if open_too and given.dtype.kind == "f"
+        else np.zeros(given.shape, dtype=np.bool_)
+    )
+    checked: dict[str, Any] = {name: np.where(blank, 0.0, given) if blank.any() else value}
+    array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **checked)
+    if np.ndim(array) != 1:
+        raise ValueError(
+            f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}"
+        )
+    if not open_too and (bad := array < 0).any():  # no end lies before its start
+        row = int(bad.argmax())
+        raise ValueError(f"{name} must hold times >= 0, got {array[row]:g} s in row {row + 1}")
+    return np.where(blank, np.nan, array)
+
+
+def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
+    """Refuse records that cannot be replayed; the row is named by its index."""
+    require_instance(pd.DataFrame, records=records)
+    require_int(nodes=nodes, at_least=1)
+    if missing := [name for name in COLUMNS if name not in records]:
+        raise ValueError(
+            f"records must have columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
+        )
+    if records.columns.duplicated().any():
+        twice = records.columns[records.columns.duplicated()][0]
+        raise ValueError(f"records must have every column once, got {twice!r} twice")
+    table = records[list(COLUMNS)].map(_number).astype(np.float64)
+    _refuse_row(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
+    _refuse_row(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
+    _refuse_row(records, table["start"] < 0, "starts >= 0")
+    _refuse_row(records, table["end"] < table["start"], "an end not before the start")
+    order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
+    before = order.groupby("node")["end"].shift()
+    _refuse_row(
+        records, (order["start"] < before).sort_index(), "repairs of a node that do not overlap"
+    )
+    return records
+
+
+def _number(entry: Any) -> float:
+    """The number as a float, NaN for anything else."""
+    return (
+        float(entry)
+        if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
+        else np.nan
+    )
+
+
+def _refuse_row(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:
+    """Name the first bad row."""
+    if bad.any():
+        row = int(bad.to_numpy().argmax())
+        label, given = records.index.tolist()[row], records.iloc[row].to_dict()
+        raise ValueError(f"records must have {wanted}, got row {label!r}: {given}")
