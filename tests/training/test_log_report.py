@@ -152,6 +152,7 @@ def test_layouts_have_the_outages_of_the_log_and_no_two_at_once_on_a_node():
                 assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 def test_the_layouts_are_those_of_a_fleet_that_is_often_down():
     """Nodes down vary as the binomial distribution says, not as Poisson's with uniform starts."""
     rng = np.random.default_rng(4)
@@ -238,6 +239,7 @@ def test_the_picture_shows_the_log_and_the_band_of_independent_failures():
     assert np.array_equal(at, found.down)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_rate_holds_it_also_where_failures_come_together():
     """Poisson's interval is too narrow there."""
     inside, poisson = 0, 0
@@ -254,6 +256,7 @@ def test_the_interval_of_the_rate_holds_it_also_where_failures_come_together():
     assert poisson < 80
 
 
+@pytest.mark.slow
 @DATA
 def test_real_logs_refute_independent_failures():
     found = read_outages().report(np.random.default_rng(1))

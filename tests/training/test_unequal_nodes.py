@@ -21,6 +21,7 @@ def counted(rng, counts, more=None):
     return FailureLog(**rows, **times, population=len(counts), begin=0.0, finish=SPAN)
 
 
+@pytest.mark.slow
 def test_the_share_saved_is_covered_where_raw_counts_promise_too_much():
     """A fleet whose rates are known: what the ten worst really have of the failures to come."""
     rng = np.random.default_rng(1)
