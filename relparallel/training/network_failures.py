@@ -125,8 +125,8 @@ def network_impact(
     Returns
     -------
     NetworkImpact
-        Kinds of parts: switches, cables by what they join (one of parallel cables is lost), cards,
-        groups of shared risk.
+        Kinds of parts: switches, cables by what they join (one of parallel cables is lost, and each
+        counts), cards, groups of shared risk.
 
     Notes
     -----
@@ -200,7 +200,8 @@ def plan_impact(plan: RoundPlan, gpus: int) -> NetworkImpact:
             )
             stopped = tuple(apart.tolist()) or tuple(range(own.size))
         slow = 1.0 if stopped else max(round(slowdown, 12), 1.0)
-        found[NetworkPart(name=part.name, count=1, stopped=stopped, slowdown=slow)] += 1
+        kind = NetworkPart(name=part.name, count=1, stopped=stopped, slowdown=slow)
+        found[kind] += part.number(t)
     return NetworkImpact(
         parts=tuple(replace(p, count=many) for p, many in found.items()), step=plan.step
     )
@@ -292,7 +293,8 @@ class WiredJob:
         So many parts of a class are looked at, all where they differ, or where samples is None.
         """
         found = [
-            replace(part, count=len(kind)) for kind, part in self.classes(list(parts), samples)
+            replace(part, count=sum(one.number(self.network) for one in kind))
+            for kind, part in self.classes(parts, samples)
         ]
         groups: dict[tuple[Any, ...], list[NetworkPart]] = {}
         for part in found:
