@@ -104,7 +104,7 @@ for statement in ast.parse(snippet).body:
     if not called & {compiled!r}:
         exec(ast.unparse(statement))
 """
-COMPILED = {"evaluate", "reliable_network", "card", "check"}  # of the README's calls
+COMPILED = {"evaluate", "reliable_network", "card", "check", "needed"}  # of the README's calls
 WITHOUT = "import sys; sys.modules.update(numba=None, llvmlite=None)\n"
 
 

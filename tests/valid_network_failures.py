@@ -45,6 +45,20 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "software": "megatron-2022",
         "samples": 2,
     },
+    "training.needed": lambda: {
+        "strategy": split(),
+        "network": fabric(),
+        "model": model(),
+        "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4),
+        "global_batch": 8,
+        "lost": 2,
+        "software": "megatron-2022",
+        "samples": 2,
+    },
+    "training.needed (bounds)": lambda: {
+        "strategy": rp.parallel.Placement(strategy=split()),
+        "network": fabric(),
+    },
     "training.published_network_rates": dict,
     "training.redundant_fabric": lambda: {
         "servers": 4,
@@ -60,5 +74,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
 }
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "training.network_impact": {"samples": {"none"}},  # all parts
+    "training.needed": {"samples": {"none"}},  # all parts
+    "training.network_impact": {"samples": {"none"}},
 }

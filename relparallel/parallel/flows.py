@@ -41,10 +41,15 @@ class Wiring(NamedTuple):
 
     def flows(self, cables: Ints, ends: Ints) -> scipy.sparse.csr_array:
         """Share of each pair of ends on each link, [pairs, links], on all shortest paths (ECMP)."""
-        starts, links, shares = shortest_flows(
+        starts, links, shares = self.shares(cables, ends)
+        return scipy.sparse.csr_array((shares, links, starts), shape=(len(ends), 2 * cables.size))
+
+    def shares(self, cables: Ints, ends: Ints) -> tuple[Ints, Ints, Floats]:
+        """The same, as where each pair starts, and its links and shares."""
+        found: tuple[Ints, Ints, Floats] = shortest_flows(
             *self[:3], cables.astype(np.float64), self.transit, ends
         )
-        return scipy.sparse.csr_array((shares, links, starts), shape=(len(ends), 2 * cables.size))
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,11 +104,14 @@ class PairFlows:
         hit = np.unique(np.concatenate([of[ptr[link] : ptr[link + 1]] for link in gone]))
         if not hit.size:
             return self._least(self.load, self.capacity), np.zeros(0, dtype=np.int64)
-        now, before = wiring.flows(cables, self.ends[hit]), self.flow[hit]
-        torn = np.diff(now.indptr) == 0
+        starts, links, shares = wiring.shares(cables, self.ends[hit])
+        torn = np.diff(starts) == 0
         if torn.any():
             return 0.0, np.unique(self.nodes[self.group[hit[torn]]])
-        moved = np.asarray(now.sum(axis=0) - before.sum(axis=0))
+        size = np.diff(self.flow.indptr)[hit]
+        entry = np.repeat(self.flow.indptr[hit + 1] - np.cumsum(size), size) + np.arange(size.sum())
+        moved = np.bincount(links, shares, self.load.size)
+        moved -= np.bincount(self.flow.indices[entry], self.flow.data[entry], self.load.size)
         moved[np.abs(moved) < _NOISE * hit.size] = 0.0
         living = np.tile(cables > 0, 2)
         capacity = np.tile(network.capacity * cables, 2)

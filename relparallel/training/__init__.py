@@ -3,6 +3,7 @@
 Where to begin, by question:
 
 - What fails, how often, and what stops with it?  `failure_model`, `blast_radius`, `network_impact`.
+- Which links, switches and cards does my job need?  `needed`; which pairs: ``lost=2``.
 - What is left of the speed?  `goodput`; simulated, `simulate`; in closed form, `relative_goodput`.
 - How often to write checkpoints?  `checkpoint_interval`; several levels: `Checkpointing`.
 - How many spares?  `spares_needed`. When does another strategy win?  `crossovers`,

@@ -33,6 +33,7 @@ from .goodput_forms import goodput as goodput
 from .job_forms import Job as Job, relative_goodput as relative_goodput
 from .job_shape import JobShape as JobShape
 from .lifetimes import Lifetime as Lifetime
+from .needed_parts import needed as needed
 from .network_failures import network_impact as network_impact
 from .recovery import statistical_efficiency as statistical_efficiency
 from .recovery_policies import Recovery as Recovery

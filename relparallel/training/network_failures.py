@@ -8,7 +8,7 @@ are one class.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +25,14 @@ from relparallel.parallel.step import slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failures import ComponentClass, behind
-from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
+from relparallel.training.network_parts import (
+    NetworkPart,
+    Part,
+    classes_of,
+    cut_off,
+    left_without,
+    parts_of,
+)
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
@@ -118,8 +125,8 @@ def network_impact(
     Returns
     -------
     NetworkImpact
-        Kinds of parts: switches, cables by what they join (one of parallel cables is lost), cards,
-        groups of shared risk.
+        Kinds of parts: switches, cables by what they join (one of parallel cables is lost, and each
+        counts), cards, groups of shared risk.
 
     Notes
     -----
@@ -150,12 +157,17 @@ def network_impact(
     require_instance(Topology, network=network)
     if samples is not None:
         require_int(samples=samples, at_least=1)
-    time = _step_times(model, placement.strategy, cluster, global_batch, software)
+    time = step_times(model, placement.strategy, cluster, global_batch, software)
     return WiredJob.of(placement, cluster, network, time).impact(samples)
 
 
 def network_bounds(placement: Placement, cluster: Cluster, network: Topology) -> NetworkImpact:
     """`network_impact` at worst: 1/(least bandwidth share left), as if steps only communicated."""
+    return WiredJob.of(placement, cluster, network, slowest_of()).impact()
+
+
+def slowest_of() -> Callable[[dict[str, float]], float]:
+    """Time of the slowest degree over that at the first call, by the bandwidth of each."""
     usual: dict[str, float] = {}
 
     def time(has: dict[str, float]) -> float:
@@ -165,7 +177,7 @@ def network_bounds(placement: Placement, cluster: Cluster, network: Topology) ->
             default=1.0,
         )
 
-    return WiredJob.of(placement, cluster, network, time).impact()
+    return time
 
 
 def plan_impact(plan: RoundPlan, gpus: int) -> NetworkImpact:
@@ -188,13 +200,14 @@ def plan_impact(plan: RoundPlan, gpus: int) -> NetworkImpact:
             )
             stopped = tuple(apart.tolist()) or tuple(range(own.size))
         slow = 1.0 if stopped else max(round(slowdown, 12), 1.0)
-        found[NetworkPart(name=part.name, count=1, stopped=stopped, slowdown=slow)] += 1
+        kind = NetworkPart(name=part.name, count=1, stopped=stopped, slowdown=slow)
+        found[kind] += part.number(t)
     return NetworkImpact(
         parts=tuple(replace(p, count=many) for p, many in found.items()), step=plan.step
     )
 
 
-def _step_times(
+def step_times(
     model: Transformer,
     strategy: Strategy,
     cluster: Cluster,
@@ -279,18 +292,10 @@ class WiredJob:
 
         So many parts of a class are looked at, all where they differ, or where samples is None.
         """
-        found: list[NetworkPart] = []
-        for kind in classes_of(self.network, parts, self.links.values(), samples is None):
-            chosen = np.unique(
-                np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int)
-            )
-            seen = [self.without(kind[i]) for i in chosen]
-            agree = len({self.harm(entry) for entry in seen}) == 1
-            found += (
-                [replace(seen[0], count=len(kind))]
-                if agree
-                else [self.without(part) for part in kind]
-            )
+        found = [
+            replace(part, count=sum(one.number(self.network) for one in kind))
+            for kind, part in self.classes(parts, samples)
+        ]
         groups: dict[tuple[Any, ...], list[NetworkPart]] = {}
         for part in found:
             groups.setdefault(self.harm(part), []).append(part)
@@ -305,20 +310,36 @@ class WiredJob:
             )
         )
 
-    def without(self, part: Part) -> NetworkPart:
-        """What the loss of one part does."""
-        living, cables = part.left(self.network)
-        apart = cut_off(self.network, living, cables, self.hosts)
+    def classes(
+        self, parts: Iterable[Part], samples: int | None, *lost: Part
+    ) -> Iterator[tuple[list[Part], NetworkPart]]:
+        """Parts that are alike, and what the loss of any of them does, also after one is lost."""
+        for kind in classes_of(self.network, parts, self.links.values(), samples is None, *lost):
+            seen = [self.without(*lost, part) for part in sampled(kind, samples)]
+            if len({self.harm(entry) for entry in seen}) == 1:
+                yield kind, seen[0]
+            else:
+                yield from (([part], self.without(*lost, part)) for part in kind)
+
+    def without(self, *parts: Part) -> NetworkPart:
+        """What the loss of one part does, or of several at once."""
+        name = " + ".join(part.name for part in parts)
+        living, cables = left_without(self.network, parts)
+        # where all hosts forward, groups that are not torn hold all of them together
+        forward = bool(self.links) and bool(self.network.transit[self.hosts].all())
+        apart = self.hosts[:0] if forward else cut_off(self.network, living, cables, self.hosts)
         has = dict(self.usual)
         for degree, found in self.links.items() if not apart.size else ():
             bandwidth, torn = found.without(self.wiring, self.network, cables)
             apart = np.union1d(apart, torn)
             if abs(bandwidth - has[degree]) > _NOISE * has[degree]:
                 has[degree] = bandwidth
+        if forward and apart.size:
+            apart = cut_off(self.network, living, cables, self.hosts)
         if apart.size:
             first = np.searchsorted(self.network.hosts, apart)[:, None] * self.share
             gpus = np.sort((first + np.arange(self.share)).ravel())
-            return NetworkPart(name=part.name, count=1, stopped=tuple(gpus.tolist()), left=0.0)
+            return NetworkPart(name=name, count=1, stopped=tuple(gpus.tolist()), left=0.0)
         left = {
             degree: min(has[degree] / self.usual[degree], 1.0)
             for degree in has
@@ -328,7 +349,7 @@ class WiredJob:
         share = left.get(slowest, 1.0)
         slowdown = max(self.time(has) / self.step, 1.0)
         return NetworkPart(
-            name=part.name,
+            name=name,
             count=1,
             slowdown=slowdown,
             slowest=slowest if share < 1 else "",
@@ -340,6 +361,12 @@ class WiredJob:
         hit = behind(self.placement, part.stopped, self.gpus_per_node) if part.stopped else ()
         same = (len(part.stopped), round(part.slowdown, 9), part.slowest, round(part.left, 9))
         return (part.name, *same, *hit)
+
+
+def sampled(kind: Sequence[Part], samples: int | None) -> list[Part]:
+    """So many parts of a class, evenly from first to last; one where samples is None."""
+    chosen = np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int)
+    return [kind[i] for i in np.unique(chosen)]
 
 
 def _gpus_per_host(gpus: int, network: Topology) -> int:

@@ -40,6 +40,10 @@ class Part(NamedTuple):
             cables *= nodes[t.edges[:, 0]] & nodes[t.edges[:, 1]]
         return t.endpoint & nodes, cables
 
+    def number(self, t: Topology) -> int:
+        """How many there are of it: all cables of its pair where one of them is lost."""
+        return 1 if self.bundles else int(t.multiplicity[list(self.pairs)].sum())
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkPart:
@@ -94,11 +98,28 @@ def outside(t: Topology, name: str) -> bool:
     return "nvswitch" not in ends and not ("nic" in ends and ends & hosts)
 
 
+def left_without(t: Topology, parts: Iterable[Part]) -> tuple[NDArray[np.bool_], Ints]:
+    """Living hosts, and living cables of every pair, when several parts are lost at once."""
+    living, cables = t.endpoint.copy(), t.multiplicity.copy()
+    for part in parts:
+        hosts, kept = part.left(t)
+        living &= hosts
+        cables -= t.multiplicity - kept
+    return living, np.maximum(cables, 0)
+
+
 def classes_of(
-    t: Topology, parts: Iterable[Part], links: Iterable[PairFlows], apart: bool = False
+    t: Topology,
+    parts: Iterable[Part],
+    links: Iterable[PairFlows],
+    apart: bool = False,
+    lost: Part | None = None,
 ) -> list[list[Part]]:
-    """Parts of one kind interchangeable to the groups, first part first; all apart if wanted."""
-    node, pair = _colours(t, list(links))
+    """Parts of one kind interchangeable to the groups, first part first; all apart if wanted.
+
+    Once a part is lost, those are interchangeable that are also alike as seen from there.
+    """
+    node, pair = _colours(t, list(links), lost)
     same_kind: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
         key = (
@@ -109,7 +130,7 @@ def classes_of(
     return list(same_kind.values())
 
 
-def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
+def _colours(t: Topology, links: list[PairFlows], lost: Part | None) -> tuple[Ints, Ints]:
     """Colours of nodes and pairs, refined with an edge from each rank to the next in its groups."""
     from relparallel.topology.symmetry import refine_colours  # loads a compiler
 
@@ -122,7 +143,13 @@ def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
     there = np.concatenate([np.column_stack([cables, *load[:, 0], *load[:, 1]]), members])
     back = np.concatenate([np.column_stack([cables, *load[:, 1], *load[:, 0]]), -members])
     own = np.column_stack([t.node_kind, t.transit, t.endpoint])
-    node, pair = refine_colours(np.concatenate([t.edges, *groups]), own, there, back, most=_MOST)
+    most: int | None = _MOST
+    if lost is not None:
+        most = None  # as far apart as it goes: then no class of before is mixed
+        own = np.column_stack([own, np.isin(np.arange(t.num_nodes), lost.nodes)])
+        here = np.isin(np.arange(len(there)), lost.pairs)
+        there, back = np.column_stack([there, here]), np.column_stack([back, here])
+    node, pair = refine_colours(np.concatenate([t.edges, *groups]), own, there, back, most=most)
     return node, pair[:m]
 
 

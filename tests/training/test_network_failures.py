@@ -120,6 +120,13 @@ def by_name(found):
     return {part.name: part for part in found.parts}
 
 
+def test_each_of_parallel_cables_may_fail():
+    bundled = leaf_spine(leaves=4, spines=2, hosts_per_leaf=8, cables=3)
+    cables = by_name(impact(bundled))["leaf-spine cable"]
+    assert cables.count == 3 * 4 * 2
+    assert cables.left == pytest.approx(5 / 6)  # of the six cables of a leaf
+
+
 def test_one_leaf_stops_its_servers_and_two_halve_their_cards():
     single, dual = by_name(impact(FABRICS["one leaf"]())), by_name(impact(FABRICS["two planes"]()))
     assert single["leaf"].effect == "stop"
