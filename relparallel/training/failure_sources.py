@@ -64,7 +64,7 @@ class SharedEvents:
 
     References
     ----------
-    Holman, Chaudhry, Kashyap, Eur. J. Oper. Res. 16, 1984: batch arrivals at infinitely many
+    Holman, Chaudhry, Kashyap, Eur. J. Oper. Res. 13, 1983: batch arrivals at infinitely many
     servers. Panjer, ASTIN Bulletin 12, 1981.
 
     Examples
