@@ -23,6 +23,7 @@ LONGEST_DELAY: Final = 4096  # updates
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Evaluated: TypeAlias = tuple[Callable[[], float], Callable[[], Vector], Callable[[], Labels]]
 
 
 def delayed_descent(
@@ -93,11 +94,15 @@ def _descend(
     """The loop of `delayed_descent`: weights lie flat in the rows of the path."""
     path = np.empty((len(rates) + 1, start.size))
     path[0], every, drift = start.ravel(), np.arange(start.size), np.zeros(start.size)
+    alike = ((f == f[:, :1]) & (b == b[:, :1])).all(axis=1)  # one row holds all weights read
     for t, (rate, late, later) in enumerate(zip(rates, b, f, strict=True)):
-        forward, backward = (
-            path[np.maximum(t - later, 0), every],
-            path[np.maximum(t - late, 0), every],
-        )
+        if alike[t]:
+            forward, backward = path[max(t - later[0], 0)].copy(), path[max(t - late[0], 0)].copy()
+        else:
+            forward, backward = (
+                path[np.maximum(t - later, 0), every],
+                path[np.maximum(t - late, 0), every],
+            )
         if keep is not None:
             backward = backward - (later - late) * drift
         found = np.asarray(gradient(forward.reshape(start.shape), backward.reshape(start.shape)))
@@ -114,7 +119,7 @@ def _rows(rates: ArrayLike, start: NDArray[np.float64]) -> NDArray[np.float64]:
     given = np.asarray(require_real(rates=rates, at_least=0))
     if given.ndim == 0:
         raise ValueError(f"rates must have one row for each update, got {rates!r}")
-    return np.array([_fitting("rates", row, start) for row in given])
+    return _fitting("rates", given, start, rows=True)
 
 
 def _lags(name: str, delay: Any, start: NDArray[np.float64], updates: int) -> NDArray[np.int64]:
@@ -129,42 +134,48 @@ def _lags(name: str, delay: Any, start: NDArray[np.float64], updates: int) -> ND
         raise ValueError(
             f"{name} must have one row for each of {updates} updates, got {len(given)}"
         )
-    return np.array([_fitting(name, row, start) for row in given]).astype(np.int64)
+    return _fitting(name, given, start, rows=True).astype(np.int64)
 
 
-def _fitting(name: str, values: Any, start: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One value for every weight, flat."""
+def _fitting(
+    name: str, values: Any, start: NDArray[np.float64], rows: bool = False
+) -> NDArray[np.float64]:
+    """One value for every weight, flat; with ``rows`` in every row of the values."""
+    given = np.asarray(values, dtype=np.float64)
+    many, row = (given.shape[:1], given.shape[1:]) if rows else ((), given.shape)
     try:
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), start.shape).ravel()
+        spread = given.reshape((*many, *(1,) * (start.ndim - len(row)), *row))
+        return np.broadcast_to(spread, (*many, *start.shape)).reshape((*many, start.size))
     except ValueError:
         raise ValueError(
-            f"{name} must fit the shape {start.shape} of start, got shape {np.shape(values)}"
+            f"{name} must fit the shape {start.shape} of start, got shape {row}"
         ) from None
 
 
 class Problem(NamedTuple):
     """A model with flat weights, and data: the first half for training, the second for the test.
 
-    ``evaluate`` goes from weights, inputs and labels to the mean loss, its gradient and the labels
-    given; ``layers`` says where the second and later layers start.
+    ``evaluate`` goes from weights, inputs and labels to functions for the mean loss, its gradient
+    and the labels given: most callers want one. ``layers`` says where the second and later layers
+    start.
     """
 
     start: Vector
     inputs: Vector
     labels: Labels
-    evaluate: Callable[[Vector, Vector, Labels], tuple[float, Vector, Labels]]
+    evaluate: Callable[[Vector, Vector, Labels], Evaluated]
     layers: tuple[int, ...] = ()
 
     def loss(self, weights: Vector) -> float:
         """Mean loss of the training data."""
         half = len(self.labels) // 2
-        return self.evaluate(weights, self.inputs[:half], self.labels[:half])[0]
+        return self.evaluate(weights, self.inputs[:half], self.labels[:half])[0]()
 
     def accuracy(self, weights: Vector) -> float:
         """Share of the test data that is given the right label."""
         half = len(self.labels) // 2
         labels = self.labels[half:]
-        return float(np.mean(self.evaluate(weights, self.inputs[half:], labels)[2] == labels))
+        return float(np.mean(self.evaluate(weights, self.inputs[half:], labels)[2]() == labels))
 
     def gradient(self, batch: int, rng: np.random.Generator) -> Gradient:
         """Gradient of random batches for `delayed_descent`; it reads the forward weights."""
@@ -172,7 +183,7 @@ class Problem(NamedTuple):
 
         def gradient(forward: Vector, backward: Vector) -> Vector:
             rows = rng.choice(half, batch, replace=False)
-            return self.evaluate(forward, self.inputs[rows], self.labels[rows])[1]
+            return self.evaluate(forward, self.inputs[rows], self.labels[rows])[1]()
 
         return gradient
 
@@ -208,11 +219,18 @@ def logistic_problem(
     centre = rng.normal(size=features) / np.sqrt(features)
     inputs = rng.normal(size=(2 * samples, features)) + np.outer(2 * labels - 1, centre)
 
-    def evaluate(w: Vector, x: Vector, y: Labels) -> tuple[float, Vector, Labels]:
+    def evaluate(w: Vector, x: Vector, y: Labels) -> Evaluated:
         score = x @ w
-        loss = np.mean(np.logaddexp(0, score) - y * score) + regularization / 2 * (w @ w)
-        miss = np.exp(-np.logaddexp(0, -score)) - y
-        return float(loss), x.T @ miss / len(y) + regularization * w, (score > 0).astype(np.int64)
+
+        def loss() -> float:
+            each = np.logaddexp(0, score) - y * score
+            return float(np.mean(each) + regularization / 2 * (w @ w))
+
+        def gradient() -> Vector:
+            miss = np.exp(-np.logaddexp(0, -score)) - y
+            return np.asarray(x.T @ miss / len(y) + regularization * w)
+
+        return loss, gradient, lambda: (score > 0).astype(np.int64)
 
     return Problem(start=np.zeros(features), inputs=inputs, labels=labels, evaluate=evaluate)
 
@@ -247,15 +265,23 @@ def network_problem(samples: int, hidden: int, rng: np.random.Generator) -> Prob
     cut, outer = 3 * hidden, (hidden + 1) * classes
     start = np.concatenate([rng.normal(size=cut), rng.normal(size=outer) / np.sqrt(hidden)])
 
-    def evaluate(w: Vector, x: Vector, y: Labels) -> tuple[float, Vector, Labels]:
+    right = np.eye(classes)
+
+    def evaluate(w: Vector, x: Vector, y: Labels) -> Evaluated:
         first, second = w[:cut].reshape(3, hidden), w[cut:].reshape(hidden + 1, classes)
         inner = np.tanh(x @ first[:2] + first[2])
         score = inner @ second[:-1] + second[-1]
         log = score - np.logaddexp.reduce(score, axis=1, keepdims=True)
-        miss = (np.exp(log) - np.eye(classes)[y]) / len(y)
-        back = (miss @ second[:-1].T) * (1 - inner**2)
-        parts = (x.T @ back, back.sum(axis=0), inner.T @ miss, miss.sum(axis=0))
-        loss = float(-log[np.arange(len(y)), y].mean())
-        return loss, np.concatenate([part.ravel() for part in parts]), score.argmax(axis=1)
+
+        def gradient() -> Vector:
+            miss = (np.exp(log) - right[y]) / len(y)
+            back = (miss @ second[:-1].T) * (1 - inner**2)
+            parts = (x.T @ back, back.sum(axis=0), inner.T @ miss, miss.sum(axis=0))
+            return np.concatenate([part.ravel() for part in parts])
+
+        def loss() -> float:
+            return float(-log[np.arange(len(y)), y].mean())
+
+        return loss, gradient, lambda: score.argmax(axis=1)
 
     return Problem(start=start, inputs=inputs, labels=labels, evaluate=evaluate, layers=(cut,))

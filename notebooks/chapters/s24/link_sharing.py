@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array, hstack
+from scipy.sparse import coo_array, csgraph, hstack
 
 from relparallel._checks import require_choice, require_rng
 from relparallel.metrics._paths import distances
@@ -85,11 +85,12 @@ def buffer_cycle(
             )
         down, up = t.tier[b.head] < t.tier[b.tail], t.tier[b.head] > t.tier[b.tail]
         used = ~(down[first] & up[second])
-    graph = nx.DiGraph(zip(first[used].tolist(), second[used].tolist(), strict=True))
-    try:
-        circle = [arc for arc, _ in nx.find_cycle(graph)]
-    except nx.NetworkXNoCycle:
+    first, second = first[used], second[used]
+    waits = coo_array((np.ones(first.size), (first, second)), shape=(b.head.size, b.head.size))
+    if csgraph.connected_components(waits, connection="strong")[0] == b.head.size:
         return ()
+    graph = nx.DiGraph(zip(first.tolist(), second.tolist(), strict=True))
+    circle = [arc for arc, _ in nx.find_cycle(graph)]
     return tuple((t.labels[b.tail[arc]], t.labels[b.head[arc]]) for arc in circle)
 
 

@@ -148,7 +148,13 @@ class Application:
     measured: pd.DataFrame | None = None  # steps that the model was fitted to
     _seen: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
+    def marks(self) -> list[float]:
+        """The progress as numbers, which a simulation reads a million times."""
+        found: list[float] = self.progress.tolist()
+        return found
+
+    @cached_property
     def epochs(self) -> int:
         """Epochs until the job is done."""
         return self.progress.size - 1
@@ -172,8 +178,8 @@ class Application:
             batch, base = sum(placement) * samples * (accumulation + 1), int(self.batches[0])
             noise = self.noise(batch, epoch)
             gain = batch / base * (noise + base) / (noise + batch)
-            self._seen[key] = gain / (step + accumulation * (step - waited))
-        return float(self._seen[key])
+            self._seen[key] = float(gain / (step + accumulation * (step - waited)))
+        return self._seen[key]  # type: ignore[no-any-return]
 
     def split(self, batch: int, gpus: int) -> tuple[int, int]:
         """Samples per GPU and accumulation steps of a batch; one GPU accumulates a grown one."""

@@ -136,17 +136,20 @@ def _decide(jobs: list[SharedJob], down: Any, policy: Policy, now: float, restar
     """Take away what failed, ask the policy, keep what has the right size, place the rest."""
     for job in jobs:
         job.age = now - job.arrival
-        job.fail(down, policy.survives)
+    if down.any():
+        for job in jobs:
+            job.fail(down, policy.survives)
     free = np.where(down, 0, NODE)
     shares = policy.share(jobs, int(free.sum())) if jobs else {}
     for job in jobs:
         if job.allocation and job.held != shares.get(job, 0):
             job.move({}, restart)
-        for node, gpus in job.allocation.items():
-            free[node] -= gpus
-    for job, gpus in shares.items():
-        if gpus and not job.allocation:
-            job.move(_place(free, gpus, policy.snug), restart)
+    if starting := [job for job, gpus in shares.items() if gpus and not job.allocation]:
+        for job in jobs:
+            for node, gpus in job.allocation.items():
+                free[node] -= gpus
+        for job in starting:
+            job.move(_place(free, shares[job], policy.snug), restart)
 
 
 def _place(free: Any, gpus: int, snug: bool) -> dict[int, int]:

@@ -74,20 +74,21 @@ class SharedJob:
         delay = min(self.waiting, seconds)
         self.waiting -= delay
         now, end = start + delay, start + seconds
+        app, placement = self.application, tuple(self.allocation.values())
         while now < end and self.completion is None:
-            placement = tuple(self.allocation.values())
-            rate = self.application.goodput(placement, self.samples, self.accumulation, self.epoch)
-            mark, used = self.application.progress[self.epoch + 1], end - now
+            rate = app.goodput(placement, self.samples, self.accumulation, self.epoch)
+            mark, used = app.marks[self.epoch + 1], end - now
             if self.progress + rate * used < mark:
                 self.progress += rate * used
             else:
-                used = round(float((mark - self.progress) / rate))
-                self.progress, self.epoch = float(mark), self.epoch + 1
-                if self.epoch == self.application.epochs:
+                used = round((mark - self.progress) / rate)
+                self.progress, self.epoch = mark, self.epoch + 1
+                if self.epoch == app.epochs:
                     self.completion = now + used
                     break
             now += used
-            self.scale()
+            if self.batch is None:  # a given batch stays split as it was
+                self.scale()
         self.service += self.held * ((self.completion or end) - start)
         self.unsaved += seconds - delay
         if self.unsaved >= checkpoint:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -68,17 +69,17 @@ class TileOperator:
         ):
             raise ValueError(f"writes must have single axes, got {self.writes!r}")
 
-    @property
+    @cached_property
     def output(self) -> _Tensor:
         """What it writes."""
         return _tensor("writes", self.writes, self.sizes)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[_Tensor, ...]:
         """What it reads, read from its text."""
         return tuple(_tensor("reads", text, self.sizes) for text in self.reads)
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         """Axes of the output."""
         return tuple(entry[0][1] for entry in self.output.dimensions)
