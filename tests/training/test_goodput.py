@@ -1,5 +1,6 @@
 import dataclasses
 import heapq
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from relparallel.training import (
     shortage_probability,
     simulate,
 )
+from relparallel.training.failure_sources import NodeLives, SharedEvents
 from relparallel.training.goodput_forms import steady_state
 
 DAY, HOUR = 86400.0, 3600.0
@@ -233,6 +235,17 @@ def test_without_resharding_the_shard_group_is_the_unit(failures):
         for flag in (True, False)
     ]
     assert units == [1, 6]
+
+
+def test_failures_with_a_source_are_refused_by_name(failures):
+    for source, takes in (
+        (SharedEvents(sizes=(0.5, 0.5)), "SharedEvents: `goodput` takes it"),
+        (NodeLives(), "NodeLives: `simulate` takes it"),
+    ):
+        with pytest.raises(ValueError, match=f"failures must be independent here.*{takes}"):
+            Job.of(
+                Placement(strategy=Strategy(data=384)), replace(failures, source=source), **COSTS
+            )
 
 
 def test_replicas_that_share_nodes_with_others_are_refused():
