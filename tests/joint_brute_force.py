@@ -117,6 +117,8 @@ def eventful(rng):
     instance = drawn(rng, racks=bool(rng.random() < 0.3))
     widest = instance["size"][0] - max(instance["spares"])
     sizes = rng.dirichlet(np.ones(rng.integers(1, widest + 1)))
+    sizes[:-1] *= rng.random(sizes.size - 1) < 0.7
+    sizes /= sizes.sum()
     calm = rng.uniform(0, 1)
     drift = (((1.0, 1.0),), ((0.8, calm), (0.2, 5 - 4 * calm)), SharedEvents.drifting(0.5))
     return instance | {

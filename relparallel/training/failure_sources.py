@@ -232,4 +232,5 @@ def events_only(source: Any) -> SharedEvents | None:
             "source must be SharedEvents, or left out, for a formula; `simulate` takes "
             f"{type(source).__name__}"
         )
-    return require_instance((SharedEvents, type(None)), source=source)
+    found: SharedEvents | None = require_instance((SharedEvents, type(None)), source=source)
+    return found
