@@ -204,6 +204,12 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_log_options(parser)
     add(
+        "--rank",
+        choices=("independent", "events", "replay"),
+        help="rows by the formula for independent failures (default), by that for events that nodes "
+        "of the log share, or by a replay of the log",
+    )
+    add(
         "--ignore",
         nargs="+",
         default=[],
@@ -287,7 +293,7 @@ def _plan(options: argparse.Namespace) -> None:
     for path in options.save:  # what is asked for afterwards is checked before the search
         _target(path, ENDINGS)
     _target(options.trace)
-    names = ("sequence", "network", "software", "precision", "measured")
+    names = ("sequence", "network", "software", "precision", "measured", "rank")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if Path(options.model).suffix == ".json" or options.failures is None:
         given["ignore"] = options.ignore

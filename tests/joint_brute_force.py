@@ -15,9 +15,11 @@ from relparallel.training import (
     FailureModel,
     JobShape,
     Recovery,
+    goodput,
     optimal_training_time_ratio,
 )
 from relparallel.training._random_failures import units_hit
+from relparallel.training.failure_sources import SharedEvents
 from relparallel.training.goodput_forms import steady_state
 from relparallel.workload import Transformer
 
@@ -108,6 +110,49 @@ def drawn(rng, racks=False):
         "pause": rng.uniform(0, 120),
         "spares": [s for s in (0, size[2], 2 * size[2]) if table(size, s)],
     }
+
+
+def eventful(rng):
+    """A question whose nodes share events, at rates that drift, perhaps with racks besides."""
+    instance = drawn(rng, racks=bool(rng.random() < 0.3))
+    widest = instance["size"][0] - max(instance["spares"])
+    sizes = rng.dirichlet(np.ones(rng.integers(1, widest + 1)))
+    sizes[:-1] *= rng.random(sizes.size - 1) < 0.7
+    sizes /= sizes.sum()
+    calm = rng.uniform(0, 1)
+    drift = (((1.0, 1.0),), ((0.8, calm), (0.2, 5 - 4 * calm)), SharedEvents.drifting(0.5))
+    return instance | {
+        "source": SharedEvents(
+            sizes=sizes,
+            together=bool(rng.integers(2)),
+            neighbours=bool(rng.integers(2)),
+            phases=drift[rng.integers(3)],
+        )
+    }
+
+
+def priced(instance):
+    """Throughput and relative goodput of every strategy, number of spares, recovery and checkpoint."""
+    known = {}
+    for held in instance["spares"]:
+        nodes = instance["size"][0] - held
+        machine = replace(hall(*instance["size"]), nodes=nodes, accelerator=None)
+        for strategy, time in table(instance["size"], held):
+            model = FailureModel(
+                classes=instance["rates"],
+                cluster=machine,
+                placement=Placement(strategy=strategy),
+                source=instance["source"],
+            )
+            lies = unit_hits(model.placement, machine)[1]
+            for way, name in product(recoveries(instance), instance["checkpoints"]):
+                if way.waits or lies is not None:
+                    free = 0 if way.policy == "restart" else held
+                    key = (model.domains, lies, way.policy, name, free)  # all that a share is of
+                    if key not in known:
+                        kept = instance["checkpoints"][name]
+                        known[key] = goodput(model, time, kept, way, free).mean
+                    yield BATCH * GPT.sequence / time, known[key]
 
 
 def reported(instance):

@@ -208,6 +208,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "strategy": placement().strategy,
         "placement": placement(),
         "rates": "llama3",
+        "source": None,
     },
     "training.blast_radius": lambda: {
         "component": component(),

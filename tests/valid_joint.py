@@ -29,6 +29,7 @@ def question() -> Any:
         "network_rates": None,
         "write_off": 1e8,
         "orders": (("tensor", "context", "pipeline", "data"),),
+        "source": rp.training.SharedEvents(sizes=(0.9, 0.1)),
         "executor": None,
     }
 

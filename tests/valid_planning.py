@@ -74,6 +74,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "strategies": 1,
         "limits": {"tensor": 8},
         "ignore": (),
+        "rank": "independent",
     },
     "planning.study": lambda: {
         "models": {"tiny": model()},

@@ -35,6 +35,7 @@ from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
+from relparallel.training.failure_sources import SharedEvents, events_only
 from relparallel.units import DAY
 from relparallel.workload import Transformer
 
@@ -195,6 +196,7 @@ def joint(
     write_off: float | None = None,
     measured: Mapping[Strategy, float] | Mapping[Placement, float] | None = None,
     orders: tuple[tuple[str, ...], ...] = (DEGREES,),
+    source: SharedEvents | None = None,
     executor: Executor | None = None,
     **options: Any,
 ) -> JointPlan:
@@ -252,6 +254,9 @@ def joint(
     orders : tuple of tuple of str, optional
         Rank orders to choose from, as of `Placement`: which ranks share a node, and what one
         failure stops.
+    source : SharedEvents, optional
+        Events that nodes share, and rates that drift, as `FailureLog.shared_events` fits them;
+        nodes fail independently where omitted. Other sources have no formula.
     executor : concurrent.futures.Executor, optional
         Asks for the strategies of several clusters, spares and orders at a time; the plan does not
         depend on it. Worth it where networks are wired or many schedules allowed.
@@ -320,6 +325,7 @@ def joint(
         workload=workload,
         batch=require_int(global_batch=gpus if global_batch is None else global_batch, at_least=1),
         rates=rates,
+        source=events_only(source),
         objective=objective,
         limits=limits or {},
         options=options,

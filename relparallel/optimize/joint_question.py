@@ -21,6 +21,7 @@ from relparallel.training import (
     published_network_rates,
 )
 from relparallel.training._arguments import require_rate, require_time
+from relparallel.training.failure_sources import SharedEvents
 from relparallel.training.network_parts import parts_of
 from relparallel.training.recovery_policies import POLICIES
 from relparallel.units import GB
@@ -38,6 +39,7 @@ class Question:
     workload: Transformer
     batch: int  # sequences of a step
     rates: Any  # what fails, as of `failure_model`
+    source: SharedEvents | None  # how failures of nodes come; independent without
     objective: str
     limits: Mapping[str, Any]
     options: Mapping[str, Any]  # of `evaluate`

@@ -149,6 +149,11 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
         "day: in "
         "proportion to its GPUs by a published table or a log, as given by classes.",
     ]
+    if events := search.question.source:
+        lines.append(
+            f"Nodes fail in events of {events.mean_size:.3g} in the mean and {len(events.sizes)} at "
+            f"most, at {'one rate' if len(events.phases) == 1 else 'rates that drift'}."
+        )
     if fastest == best:
         lines.append(
             "The fastest strategy is the best here: planning by throughput alone is right."

@@ -82,7 +82,7 @@ def _site(question: Question, place: tuple[Machine, int, tuple[str, ...]]) -> Si
         cluster=cluster,
         job=job,
         spares=held,
-        failures=_failures(question.rates, job, wired=network is not None),
+        failures=_failures(question, job, wired=network is not None),
         price=price,
         fastest=fastest,
         weight=price if question.objective == "cost" else 1.0,
@@ -96,12 +96,14 @@ def _strategies(
 ) -> Fastest:
     """Those that fill a job's nodes."""
     machine, held, order = place
+    together = question.source is not None and len(question.source.sizes) > 1
     if question.measured:
-        return measured_strategies(question.measured, job, question.tokens, whole=held == 0)
+        asked = question.measured, job, question.tokens
+        return measured_strategies(*asked, whole=held == 0, together=together)
     network = machine.fabric.network
-    given = (question.workload, job, question.batch, question.limits, network, order)
+    given = (question.workload, job, question.batch, question.limits, network, order, together)
     try:
-        told = pickle.dumps((*given[:4], order, question.options))
+        told = pickle.dumps((*given[:4], order, together, question.options))
     except (pickle.PicklingError, AttributeError, TypeError):
         return fastest_of_each_kind(*given, **question.options)
     return _computed(_Asked(told, id(network), given, question.options))
@@ -151,14 +153,14 @@ def _held_of(question: Question, cluster: Cluster, spares: Any) -> list[int]:
     return sorted(set(given))
 
 
-def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
+def _failures(question: Question, cluster: Cluster, wired: bool) -> FailureModel:
     """What fails on the nodes of a job, no strategy placed; a network's parts replace a table's."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
-    table = rate_table(rates, cluster)
+    table, source = rate_table(question.rates, cluster), question.source
     if isinstance(table, tuple):
-        return FailureModel(classes=table, cluster=cluster)
+        return FailureModel(classes=table, cluster=cluster, source=source)
     if wired:
         table = replace(
             table, causes=tuple(row for row in table.causes if row.category != "network")
         )
-    return FailureModel.from_rates(table, cluster)
+    return replace(FailureModel.from_rates(table, cluster), source=source)

@@ -58,6 +58,7 @@ def fastest_of_each_kind(
     limits: Mapping[str, Any],
     network: Topology | None = None,
     order: tuple[str, ...] = ORDER,
+    together: bool = False,
     **options: Any,
 ) -> Fastest:
     """Evaluate every strategy that fills a cluster; keep the fastest of each kind.
@@ -79,7 +80,7 @@ def fastest_of_each_kind(
         wired = cluster if network is None else network
         costs = costs.wired(cluster, wired, np.concatenate(degrees), order)
     choices, time, memory = _priced(costs, meshes)
-    kinds, copies = reliability_kinds(choices, cluster, order)
+    kinds, copies = reliability_kinds(choices, cluster, order, together)
     first = _first_of_each(list(kinds.T), time, memory)
     kept = first if network is None else np.lexsort((memory, time))
     begin, later = (
@@ -130,7 +131,11 @@ def with_fewer_replicas(placement: Placement, cluster: Cluster) -> Placement | N
 
 
 def measured_strategies(
-    measured: Mapping[Placement, float], cluster: Cluster, tokens: int, whole: bool
+    measured: Mapping[Placement, float],
+    cluster: Cluster,
+    tokens: int,
+    whole: bool,
+    together: bool = False,
 ) -> Fastest:
     """Strategies of measured speed [tokens/s] on a cluster, the speed in proportion to replicas."""
     found = []
@@ -141,7 +146,7 @@ def measured_strategies(
             found.append((time, number, fewer.strategy))
     found.sort(key=lambda entry: entry[:2])
     choices, (order,) = rows_of(one for *_, one in found), {p.order for p in measured}
-    kinds, copies = reliability_kinds(choices, cluster, order)
+    kinds, copies = reliability_kinds(choices, cluster, order, together)
     names = ("are measured", "are measured with more replicas")
     return Fastest(
         grid=StrategyGrid(choices=choices),
@@ -166,7 +171,10 @@ def _chained(kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def reliability_kinds(
-    choices: NDArray[Any], cluster: Cluster, order: tuple[str, ...] = ORDER
+    choices: NDArray[Any],
+    cluster: Cluster,
+    order: tuple[str, ...] = ORDER,
+    together: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Kind of every row, and complete copies of its training state.
 
@@ -176,7 +184,8 @@ def reliability_kinds(
     out before the replicas (t c in the default order). The first and the last copy of the first
     shard start at GPU 0 and (d - d/copies) s; no part of w consecutive GPUs holds them both, nor
     those of any other shard, if that is at least w. With two copies or more the widest part below
-    the job decides. O(n).
+    the job decides. Nodes that fail ``together`` wherever they stand can hold them all: every
+    number of copies is a kind of its own. O(n).
     """
     degrees = [choices[name].astype(np.int64) for name in DEGREES]
     data = choices["data"].astype(np.int64)
@@ -187,7 +196,7 @@ def reliability_kinds(
     widest = max(
         cluster.gpus_per_part(level) for level in ("gpu", "tray", "node", "switch", "rack")
     )
-    apart = (data - data // copies) * stride >= widest
+    apart = ((data - data // copies) * stride >= widest) & (not together)
     lost = np.where(copies == 1, 1, np.where(apart, 0, copies))
     return np.column_stack([*degrees, lost]), copies
 

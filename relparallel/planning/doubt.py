@@ -1,8 +1,10 @@
 """How sure the order of a plan is: chance to be the best, loss to expect, and which runs would tell."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,9 @@ from relparallel.parallel import Strategy, notation
 from relparallel.parallel.corrections import DRAWS, Lessons, require_device
 from relparallel.parallel.past_runs import features
 from relparallel.parallel.quantities import Split
+
+if TYPE_CHECKING:
+    from relparallel.planning.own_logs import OwnLog
 
 KINDS: Final = 20
 """Kinds of strategy among which the best is looked for; those behind them hardly ever are."""
@@ -54,10 +59,13 @@ class Doubt:
         ) * bool(runs)
 
 
-def doubt_of(search: JointSearch, count: int) -> Doubt:
-    """Doubt about the first choices of a search, at least so many; measured speeds leave none."""
-    choices = search.ranked(max(count, KINDS))
-    score = np.array([choice.score for choice in choices])
+def doubt_of(search: JointSearch, count: int, log: OwnLog | None = None) -> Doubt:
+    """Doubt about the first choices of a search, at least so many; measured speeds leave none.
+
+    By a log, where one is given, they have the order and scores of its replay.
+    """
+    choices = search.ranked(max(count, KINDS)) if log is None else log.ranked(search, count)
+    score = np.array([one.score if log is None else log.score(search, one) for one in choices])
     if any(search.sites[one.site].fastest.costs is None for one in choices):
         shares, done = score[None] / score.max(), np.ones(len(choices), dtype=bool)
         return Doubt(search=search, choices=choices, shares=shares, measured=done)
@@ -108,8 +116,9 @@ def order_of(
     return best, ((before > after) + (before == after) / 2).mean(axis=0)
 
 
-def asked_for(found: Sequence[JointPlan], count: int) -> list[str]:
+def asked_for(found: Sequence[JointPlan], count: int, log: OwnLog | None) -> list[str]:
     """By cluster, what to measure next."""
     several = len(found) > 1
-    said = (doubt_of(one.search, count).said(f" on {one.cluster.name}" * several) for one in found)
+    doubts = ((doubt_of(one.search, count, log), one.cluster.name) for one in found)
+    said = (doubt.said(f" on {name}" * several) for doubt, name in doubts)
     return [one for one in said if one]

@@ -26,9 +26,9 @@ from relparallel._checks import (
     require_int,
 )
 from relparallel.hardware import Cluster
-from relparallel.optimize.joint_plans import JointPlan, joint
+from relparallel.optimize.joint_plans import JointPlan, joint, plan_of
 from relparallel.optimize.joint_report import as_row
-from relparallel.optimize.joint_search import Choice
+from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
 from relparallel.parallel.gpu_memory import StageMemory
 from relparallel.parallel.prices import pricing
@@ -44,6 +44,7 @@ from relparallel.planning.inputs import (
     require_room,
     usual_batch,
 )
+from relparallel.planning.own_logs import OwnLog, own_log
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
     ENDINGS,
@@ -81,6 +82,8 @@ class Plan(Result):
     price: tuple[float, ...] | None  # of a GPU-hour of each cluster, in any currency
     strategies: int  # rows of the table for each cluster
     notes: tuple[str, ...]  # what was assumed
+    rank: str  # by what rows are ranked
+    log: OwnLog | None = field(repr=False)  # an own one, if it says what fails
     question: Mapping[str, Any] = field(repr=False)  # arguments of `joint`, for what is asked later
 
     @property
@@ -91,10 +94,22 @@ class Plan(Result):
     @property
     def _worth(self) -> list[float]:
         """Tokens of each cluster that count, per unit of money where there are prices."""
+        kept = [one.goodput for one in self.found]
+        if log := self._log:
+            kept = [one.throughput * log.of(one.search, one.choice).share for one in self.found]
         if self.price is None:
-            return [one.goodput for one in self.found]
-        each = zip(self.found, self.price, strict=True)
-        return [one.goodput / (one.cluster.paid * price) for one, price in each]
+            return kept
+        each = zip(kept, self.found, self.price, strict=True)
+        return [goodput / (one.cluster.paid * price) for goodput, one, price in each]
+
+    @property
+    def _log(self) -> OwnLog | None:
+        """The log, if rows are ranked by its replay."""
+        return self.log if self.rank == "replay" else None
+
+    def _score(self, search: JointSearch, choice: Choice) -> float:
+        """By what rows are ranked."""
+        return choice.score if self._log is None else self._log.score(search, choice)
 
     @property
     def strategy(self) -> Strategy:
@@ -120,11 +135,12 @@ class Plan(Result):
         best stands for all; each with its best recovery (`JointSearch.ranked`). A measured speed
         has no interval. Steps of a model on a cluster err alike: the probability to be the best of
         its cluster, and the share of the tokens that a row is expected to lose to that, count it.
+        With an own failure log, its replay stands beside the formula's relative goodput.
         """
         prices = self.price or (np.nan,) * len(self.found)
         rows = []
         for one, price in zip(self.found, prices, strict=True):
-            doubt = doubt_of(one.search, self.strategies)
+            doubt = doubt_of(one.search, self.strategies, self._log)
             chances = zip(doubt.choices, doubt.probability, doubt.loss, strict=True)
             for choice, probability, loss in islice(chances, self.strategies):
                 row = self._row(one, choice, price)
@@ -171,7 +187,9 @@ class Plan(Result):
         paid = price * site.cluster.paid * 24
         costs = self._costs(one, choice)
         held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))
-        loses, day = 1 - choice.score / one.choice.score, day_of(search, choice)
+        best, day = self._score(search, one.choice), day_of(search, choice)
+        loses = 1 - self._score(search, choice) / best
+        replayed = () if self.log is None else self.log.of(search, choice)
         return {
             "cluster": row["cluster"],
             "strategy": notation(strategy),
@@ -190,6 +208,7 @@ class Plan(Result):
             "relative goodput": choice.state.share,
             "goodput from": low,
             "goodput to": high,
+            **dict(zip(("replayed goodput", "replay from", "replay to"), replayed, strict=False)),
             "1e9 tokens a day": tokens,
             "tokens from": fewest,
             "tokens to": most,
@@ -210,7 +229,7 @@ class Plan(Result):
     @property
     def to_measure(self) -> tuple[Strategy, ...]:
         """The two strategies on the best cluster whose runs say most of the choice (`learn`)."""
-        return doubt_of(self.best.search, self.strategies).to_measure
+        return doubt_of(self.best.search, self.strategies, self._log).to_measure
 
     def why_not(self, strategy: Strategy | str, cluster: int | None = None) -> str:
         """Say why a strategy is not the answer: a rule it breaks, bytes it lacks, or what it loses.
@@ -223,7 +242,7 @@ class Plan(Result):
         asked = read_strategy(strategy, one.cluster.gpus) if isinstance(strategy, str) else strategy
         name, best = notation(require_instance(Strategy, strategy=asked)), notation(one.strategy)
         if one.step is None:
-            return among_measured(one, asked)
+            return among_measured(one, asked, self._score)
         same, name = name == best, name + f" on {one.cluster.name}" * (len(self.found) > 1)
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
         predict = getattr(self.question.get("learned"), "predict", step_time)
@@ -243,7 +262,7 @@ class Plan(Result):
         said = f"{name}: {speed_of(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
         if same:
             return f"{said}; it is the best."
-        lost = 1 - other.choice.score / one.choice.score
+        lost = 1 - self._score(other.search, other.choice) / self._score(one.search, one.choice)
         if lost <= 0:
             better = f"{-lost:.2%} better than" if lost < -1e-9 else "as good as"
             return f"{said}; {better} {best}, the best of those that the plan was asked about."
@@ -258,7 +277,8 @@ class Plan(Result):
         limits = {name: value for name, value in asdict(asked).items() if value is not None}
         limits["shard"] = asked.shard_group
         question = {**self.question, "limits": limits, "spares": spares, "network": one.network}
-        return joint(self.model, one.cluster, global_batch=self.global_batch, **question)
+        found = joint(self.model, one.cluster, global_batch=self.global_batch, **question)
+        return found if self._log is None else self._log.best(found, self.strategies)
 
     def _told(self) -> list[str]:
         """What was assumed, how days differ, which cluster is the best, and what to measure next."""
@@ -267,12 +287,20 @@ class Plan(Result):
         said.append(on + self.day.said(best.throughput * DAY / 1e9))
         if on:
             said.append(in_order(self.clusters()))
-        return said + asked_for(self.found, self.strategies)
+        if self.log is not None:
+            said += self.log.said(best, self.strategies, self.rank)
+        return said + asked_for(self.found, self.strategies, self._log)
 
     def explain(self) -> str:
         """The best answer, what was assumed, and what every other value of an axis would lose."""
         said = [f"{note[0].upper()}{note[1:]}." for note in self._told()]
-        return "\n".join([*said, self.best.explain()])
+        best = self.best
+        if self._log is not None:
+            said.append("By the formula alone:")
+            first = best.search.best()
+            assert first is not None
+            best = plan_of(best.search, first, best.counts)
+        return "\n".join([*said, best.explain()])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw tokens a day of every row with its interval."""
@@ -374,6 +402,7 @@ def plan(
     strategies: int = 5,
     limits: Mapping[str, Any] | None = None,
     ignore: Sequence[str] = (),
+    rank: str = "independent",
     **options: Any,
 ) -> Plan:
     """Find the best strategies of a model on a cluster, with speed, memory, reliability and cost.
@@ -393,9 +422,9 @@ def plan(
     sequence : int, optional
         Tokens of a sequence. Where omitted, what the model was published with; of a file what it
         says, at most 8,192, since it says what can be read. The notes say which.
-    rates : str, ComponentRates or tuple of ComponentClass
+    rates : str, ComponentRates, FailureLog or tuple of ComponentClass
         What fails, as in `failure_model`: "llama3" is the failure table of Meta's run on 16,384
-        H100.
+        H100. An own log is replayed on every row beside the formula.
     price : float or sequence of float, optional
         Of a GPU-hour, one for all or one for each cluster. Without it no cost is shown.
     network : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, path or Topology, optional
@@ -413,6 +442,9 @@ def plan(
         interleaved 1F1B; ``{"schedule": SCHEDULES}`` asks for all.
     ignore : sequence of str
         Fields of a ``config.json`` that change nothing, as in `read_config`.
+    rank : {"independent", "events", "replay"}
+        By what rows are ranked: the formula for nodes that fail independently; with an own log, the
+        formula for its `shared_events`, or its replay.
     **options
         Of `optimize.joint`: policies, checkpoints, storage_bandwidth, spares, repair, restart, pause,
         horizon, software, precision, executor.
@@ -432,6 +464,15 @@ def plan(
     as series of MLPerf Training have them. It is not added to the interval, since the first days
     measured take that away and leave this.
 
+    An own log is replayed 20 times, each time the whole of it from a random time on, with nodes in
+    a random order; a failure takes the node that it names. The interval of the mean is that of six
+    parts of the log, by Student's t: what one log leaves open. Copies of a log that watched fewer
+    nodes than a cluster has stand side by side, and share nothing. A replay does not see whether
+    nodes down together held all copies of a shard; "events" does. Rank "replay" looks among the
+    first rows by the formula and, with every recovery, the best for eight numbers of spares. The
+    order turns over where the best by replay leads by more than chance gives independent failures
+    in so long a watch.
+
     Examples
     --------
     >>> found = plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512)
@@ -445,6 +486,7 @@ def plan(
     require_instance((Mapping, type(None)), limits=limits)
     require_instance((str, PathLike, Topology, type(None)), network=network)
     require_flag(only_measured=only_measured)
+    log = own_log(rank, rates, options)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
     prices = (
@@ -463,6 +505,7 @@ def plan(
     executor = options.pop("executor", None)  # it may be gone when a plan is asked again
     given = {"model": sizes, "batch": global_batch, **options}
     question = {"rates": rates, **options}
+    question |= {"source": log.events} if log is not None and rank == "events" else {}
     question |= asked_with(measured, only_measured, given, machines)
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     asked = {"global_batch": global_batch, "executor": executor, **question}
@@ -472,7 +515,10 @@ def plan(
         one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
     )
     notes += dict.fromkeys(note for said in wired for note in said)
-    notes += [note for one in found if (note := many_stages(one, sizes.layers))]
+    if log is not None and rank == "replay":
+        found = tuple(log.best(one, strategies) for one in found)
+    else:
+        notes += [note for one in found if (note := many_stages(one, sizes.layers))]
     return Plan(
         name=name,
         model=sizes,
@@ -481,6 +527,8 @@ def plan(
         price=prices,
         strategies=strategies,
         notes=(*notes, *assumed),
+        rank=rank,
+        log=log,
         question=question,
     )
 

@@ -8,6 +8,7 @@ import pandas as pd
 from relparallel._tables import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
+from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
@@ -21,6 +22,7 @@ _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
     "memory [GB]": ("of [GB]",),
     "step [s]": ("step from", "step to"),
     "relative goodput": ("goodput from", "goodput to"),
+    "replayed goodput": ("replay from", "replay to"),
     "1e9 tokens a day": ("tokens from", "tokens to"),
     "median day": ("day from", "day to"),
     "cost of 1e9 tokens": ("cost from", "cost to"),
@@ -103,8 +105,10 @@ def many_stages(one: JointPlan, layers: int) -> str | None:
     return f"{said}: with at most {layers // 2}, {notation(strategy)} loses {lost:.2%}"
 
 
-def among_measured(one: JointPlan, asked: Strategy) -> str:
-    """Say what a strategy loses among those of measured speed."""
+def among_measured(
+    one: JointPlan, asked: Strategy, score: Callable[[JointSearch, Choice], float]
+) -> str:
+    """Say what a strategy loses among those of measured speed, by a score."""
     name = notation(asked)
     found = one.search.best(lambda site, row: bool(site.fastest.grid[row] == asked))
     if found is None:
@@ -113,7 +117,7 @@ def among_measured(one: JointPlan, asked: Strategy) -> str:
         f"{name}: {found.throughput:,.0f} tokens/s measured, relative goodput "
         f"{found.state.share:.2%}"
     )
-    lost = 1 - found.score / one.choice.score
+    lost = 1 - score(one.search, found) / score(one.search, one.choice)
     if lost <= 0:
         return f"{said} with {found.policy}; it is the best."
     return f"{said} with {found.policy}: {lost:.2%} less than {notation(one.strategy)}."

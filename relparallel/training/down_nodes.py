@@ -133,7 +133,7 @@ def mixed_distribution(
     ``cold``: of a job that waits and whose spares do not fail, by the chain of `cold_distribution`
     or `NodeChain`; else `down_distribution`.
     """
-    found = np.zeros(0)
+    found = np.zeros(able.size)  # events may have no size that reaches the last states
     for share, factor in phases:
         chance = _distribution(
             {n: factor * rate for n, rate in rates.items()}, repairs, able, spares, cold, apart

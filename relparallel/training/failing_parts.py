@@ -17,6 +17,7 @@ from relparallel.published import facts, shipped_rows
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failure_logs import FailureLog
+from relparallel.training.failure_sources import Source
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import (
     NetworkImpact,
@@ -50,6 +51,7 @@ def failure_model(
     repair: float | Mapping[str, float] | None = None,
     plan: RoundPlan | None = None,
     software: str | None = None,
+    source: Source | None = None,
 ) -> FailureModel:
     """Build what fails in a job, how often, and what it hits.
 
@@ -84,6 +86,8 @@ def failure_model(
     software : str, optional
         With a workload, which software trains it, as in `step_time`: what it overlaps decides what
         a slower part costs.
+    source : SharedEvents, NodeLives or Replay, optional
+        How failures of nodes come, as in `FailureModel`: independent where omitted.
 
     Returns
     -------
@@ -119,9 +123,9 @@ def failure_model(
     known = rate_table(rates, home)
     table = None if isinstance(known, tuple) else known
     if isinstance(known, tuple):
-        base = FailureModel(classes=known, cluster=home, placement=place)
+        base = FailureModel(classes=known, cluster=home, placement=place, source=source)
     else:
-        base = FailureModel.from_rates(known, home, place)
+        base = replace(FailureModel.from_rates(known, home, place), source=source)
     if isinstance(topology, Cluster):
         extras = {
             "workload": workload,

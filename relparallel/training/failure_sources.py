@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from relparallel._checks import (
     instance,
     real,
     record,
+    require_instance,
     require_probability,
     require_real,
     whole,
@@ -222,3 +223,14 @@ class Replay:
 
 
 Source = SharedEvents | NodeLives | Replay
+
+
+def events_only(source: Any) -> SharedEvents | None:
+    """Refuse a source of failures that has no formula."""
+    if isinstance(source, (NodeLives, Replay)):
+        raise ValueError(
+            "source must be SharedEvents, or left out, for a formula; `simulate` takes "
+            f"{type(source).__name__}"
+        )
+    found: SharedEvents | None = require_instance((SharedEvents, type(None)), source=source)
+    return found

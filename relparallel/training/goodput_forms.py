@@ -36,7 +36,7 @@ from relparallel.training.down_nodes import (
     speeds,
 )
 from relparallel.training.factors import Factors, fading, late_share, outside_pauses
-from relparallel.training.failure_sources import SharedEvents
+from relparallel.training.failure_sources import SharedEvents, events_only
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
@@ -142,7 +142,8 @@ def goodput(
     >>> round(report.mean, 4), report.importance["elasticity"].idxmin()
     (0.916, 'Faulty GPU')
     """
-    model = under(_by_rates(model), recovery)
+    model = under(model, recovery)
+    events = events_only(model.source)
     # A number needs nothing that prices steps.
     seconds: Any = getattr(step_time, "total", step_time)
     require_time(step_time=seconds, horizon=horizon, positive=True)
@@ -154,11 +155,7 @@ def goodput(
         require_int(crews=crews, at_least=1, at_most=10**6)
         if method == "closed":
             raise ValueError(f"crews must be left out unless method is 'markov', got {crews!r}")
-    if (
-        method == "markov"
-        and isinstance(model.source, SharedEvents)
-        and len(model.source.phases) > 1
-    ):
+    if method == "markov" and events is not None and len(events.phases) > 1:
         raise ValueError("method must be 'closed' where rates drift (source.phases), got 'markov'")
     job = job_rows(model, checkpointing, recovery, spares)
     state = _state(job, 1 - planned, method == "markov", crews)
@@ -182,16 +179,6 @@ def goodput(
         method=method,
         tokens_per_step=tokens_per_step,
     )
-
-
-def _by_rates(model: FailureModel) -> FailureModel:
-    """Refuse failures that have no rate."""
-    if not isinstance(model.source, (SharedEvents, type(None))):
-        raise ValueError(
-            "source must be SharedEvents, or left out, for a formula; `simulate` takes "
-            f"{type(model.source).__name__}"
-        )
-    return model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -271,7 +258,8 @@ def steady_state(
     model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
 ) -> SteadyState | None:
     """`goodput` without its report; None where replicas share some of their nodes only."""
-    model = under(_by_rates(model), recovery)
+    model = under(model, recovery)
+    events_only(model.source)
     try:
         shape = shape_of(model, recovery)
     except ValueError:

@@ -99,9 +99,14 @@ class Job:
         """Build the job of a strategy, which fills the cluster: its blast radius is the unit.
 
         Not droppable where a shard of the training state would be lost; ``reshard`` as in
-        `drop_rule`.
+        `drop_rule`. Failures with a source are refused: those of a `Job` are independent.
         """
-        require_instance(FailureModel, failures=failures)
+        if require_instance(FailureModel, failures=failures).source is not None:
+            kind = type(failures.source).__name__
+            raise ValueError(
+                f"failures must be independent here, without a source, got {kind}: "
+                + ("`goodput` takes it" if kind == "SharedEvents" else "`simulate` takes it")
+            )
         cluster = failures.cluster
         if cluster.spare_trays and not any(entry.spared for entry in failures.classes):
             raise ValueError(

@@ -5,6 +5,7 @@ from functools import cache
 from time import process_time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from chapters.s43.elastic import elastic_throughput
@@ -16,7 +17,9 @@ from joint_brute_force import (
     SELENE,
     choices,
     drawn,
+    eventful,
     hall,
+    priced,
     reported,
 )
 from pace import pace
@@ -39,6 +42,7 @@ from relparallel.training import (
     redundant_fabric,
     shortage_probability,
 )
+from relparallel.training.failure_sources import NodeLives, Replay, SharedEvents
 from relparallel.units import DAY
 from relparallel.workload import transformer
 
@@ -72,6 +76,32 @@ def test_the_optimum_equals_brute_force_on_two_hundred_instances(seed):
 def test_the_optimum_equals_enumeration_where_racks_fail(seed):
     instance = drawn(np.random.default_rng(seed), racks=True)
     assert_best(instance, reported(instance))
+
+
+@pytest.mark.parametrize("seed", range(pace(4, 40)))
+def test_with_shared_events_the_optimum_is_the_best_of_all_choices_priced_one_by_one(seed):
+    """And no row is above the bound that would have left it out."""
+    instance = eventful(np.random.default_rng(seed))
+    every = list(priced(instance))
+    assert_best(instance, every)
+    size = instance.pop("size")
+    search = joint(GPT, hall(*size), global_batch=BATCH, limits=PLAIN, **instance).search
+    for policies in (("spares",), ("elastic",)):
+        for bound, place, row in search.bounds(policies, ("storage",)):
+            choice = search.choice(place, row, *policies, "storage")
+            assert choice is None or choice.score <= bound * (1 + 1e-9)
+
+
+def test_sources_without_a_formula_are_refused_by_name():
+    record = pd.DataFrame({"node": [0], "start": [1.0], "end": [2.0]})
+    for source in (NodeLives(), Replay(records=record, nodes=16, span=9.0)):
+        with pytest.raises(ValueError, match="source must be SharedEvents, or left out"):
+            joint(GPT, hall(4, 2, 1), global_batch=BATCH, limits=PLAIN, source=source)
+    with pytest.raises(TypeError, match="source"):
+        joint(GPT, hall(4, 2, 1), global_batch=BATCH, limits=PLAIN, source="events")
+    wide = SharedEvents(sizes=(0, 0, 0, 1))
+    with pytest.raises(ValueError, match="source must have events of at most 3 nodes"):
+        joint(GPT, hall(4, 2, 1), global_batch=BATCH, limits=PLAIN, spares=1, source=wide)
 
 
 LLAMA, HALL = transformer("llama3-405b"), cluster("h100-80gb-dgx", gpus=16384)

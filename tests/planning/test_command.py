@@ -100,6 +100,20 @@ def test_levels_clock_and_ignored_columns_of_a_log_reach_the_numbers(files, caps
     assert other[0]["relative goodput"] != pytest.approx(rows[0]["relative goodput"], rel=1e-6)
 
 
+def test_rows_are_ranked_by_the_replay_of_a_log(files, capsys):
+    Path("log.csv").write_text(LOG)
+    line = (
+        "plan tiny.json mine.csv --batch 256 --failures log.csv --watched 4 --clock h "
+        "--ignore who --repair 3600 --rank replay"
+    )
+    said, rows = asked(line, capsys)
+    assert "the log is replayed 20 times, 40 days each" in said
+    worth = [row["replayed goodput"] / row["step [s]"] for row in rows]
+    assert worth == sorted(worth, reverse=True)
+    assert all(row["replay from"] <= row["replayed goodput"] <= row["replay to"] for row in rows)
+    assert f"({rows[0]['replay from']:.4g} to {rows[0]['replay to']:.4g})" in said
+
+
 def test_a_log_of_slurm_is_read_by_its_dialect(files, capsys):
     Path("sacct.txt").write_text(
         "JobID|JobName|State|Start|End|NodeList\n"
@@ -202,6 +216,7 @@ def test_measured_speeds_are_the_only_rows(files, capsys):
         ("--watched 4 --clock h", "--watched, --clock tell of a log"),
         ("--ignore who", "ignore must be left out unless model is a config.json, got ['who']"),
         ("--failures log.csv", "--watched must say how many nodes"),
+        ("--rank replay", "rank must be 'independent' unless rates is a FailureLog, got 'replay'"),
     ],
 )
 def test_options_without_their_file_are_refused(files, capsys, more, told):

@@ -283,7 +283,7 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "--network n.conf --software s --precision fp8 --measured m.csv --failures f --watched 9 "
         "--dialect csv --clock h --overlaps merge --levels software=job power=rack --ignore x y "
         "--wide "
-        "--delimiter ; --repair 60"
+        "--delimiter ; --repair 60 --rank replay"
     )
     assert main(line.split()) == 0
     assert {k: str(v) if k == "measured" else v for k, v in seen.items()} == {
@@ -299,6 +299,7 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "precision": "fp8",
         "measured": "m.csv",
         "ignore": ["x", "y"],
+        "rank": "replay",
         "rates": "log",
     }
     assert log == {

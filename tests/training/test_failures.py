@@ -12,6 +12,7 @@ from relparallel.training import (
     CheckpointLevel,
     ComponentClass,
     FailureModel,
+    SharedEvents,
     blast_radius,
     failure_model,
 )
@@ -124,6 +125,17 @@ def test_all_parts_of_a_rack_are_counted_by_what_they_hit():
     )
     assert [(d.parts, d.replicas) for d in model.domains] == [(15, 2)]
     assert model.mtbf == pytest.approx(1 / 15)
+
+
+def test_a_source_is_passed_on_to_the_model():
+    events, split = SharedEvents(sizes=(0.5, 0.5)), Strategy(data=64)
+    node = ComponentClass(name="node", level="node", rate=1e-8)
+    for rates in ("llama3", (node,)):
+        model = failure_model(Cluster(nodes=8), split, rates=rates, source=events)
+        assert model.source is events
+        assert model.mtbf > failure_model(Cluster(nodes=8), split, rates=rates).mtbf
+    with pytest.raises(TypeError, match="source"):
+        failure_model(Cluster(nodes=8), split, source="events")
 
 
 def test_rates_of_a_run_without_its_gpus_stay_as_they_are_given():

@@ -1,5 +1,6 @@
 import dataclasses
 import heapq
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from relparallel.training import (
     Recovery,
     effective_training_time_ratio,
     failure_model,
+    goodput,
     relative_goodput,
     shortage_probability,
     simulate,
 )
+from relparallel.training.failure_sources import NodeLives, SharedEvents
 from relparallel.training.goodput_forms import steady_state
 
 DAY, HOUR = 86400.0, 3600.0
@@ -233,6 +236,30 @@ def test_without_resharding_the_shard_group_is_the_unit(failures):
         for flag in (True, False)
     ]
     assert units == [1, 6]
+
+
+def test_failures_with_a_source_are_refused_by_name(failures):
+    for source, takes in (
+        (SharedEvents(sizes=(0.5, 0.5)), "SharedEvents: `goodput` takes it"),
+        (NodeLives(), "NodeLives: `simulate` takes it"),
+    ):
+        with pytest.raises(ValueError, match=f"failures must be independent here.*{takes}"):
+            Job.of(
+                Placement(strategy=Strategy(data=384)), replace(failures, source=source), **COSTS
+            )
+
+
+def test_a_job_waits_as_long_as_its_spares_run_out_where_all_events_are_large():
+    """Of five or six nodes: some numbers of nodes down never occur."""
+    events, spares = SharedEvents(sizes=(0, 0, 0, 0, 0.1, 0.9)), 2
+    node = ComponentClass(name="node", level="node", rate=0.01 / DAY)
+    model = failure_model(Cluster(nodes=32), Strategy(data=256), rates=(node,), source=events)
+    storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=60.0),))
+    report = goodput(model, 1.0, storage, Recovery("spares", repair=DAY), spares=spares)
+    waits = shortage_probability(32, spares, node.rate, DAY, source=events)
+    assert report.buckets["waiting"] == pytest.approx(waits, rel=1e-9)
+    events_a_day = 32 * 0.01 / events.mean_size
+    assert waits == pytest.approx(events_a_day / (1 + events_a_day), rel=1e-9)  # each stops the job
 
 
 def test_replicas_that_share_nodes_with_others_are_refused():

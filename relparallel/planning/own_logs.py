@@ -1,0 +1,278 @@
+"""A failure log beside the formulas of a plan: replayed choices, spares, and what the log refutes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice
+from relparallel.optimize.joint_plans import JointPlan, plan_of
+from relparallel.optimize.joint_search import Choice, JointSearch
+from relparallel.optimize.joint_sites import Site
+from relparallel.parallel import notation
+from relparallel.planning.doubt import KINDS
+from relparallel.training import FailureLog, SharedEvents, spares_needed
+from relparallel.training.failure_sources import Replay
+from relparallel.training.order_statistics import NORMAL
+from relparallel.units import DAY, HOUR, YEAR
+
+RANKS: Final = ("independent", "events", "replay")
+"""By what rows are ranked: a formula for independent failures, one for shared events, the log."""
+
+_TIMES: Final = 20  # replays of a choice
+_PARTS: Final = 6  # of the log, whose differences say how much one log leaves open
+_HELD: Final = 8  # numbers of spares among which a replay looks for the best
+_SHORT: Final = 1e-3  # share of the time that spares may be too few
+_CHANCE: Final = 0.01  # that a log of independent failures is said to refute them
+Floats = NDArray[np.float64]
+
+
+class Replayed(NamedTuple):
+    """Relative goodput under a log, with its 90 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.share:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OwnLog:
+    """A log, what was replayed of it, and the law of shared events that it gives."""
+
+    log: FailureLog
+    replayed: dict[Any, Replayed] = field(default_factory=dict, repr=False)
+    refused: dict[str, None] = field(default_factory=dict, repr=False)  # why something was not
+
+    @cached_property
+    def events(self) -> SharedEvents:
+        """Events of the log and drift of its rate."""
+        return self.log.shared_events()
+
+    def of(self, search: JointSearch, choice: Choice) -> Replayed:
+        """Replay the log on a choice, once; not a number where that cannot be, with the reason."""
+        key = (search, choice.site, choice.row, choice.policy, choice.checkpoint)
+        if key not in self.replayed:
+            try:
+                self.replayed[key] = self._run(search, choice)
+            except ValueError as error:
+                self.refused[str(error)] = None
+                self.replayed[key] = Replayed(np.nan, np.nan, np.nan)
+        return self.replayed[key]
+
+    def _run(self, search: JointSearch, choice: Choice) -> Replayed:
+        """Twenty replays, each of the whole log from a random time on, nodes in a random order.
+
+        The interval is that of the mean of six parts of the log, by Student's t.
+        """
+        from relparallel.training.simulation import simulate  # loads a compiler
+
+        site, recovery = search.sites[choice.site], search.recoveries[choice.policy]
+        source = self.source(site.cluster.nodes)
+        report = simulate(
+            replace(search.model(choice.site, choice.row), source=source),
+            1.0,
+            search.checkpoints[choice.checkpoint],
+            recovery,
+            spares=site.spares if recovery.takes_spares else 0,
+            years=_TIMES * source.span / YEAR,
+            rng=np.random.default_rng(0),
+            horizon=source.span / _PARTS,
+            replications=_TIMES,
+        )
+        assert report.samples is not None
+        error = report.samples.reshape(_TIMES, _PARTS).var(axis=1, ddof=1).mean() / _PARTS
+        mean, wide = report.mean, float(scipy.stats.t.ppf(0.95, _PARTS - 1) * np.sqrt(error))
+        return Replayed(mean, max(mean - wide, 0.0), min(mean + wide, 1.0))
+
+    def source(self, nodes: int) -> Replay:
+        """The log as it is replayed on so many nodes.
+
+        If it watched fewer, copies of it stand side by side, begun at evenly spread times.
+        """
+        one = self.log.replay()
+        copies = -(-nodes // one.nodes)
+        if copies == 1:
+            return one
+        beside = []
+        for copy in range(copies):
+            table = one.records.assign(node=one.records["node"] + copy * one.nodes)
+            start = (table["start"] + copy / copies * one.span) % one.span
+            beside.append(table.assign(start=start, end=start + table["end"] - table["start"]))
+        records = pd.concat(beside, ignore_index=True)
+        return replace(one, records=records, nodes=copies * one.nodes)
+
+    def score(self, search: JointSearch, choice: Choice) -> float:
+        """Score of a choice under the log."""
+        share = self.of(search, choice).share
+        worth = choice.throughput / search.sites[choice.site].weight
+        return -1.0 if np.isnan(share) else worth * share
+
+    def ranked(self, search: JointSearch, count: int) -> list[Choice]:
+        """Choices in order of their score under the log, the best of each kind of strategy.
+
+        Replayed are the first by the formula, and with every recovery the best for each of at most
+        eight numbers of spares.
+        """
+        held = np.unique([site.spares for site in search.sites])
+        held = held[np.linspace(0, held.size - 1, min(held.size, _HELD)).round().astype(int)]
+        tried = search.ranked(max(count, KINDS))
+        for policy, spares in product(search.recoveries, held.tolist()):
+            one = search.best(partial(_holding, spares), (policy,))
+            tried += [] if one is None else [one]
+        found: dict[Any, Choice] = {}
+        for one in sorted(tried, key=lambda choice: -self.score(search, choice)):
+            fastest = search.sites[one.site].fastest
+            kind = (one.site, int(fastest.measured[one.row]), *fastest.kinds[one.row].tolist())
+            found.setdefault(kind, one)
+        return [*found.values()]
+
+    def best(self, one: JointPlan, count: int) -> JointPlan:
+        """The plan of the best choice under the log."""
+        first = self.ranked(one.search, count)[0]
+        if self.score(one.search, first) < 0:
+            raise ValueError(f"rank must be another than 'replay' here: {'; '.join(self.refused)}")
+        return plan_of(one.search, first, one.counts)
+
+    def said(self, one: JointPlan, count: int, rank: str) -> list[str]:
+        """What the log says of the spares, of independence, and of the order of the rows."""
+        turned = self._turned(one, count, rank)
+        if self.refused:
+            return [f"the log cannot be replayed everywhere: {'; '.join(self.refused)}"]
+        return [self._replay(one), self._spares(one), self._refuted(), turned]
+
+    def _replay(self, one: JointPlan) -> str:
+        """How the log is replayed."""
+        nodes, watched, days = one.cluster.nodes, self.log.population, self.log.span / DAY
+        said = f"the log is replayed {_TIMES} times, {days:.4g} days each from a random time on"
+        if nodes < watched:
+            said += f", {nodes:,} of its {watched:,} nodes drawn at random"
+        if nodes > watched:
+            said += (
+                f"; it watched {watched:,} nodes, fewer than the {nodes:,} of the cluster: "
+                f"{-(-nodes // watched)} copies stand side by side, begun at other times, so that "
+                "nothing strikes two of them together"
+            )
+        if {*self.log.level_of().values()} & {"switch", "rack", "job"}:
+            said += "; there every failure takes the node that it names, whatever its level"
+        recovery, strategy = one.search.recoveries[one.policy], one.strategy
+        if not recovery.waits and 1 < strategy.state_copies < strategy.data:
+            said += "; it does not see nodes down together that held all copies of a shard"
+        return said
+
+    def _spares(self, one: JointPlan) -> str:
+        """Numbers of spares by both laws and the log, for no more nodes than it watched."""
+        nodes, records = min(one.cluster.nodes, self.log.population), self.log.records()
+        repair = float((records["end"] - records["start"]).mean())
+        asked = nodes, self.log.rate, repair, _SHORT, "hot"
+        said = f"spares for {nodes:,} nodes and a shortage of {_SHORT:.1%} of the time: "
+        said += f"{spares_needed(*asked)} by independent failures, {self._down(nodes)} by this log"
+        if len(self.events.sizes) <= nodes:
+            said += f" ({spares_needed(*asked, source=self.events)} by shared events)"
+        return said
+
+    def _down(self, nodes: int) -> int:
+        """Nodes down that are exceeded for so little of the time, of so many drawn from the log."""
+        source = self.source(nodes)
+        start, end = (source.records[name].to_numpy() for name in ("start", "end"))
+        times = np.concatenate([start, end % source.span, [0.0, source.span]])
+        step = np.repeat([1, -1, 0], [start.size, end.size, 2])
+        order = np.argsort(times, kind="stable")
+        down = int((end >= source.span).sum()) + np.cumsum(step[order])
+        time = np.bincount(np.maximum(down[:-1], 0), np.diff(times[order]))
+        time, number = time / time.sum(), np.arange(time.size)
+        spares = 0
+        while time @ _more(spares, source.nodes, number, nodes) > _SHORT:
+            spares += 1
+        return spares
+
+    def _refuted(self) -> str:
+        """Whether the log can be one of independent failures at one rate."""
+        gap = np.diff(self.log.start)
+        near, said = int((gap <= HOUR).sum()), []
+        chance = -np.expm1(-HOUR * gap.size / max(float(gap.sum()), 1.0))
+        if gap.size and scipy.stats.binomtest(near, gap.size, chance, "greater").pvalue < _CHANCE:
+            said.append(
+                f"{near} of {gap.size} follow another within an hour ({gap.size * chance:.0f} by chance)"
+            )
+        if len(self.events.phases) > 1:
+            said.append("months differ more than by chance")
+        if not said:
+            return "the log does not refute independent failures at one rate"
+        return f"the log refutes independent failures at one rate: {', and '.join(said)}"
+
+    def _turned(self, one: JointPlan, count: int, rank: str) -> str:
+        """Whether another choice is the best under the log."""
+        search, ranked = one.search, self.ranked(one.search, count)
+        first, other = search.best(), ranked[0]
+        assert first is not None
+        before, after = self.score(search, first), self.score(search, other)
+        law = "independent failures" if search.question.source is None else "shared events"
+        chance = math.hypot(*(_spread(search, each, self.log.span) for each in (first, other)))
+        if after <= before:
+            return f"what is the best by the formula of {law} stays so under the replay"
+        more = f"{after / max(before, 1e-300) - 1:.2%}"
+        turns = "the order turns over under the replay"
+        if after - before <= NORMAL * chance:
+            turns = f"under the replay another leads by {more}, as chance alone may have it"
+        return (
+            f"{turns}: it leaves {self.of(search, first)} of {_named(search, first)}, the first by "
+            f"the formula of {law}, and {self.of(search, other)} of {_named(search, other)}, "
+            f"{more} more tokens"
+            + ("; rows are ranked so" if rank == "replay" else "; rank='replay' ranks rows so")
+        )
+
+
+def _holding(spares: int, site: Site, row: int) -> bool:
+    """Whether a site holds back so many nodes."""
+    return site.spares == spares
+
+
+def _more(spares: int, watched: int, down: NDArray[np.int64], nodes: int) -> Floats:
+    """Probability that more than so many of the nodes drawn are among those that are down."""
+    if nodes == watched:
+        return np.asarray(down > spares, dtype=np.float64)
+    return np.asarray(scipy.stats.hypergeom.sf(spares, watched, down, nodes))
+
+
+def _spread(search: JointSearch, choice: Choice, span: float) -> float:
+    """Standard deviation of a score in runs of a length [s], by the formula."""
+    worth = choice.throughput / search.sites[choice.site].weight
+    return worth * math.sqrt(choice.state.variance_over(span) / span)
+
+
+def _named(search: JointSearch, choice: Choice) -> str:
+    """A choice in a few words."""
+    site = search.sites[choice.site]
+    strategy = notation(site.fastest.grid[choice.row], short=True)
+    return f"{strategy}, {choice.policy}, {site.spares} spares"
+
+
+def own_log(rank: str, rates: Any, options: Mapping[str, Any]) -> OwnLog | None:
+    """The log of a plan, if what fails is one; else no order but that of the formula."""
+    require_choice(RANKS, rank=rank)
+    log = OwnLog(log=rates) if isinstance(rates, FailureLog) else None
+    if rank == "independent":
+        return log
+    if log is None:
+        raise ValueError(f"rank must be 'independent' unless rates is a FailureLog, got {rank!r}")
+    if options.get("source") is not None:
+        raise ValueError(
+            f"source must be left out with rank {rank!r}, got {options['source']!r:.80}"
+        )
+    if rank == "replay" and options.get("objective") == "p10":
+        raise ValueError(
+            "rank must be 'independent' or 'events' with objective 'p10', got 'replay'"
+        )
+    return log
