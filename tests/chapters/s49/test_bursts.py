@@ -1,0 +1,74 @@
+"""Shortages of a log by three laws, and bursts of one mean."""
+
+import numpy as np
+import pytest
+
+from chapters.s49 import burst, kept_by_law, shortage_tries
+from chapters.s49.bursts import halves
+from relparallel.training import Checkpointing, CheckpointLevel, FailureLog
+from relparallel.units import DAY
+
+PLAN = Checkpointing(
+    levels=(CheckpointLevel(name="storage", cost=30.0, restart=300.0),), interval=1800.0
+)
+
+
+def in_threes(seed: int = 1, nodes: int = 60, days: float = 400.0) -> FailureLog:
+    """Every event takes three nodes for a day."""
+    rng = np.random.default_rng(seed)
+    at = np.sort(rng.random(120)) * days * DAY
+    node = np.concatenate([rng.choice(nodes, 3, replace=False) for _ in at])
+    return FailureLog(
+        node=[f"n{one}" for one in node],
+        start=np.repeat(at, 3),
+        end=np.repeat(at, 3) + DAY,
+        cause=["node"] * node.size,
+        population=nodes,
+        begin=0.0,
+        finish=days * DAY,
+        overlaps="merge",
+    )
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.5, 6.0])
+def test_a_burst_has_the_variance_that_it_is_asked_for(ratio):
+    sizes = np.array(burst(ratio, 200).sizes)
+    nodes = np.arange(1, sizes.size + 1)
+    assert (sizes @ nodes**2) / (sizes @ nodes) == pytest.approx(ratio, rel=1e-3)
+
+
+def test_halves_are_the_failures_that_begin_in_them():
+    log = in_threes()
+    parts = halves(log)
+    first, second = parts["first half"], parts["second half"]
+    assert len(first.start) + len(second.start) == len(log.start)
+    assert first.span == second.span == pytest.approx(log.span / 2)
+    assert max(first.end.max(), second.end.max()) <= log.span / 2
+
+
+def test_independent_failures_ask_for_too_few_spares():
+    """Three nodes at a time: the law is short as often as asked, independent failures far more."""
+    found = shortage_tries(in_threes(), 0.01).query("fitted == 'whole'").set_index("law")
+    assert found.loc["independent", "shortage"] > 0.015
+    assert found.loc["events", "shortage"] <= 0.012
+    assert abs(found.loc["events", "spares"] - found.loc["events", "least"]) <= 3
+
+
+def test_bursts_cost_spares_and_not_elastic_replicas():
+    given = {"nodes": 400, "rate": 4.2e-3 / DAY, "repair": 5.6 * DAY, "checkpointing": PLAN}
+    jobs = ({"policy": "hot_spares", "spares": 18}, {"policy": "elastic", "replica": 4})
+    alone, together = (
+        [kept_by_law(burst(ratio, 60), **given, **job) for job in jobs] for ratio in (1.0, 6.0)
+    )
+    assert alone[0] > alone[1]
+    assert together[0] < together[1] - 0.05
+    assert together[1] == pytest.approx(alone[1], abs=0.005)
+
+
+def test_a_record_is_replayed_on_the_nodes_that_are_owned():
+    log = in_threes()
+    given = {"nodes": 60, "rate": log.rate, "repair": DAY, "checkpointing": PLAN}
+    waits = kept_by_law(log.replay(), "restart", **given)
+    up = log.down_distribution()[0]
+    assert waits < up
+    assert waits > up - 0.1
