@@ -16,6 +16,7 @@ import tables
 
 import chromium
 import relparallel as rp
+from chapters.s49 import burst
 from evidence import ledger
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -197,6 +198,28 @@ def test_claims_stand_beside_what_is_published(monkeypatch):
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_the_script_of_the_page_knows_nodes_that_fail_together():
+    """Nodes down as in the package; more time is short than if they fail one by one."""
+    script, cases = ROOT / "docs/static/whatif.js", [(2.0, 5, 2.0), (7.5, 12, 5.7), (0.3, 2, 9.0)]
+    code = (
+        "const f = require(process.argv[1]);"
+        "console.log(JSON.stringify(JSON.parse(process.argv[2]).map((c) => f.shortage(...c))));"
+    )
+    said = subprocess.run(
+        ["node", "-e", code, str(script), json.dumps(cases)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for (load, spares, ratio), found in zip(cases, json.loads(said.stdout), strict=True):
+        events = burst(ratio, 1000)
+        able = np.arange(spares + len(events.sizes) + 1) <= spares
+        chance = down_distribution(events.loads(load), able.astype(float))
+        assert found == pytest.approx(chance[spares + 1 :].sum(), rel=1e-9)
+        assert found > shortage_probability(10**5, spares, load / 10**5, 1.0)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 def test_the_script_of_the_page_computes_what_the_package_computes():
     """Relative goodput under three policies, from small to large failure rates."""
     script = ROOT / "docs/static/whatif.js"
@@ -213,6 +236,7 @@ def test_the_script_of_the_page_computes_what_the_package_computes():
                 "restart": 10 ** rng.uniform(1, 3),
                 "pause": 10 ** rng.uniform(0, 2.5),
                 "repair": 10 ** rng.uniform(3, 5.5),
+                "burst": 1.0,
             }
         )
     code = (

@@ -18,11 +18,34 @@ function erlangB(servers, load) {
   for (let k = 1; k <= servers; k++) busy = load * busy / (k + load * busy);
   return busy;
 }
-// Job: nodes, replica (nodes), nodeRate, jobRate [1/s], checkpoint, restart, pause, repair [s].
+// Nodes of an event: geometric shares such that the nodes down have a variance of so many times their mean.
+function eventSizes(burst) {
+  const stop = 2 / (1 + burst), shares = [];
+  for (let share = stop; share > 1e-6 * stop; share *= 1 - stop) shares.push(share);
+  const total = shares.reduce((sum, share) => sum + share, 0);
+  return shares.map((share) => share / total);
+}
+const meanSize = (sizes) => sizes.reduce((sum, share, k) => sum + (k + 1) * share, 0);
+// Share of time with more nodes down than spares, where nothing fails then: Panjer's recursion, Erlang's B for single nodes.
+function shortage(load, spares, burst) {
+  if (burst <= 1) return erlangB(spares + 1, load);
+  const sizes = eventSizes(burst), mean = meanSize(sizes), weights = [1];
+  let total = 1, short = 0;
+  for (let down = 1; down <= spares + sizes.length; down++) {
+    let weight = 0;
+    for (let b = Math.max(1, down - spares); b <= Math.min(sizes.length, down); b++) weight += b * sizes[b - 1] * weights[down - b];
+    weights.push(weight *= load / mean / down);
+    total += weight;
+    if (down > spares) short += weight;
+  }
+  return short / total;
+}
+// Job: nodes, replica (nodes), nodeRate, jobRate [1/s], checkpoint, restart, pause, repair [s], burst (1: nodes fail one by one).
 function restartOrSpares(job, spares) {
   const active = job.nodes - spares;
-  const kept = rollback(job.checkpoint, job.restart, active * job.nodeRate + job.jobRate);
-  return active / job.nodes * kept * (1 - erlangB(spares + 1, active * job.nodeRate * job.repair));
+  const events = active * job.nodeRate / meanSize(eventSizes(job.burst));
+  const kept = rollback(job.checkpoint, job.restart, events + job.jobRate);
+  return active / job.nodes * kept * (1 - shortage(active * job.nodeRate * job.repair, spares, job.burst));
 }
 function bestSpares(job) {
   let best = { share: -1, spares: 0 };
@@ -38,6 +61,6 @@ function elastic(job) {
   const up = Math.pow(1 + job.nodeRate * job.repair, -job.replica), failures = job.nodes * job.nodeRate;
   const last = failures * up * Math.pow(1 - up, job.nodes / job.replica - 1);  // the only replica that was left
   const rate = job.jobRate + (last > NEVER ? last : 0);
-  return up / (1 + failures * job.pause) * rollback(job.checkpoint, job.restart, rate);
+  return up / (1 + failures / meanSize(eventSizes(job.burst)) * job.pause) * rollback(job.checkpoint, job.restart, rate);
 }
-if (typeof module !== "undefined") module.exports = { restartOrSpares, bestSpares, elastic };
+if (typeof module !== "undefined") module.exports = { shortage, restartOrSpares, bestSpares, elastic };
