@@ -53,6 +53,7 @@ bench: .venv/.tools .venv/peers
 	@$(BIN)/python tests/benchmarks/rare_events.py
 	@$(BIN)/python tests/benchmarks/interval_coverage.py
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
+	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/goodput_under_failures.py
 
 # Figures as PDF lie where notebooks were run; those that lack one here are run first.
 paper: .venv/.tools
@@ -96,4 +97,6 @@ clean:
 # index has them.
 .venv/peers: .venv/.tools
 	-@$(PIP) --no-deps --target $@ \
-		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0 graphillion==2.1
+		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0 graphillion==2.1 \
+		mlsysim==0.3.0 pint==0.25.3 flexcache==0.3 flexparser==0.4 pydantic==2.14.4 pydantic-core==2.50.5 \
+		annotated-types==0.8.0 typing-inspection==0.4.5

@@ -50,6 +50,16 @@ def survey() -> pd.DataFrame:
     return table[[*first, "optimises", "notebook"]]
 
 
+def under_failures() -> dict[str, pd.DataFrame]:
+    """Scores of the benchmark of goodput, and what each column predicts too much [points]."""
+    folder = data_folder() / "benchmarks"
+    scores = pd.read_csv(folder / "goodput_scores.csv", index_col="column")
+    cells = pd.read_csv(folder / "goodput_under_failures.csv")
+    off = 100 * cells[[*scores.index]].sub(cells["replay"], axis=0)
+    misses = off.groupby(cells["recovery"], sort=False).mean()
+    return {"goodput": scores.T.rename_axis(columns=None), "goodput_misses": misses}
+
+
 def filtered(table: pd.DataFrame, widths: str, *columns: str, escape: bool = True) -> str:
     """HTML of a table, least widths in rem, with a choice of values for some of its columns."""
     space = {name: f"{width}rem" for name, width in zip(table, widths.split(), strict=True)}
@@ -84,7 +94,8 @@ def pages() -> Iterator[tuple[str, str]]:
         "survey",
         filtered(survey(), "12 14 14 5 6 6 6 4", "failures", "method", "notebook", escape=False),
     )
-    for name, table in (("sources", board()), ("peers", peers().set_index("model"))):
+    shown = {"sources": board(), "peers": peers().set_index("model"), **under_failures()}
+    for name, table in shown.items():
         text = table.to_html(float_format="{:.1f}".format, na_rep="", border=0)
         yield name, f'<div class="wide">{text}</div>\n'
     grid = json.dumps(list(jobs(JOBS)))

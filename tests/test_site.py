@@ -18,6 +18,8 @@ import chromium
 import relparallel as rp
 from chapters.s49 import burst
 from evidence import ledger
+from relparallel.training import shortage_probability
+from relparallel.training.down_nodes import down_distribution
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
