@@ -1,10 +1,7 @@
 """How sure the order of a plan is: chance to be the best, loss to expect, and which runs would tell."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +12,7 @@ from relparallel.parallel import Strategy, notation
 from relparallel.parallel.corrections import DRAWS, Lessons, require_device
 from relparallel.parallel.past_runs import features
 from relparallel.parallel.quantities import Split
-
-if TYPE_CHECKING:
-    from relparallel.planning.own_logs import OwnLog
-
-KINDS: Final = 20
-"""Kinds of strategy among which the best is looked for; those behind them hardly ever are."""
+from relparallel.planning.own_logs import KINDS, OwnLog
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

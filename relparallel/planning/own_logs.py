@@ -19,7 +19,6 @@ from relparallel.optimize.joint_plans import JointPlan, plan_of
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.optimize.joint_sites import Site
 from relparallel.parallel import notation
-from relparallel.planning.doubt import KINDS
 from relparallel.training import FailureLog, SharedEvents, spares_needed
 from relparallel.training.failure_sources import Replay
 from relparallel.training.order_statistics import NORMAL
@@ -27,6 +26,9 @@ from relparallel.units import DAY, HOUR, YEAR
 
 RANKS: Final = ("independent", "events", "replay")
 """By what rows are ranked: a formula for independent failures, one for shared events, the log."""
+
+KINDS: Final = 20
+"""Kinds of strategy among which the best is looked for; those behind them hardly ever are."""
 
 _TIMES: Final = 20  # replays of a choice
 _PARTS: Final = 6  # of the log, whose differences say how much one log leaves open
@@ -214,9 +216,8 @@ class OwnLog:
 
     def _turned(self, one: JointPlan, count: int, rank: str) -> str:
         """Whether another choice is the best under the log."""
-        search, ranked = one.search, self.ranked(one.search, count)
-        first, other = search.best(), ranked[0]
-        assert first is not None
+        search, first = one.search, by_formula(one).choice
+        other = self.ranked(search, count)[0]
         before, after = self.score(search, first), self.score(search, other)
         law = "independent failures" if search.question.source is None else "shared events"
         chance = math.hypot(*(_spread(search, each, self.log.span) for each in (first, other)))
@@ -232,6 +233,13 @@ class OwnLog:
             f"{more} more tokens"
             + ("; rows are ranked so" if rank == "replay" else "; rank='replay' ranks rows so")
         )
+
+
+def by_formula(one: JointPlan) -> JointPlan:
+    """The plan of the best choice by the formula."""
+    first = one.search.best()
+    assert first is not None
+    return plan_of(one.search, first, one.counts)
 
 
 def _holding(spares: int, site: Site, row: int) -> bool:

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
-from io import BytesIO
 from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +25,7 @@ from relparallel._checks import (
     require_int,
 )
 from relparallel.hardware import Cluster
-from relparallel.optimize.joint_plans import JointPlan, joint, plan_of
+from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
@@ -44,21 +43,22 @@ from relparallel.planning.inputs import (
     require_room,
     usual_batch,
 )
-from relparallel.planning.own_logs import OwnLog, own_log
+from relparallel.planning.own_logs import OwnLog, by_formula, own_log
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
-    ENDINGS,
     among_measured,
     as_latex,
     as_text,
     compared,
+    drawn,
     events_of,
     in_order,
     many_stages,
+    save_table,
     speed_of,
 )
 from relparallel.topology import Topology
-from relparallel.topology.formats._text import require_target, write
+from relparallel.topology.formats._text import write
 from relparallel.training.order_statistics import NORMAL
 from relparallel.units import DAY, GB, MINUTE
 from relparallel.workload import Transformer
@@ -297,39 +297,12 @@ class Plan(Result):
         best = self.best
         if self._log is not None:
             said.append("By the formula alone:")
-            first = best.search.best()
-            assert first is not None
-            best = plan_of(best.search, first, best.counts)
+            best = by_formula(best)
         return "\n".join([*said, best.explain()])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw tokens a day of every row with its interval."""
-        from relparallel.plotting import PALETTE, figure
-
-        table = self.to_frame().iloc[::-1]
-        ax = figure(width="double", height=0.5 + 0.28 * len(table))[1] if ax is None else ax
-        names = list(dict.fromkeys(self.to_frame()["cluster"]))
-        colors = [
-            list(PALETTE.values())[names.index(name) % len(PALETTE)] for name in table["cluster"]
-        ]
-        tokens = table["1e9 tokens a day"].to_numpy()
-        around = np.abs(table[["tokens from", "tokens to"]].to_numpy().T - tokens)
-        ax.barh(range(len(table)), tokens, color=colors, height=0.7)
-        ax.errorbar(
-            tokens,
-            range(len(table)),
-            xerr=around,
-            fmt="none",
-            ecolor="0.25",
-            elinewidth=1,
-            capsize=2,
-        )
-        labels = table["strategy"] + ", " + table["recovery"]
-        ax.set_yticks(
-            range(len(table)), labels if len(names) == 1 else table["cluster"] + "\n" + labels
-        )
-        ax.set_xlabel("progress [$10^9$ tokens a day], 90 % interval")
-        return ax
+        return drawn(self.to_frame(), ax)
 
     def save_trace(self, path: str | PathLike[str]) -> None:
         """Write the passes of a step of the best strategy as JSON that Chrome and Perfetto open."""
@@ -342,23 +315,7 @@ class Plan(Result):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, by its ending."""
-        where = require_target(path=path, endings=ENDINGS)
-        if where.suffix in (".svg", ".pdf", ".png"):
-            held = BytesIO()
-            figure = self.plot().get_figure(root=True)
-            assert figure is not None
-            figure.savefig(held, format=where.suffix[1:])
-            write(where, held.getvalue())
-        elif where.suffix == ".csv":
-            write(where, self.to_frame().to_csv(index=False, lineterminator="\n"))
-        elif where.suffix == ".json":
-            # JSON has neither
-            plain = self.to_frame().astype(object).replace({np.nan: None, np.inf: None})
-            write(
-                where, json.dumps({"notes": self.notes, "rows": plain.to_dict("records")}, indent=1)
-            )
-        else:
-            write(where, self.to_latex())
+        save_table(path, self.to_frame(), self.notes)
 
     def to_latex(self) -> str:
         """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside numbers."""
@@ -464,14 +421,12 @@ def plan(
     as series of MLPerf Training have them. It is not added to the interval, since the first days
     measured take that away and leave this.
 
-    An own log is replayed 20 times, each time the whole of it from a random time on, with nodes in
-    a random order; a failure takes the node that it names. The interval of the mean is that of six
-    parts of the log, by Student's t: what one log leaves open. Copies of a log that watched fewer
-    nodes than a cluster has stand side by side, and share nothing. A replay does not see whether
-    nodes down together held all copies of a shard; "events" does. Rank "replay" looks among the
-    first rows by the formula and, with every recovery, the best for eight numbers of spares. The
-    order turns over where the best by replay leads by more than chance gives independent failures
-    in so long a watch.
+    An own log is replayed 20 times, whole, from random times on, nodes in a random order; a failure
+    takes the node that it names. The interval is that of the mean of six parts of the log, by
+    Student's t. Copies of a log that watched fewer nodes stand side by side and share nothing. Nodes
+    down together that hold all copies of a shard are not seen; "events" sees them. "replay" looks
+    among the first rows by the formula and the best of every recovery with eight numbers of spares.
+    The order turns over where another leads by more than chance gives independent failures.
 
     Examples
     --------

@@ -1,8 +1,14 @@
 """Tables: of plans, and of what can be asked about by name."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 import pandas as pd
 
 from relparallel._tables import folded, latex_table, terminal_width, text_table
@@ -13,8 +19,12 @@ from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
 from relparallel.published import shipped_rows
+from relparallel.topology.formats._text import require_target, write
 from relparallel.units import GB, TFLOP
 from relparallel.workload import transformer, transformers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ENDINGS: Final = (".csv", ".json", ".tex", ".svg", ".pdf", ".png")
 """Files that `Plan.save` writes."""
@@ -74,6 +84,52 @@ def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) 
         for one in blocks
     )
     return "\n\n".join(["\n".join(folded(line, room) for line in said), *shown])
+
+
+def drawn(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Tokens a day of every row with its interval."""
+    from relparallel.plotting import PALETTE, figure
+
+    table, names = table.iloc[::-1], list(dict.fromkeys(table["cluster"]))
+    ax = figure(width="double", height=0.5 + 0.28 * len(table))[1] if ax is None else ax
+    colors = [list(PALETTE.values())[names.index(name) % len(PALETTE)] for name in table["cluster"]]
+    tokens = table["1e9 tokens a day"].to_numpy()
+    around = np.abs(table[["tokens from", "tokens to"]].to_numpy().T - tokens)
+    ax.barh(range(len(table)), tokens, color=colors, height=0.7)
+    ax.errorbar(
+        tokens,
+        range(len(table)),
+        xerr=around,
+        fmt="none",
+        ecolor="0.25",
+        elinewidth=1,
+        capsize=2,
+    )
+    labels = table["strategy"] + ", " + table["recovery"]
+    ax.set_yticks(
+        range(len(table)), labels if len(names) == 1 else table["cluster"] + "\n" + labels
+    )
+    ax.set_xlabel("progress [$10^9$ tokens a day], 90 % interval")
+    return ax
+
+
+def save_table(path: str | PathLike[str], table: pd.DataFrame, notes: Sequence[str]) -> None:
+    """Write the table of a plan, or draw it, by the ending of a path."""
+    where = require_target(path=path, endings=ENDINGS)
+    if where.suffix in (".svg", ".pdf", ".png"):
+        held = BytesIO()
+        figure = drawn(table).get_figure(root=True)
+        assert figure is not None
+        figure.savefig(held, format=where.suffix[1:])
+        write(where, held.getvalue())
+    elif where.suffix == ".csv":
+        write(where, table.to_csv(index=False, lineterminator="\n"))
+    elif where.suffix == ".json":
+        # JSON has neither
+        plain = table.astype(object).replace({np.nan: None, np.inf: None})
+        write(where, json.dumps({"notes": notes, "rows": plain.to_dict("records")}, indent=1))
+    else:
+        write(where, as_latex(table))
 
 
 def in_order(table: pd.DataFrame) -> str:
