@@ -52,12 +52,16 @@ def tables(nodes, spares, rate, repair, interval, cost, restart, speed=None, pau
         hit=np.ones(1),
         none=np.zeros(1),
         units=np.empty(0),
+        shared=np.zeros(1, np.int64),
+        phases=np.ones((1, 2)),
+        lasting=1.0,
+        apart=False,
     )
 
 
 def shares(job, window, windows, rng, law=None):
     """Shares of the time by window and bucket."""
-    course = Course.of(job, np.zeros(1, np.int64), np.inf, 0.0, window, windows)
+    course = Course.of(job, np.zeros(1, np.int64), np.inf, 0.0, window, windows, np.ones(1))
     if law is None:
         run_counts(rng, job, course, np.inf)
     else:
