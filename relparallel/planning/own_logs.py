@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -57,10 +57,9 @@ class OwnLog:
     replayed: dict[Any, Replayed] = field(default_factory=dict, repr=False)
     refused: dict[str, None] = field(default_factory=dict, repr=False)  # why something was not
 
-    @cached_property
-    def events(self) -> SharedEvents:
-        """Events of the log and drift of its rate."""
-        return self.log.shared_events()
+    def events(self, nodes: int) -> SharedEvents:
+        """Events of the log as so many of its nodes meet them, and drift of its rate."""
+        return self.log.shared_events(nodes=min(nodes, self.log.population))
 
     def of(self, search: JointSearch, choice: Choice) -> Replayed:
         """Replay the log on a choice, once; not a number where that cannot be, with the reason."""
@@ -180,9 +179,8 @@ class OwnLog:
         asked = nodes, self.log.rate, repair, _SHORT, "hot"
         said = f"spares for {nodes:,} nodes and a shortage of {_SHORT:.1%} of the time: "
         said += f"{spares_needed(*asked)} by independent failures, {self._down(nodes)} by this log"
-        if len(self.events.sizes) <= nodes:
-            said += f" ({spares_needed(*asked, source=self.events)} by shared events)"
-        return said
+        shared = spares_needed(*asked, source=self.events(nodes))
+        return f"{said} ({shared} by shared events)"
 
     def _down(self, nodes: int) -> int:
         """Nodes down that are exceeded for so little of the time, of so many drawn from the log."""
@@ -208,7 +206,7 @@ class OwnLog:
             said.append(
                 f"{near} of {gap.size} follow another within an hour ({gap.size * chance:.0f} by chance)"
             )
-        if len(self.events.phases) > 1:
+        if len(self.events(self.log.population).phases) > 1:
             said.append("months differ more than by chance")
         if not said:
             return "the log does not refute independent failures at one rate"

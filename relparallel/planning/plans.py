@@ -460,7 +460,8 @@ def plan(
     executor = options.pop("executor", None)  # it may be gone when a plan is asked again
     given = {"model": sizes, "batch": global_batch, **options}
     question = {"rates": rates, **options}
-    question |= {"source": log.events} if log is not None and rank == "events" else {}
+    if log is not None and rank == "events":
+        question["source"] = log.events(min(one.nodes for one in machines))
     question |= asked_with(measured, only_measured, given, machines)
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     asked = {"global_batch": global_batch, "executor": executor, **question}

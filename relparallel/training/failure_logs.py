@@ -273,7 +273,12 @@ class FailureLog(Result):
         return Replay(records=table, nodes=self.population, span=self.span, shuffled=shuffled)
 
     def shared_events(
-        self, *, window: float = HOUR, together: bool = True, month: float = 30 * DAY
+        self,
+        *,
+        window: float = HOUR,
+        together: bool = True,
+        month: float = 30 * DAY,
+        nodes: int | None = None,
     ) -> SharedEvents:
         """Fit events that nodes share, and rates that differ between months.
 
@@ -285,6 +290,9 @@ class FailureLog(Result):
             Whether the nodes of an event come back at one moment, as in `SharedEvents`.
         month : float
             Length of the parts of the watch whose rates may differ [s].
+        nodes : int, optional
+            Nodes of the job, drawn from those that were watched: of an event it meets those that
+            are its own. All of them where omitted.
 
         Returns
         -------
@@ -307,14 +315,20 @@ class FailureLog(Result):
         """
         length, month = require_time(window=window, month=month, positive=True, single=True)
         event = np.cumsum(np.diff(self.start, prepend=self.start[0]) > length)
-        nodes = pd.Series(self.node).groupby(event).nunique().to_numpy()
+        taken = np.bincount(pd.Series(self.node).groupby(event).nunique().to_numpy())[1:]
         made = SharedEvents(
-            sizes=tuple((np.bincount(nodes)[1:] / nodes.size).tolist()),
-            together=together,
-            lasting=month,
+            sizes=tuple((taken / taken.sum()).tolist()), together=together, lasting=month
         )
         shape = self._drift(made, int(self.span / month))
-        return made if shape is None else replace(made, phases=SharedEvents.drifting(shape))
+        if shape is not None:
+            made = replace(made, phases=SharedEvents.drifting(shape))
+        if nodes is None:
+            return made
+        require_int(nodes=nodes, at_least=1, at_most=self.population)
+        met = np.arange(1, min(nodes, taken.size) + 1)[:, None]
+        size = np.arange(1, taken.size + 1)
+        own = scipy.stats.hypergeom.pmf(met, self.population, size, nodes) @ taken
+        return replace(made, sizes=tuple((own / own.sum()).tolist()))
 
     def _drift(self, events: SharedEvents, months: int) -> float | None:
         """Shape of a gamma-distributed rate, by what months differ beyond events of one rate."""

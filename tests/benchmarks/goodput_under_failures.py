@@ -10,7 +10,6 @@ import argparse
 import math
 import runpy
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -100,10 +99,7 @@ def cells(trace: str) -> Iterator[Cell]:
 def shared_events(cell: Cell) -> SharedEvents:
     """The law of the record as the job meets it: of an event of b nodes, those that are its own."""
     log = log_of(cell.trace)
-    whole = log.shared_events(window=min(HOUR, log.span / len(log.gaps()) / 10))
-    size, own = np.arange(1, len(whole.sizes) + 1), np.arange(1, cell.nodes + 1)
-    met = stats.hypergeom.pmf(own[:, None], log.population, size, cell.nodes) @ whole.sizes
-    return replace(whole, sizes=tuple((met / met.sum()).tolist()))
+    return log.shared_events(window=min(HOUR, log.span / len(log.gaps()) / 10), nodes=cell.nodes)
 
 
 def arguments(cell: Cell, source: Any = None) -> tuple[Any, ...]:

@@ -355,3 +355,13 @@ def test_a_public_trace_turns_the_order_of_recoveries():
     assert replayed[0] < replayed[1]
     assert shared[1] == pytest.approx(replayed[1], abs=0.005)
     assert abs(shared[0] - replayed[0]) < 0.5 * abs(alone[0] - replayed[0])
+
+
+def test_a_smaller_job_meets_a_part_of_an_event():
+    """Of events of four nodes, half of the nodes meet two in the mean, as drawn by hand."""
+    log = made_log(SharedEvents(sizes=(0.0, 0.0, 0.0, 1.0)), nodes=20, years=2.0)
+    found = log.shared_events(window=60.0, nodes=10)
+    drawn = [np.intersect1d(four, range(10)).size for four in combinations(range(20), 4)]
+    expected = np.bincount(drawn)[1:] / np.count_nonzero(drawn)
+    assert found.sizes[:4] == pytest.approx(expected, abs=0.03)
+    assert log.shared_events(window=60.0, nodes=20) == log.shared_events(window=60.0)
