@@ -185,6 +185,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "offload_to": "host",
         "stage_layers": [model().layers // strategy().pipeline] * strategy().pipeline,
         "software": "megatron-2022",
+    },
+    "parallel.memory on a cluster": lambda: {
+        "model": model(),
+        "strategy": strategy(),
+        "global_batch": 8,
         "cluster": cluster(),
     },
     "parallel.model_state_bytes": lambda: {

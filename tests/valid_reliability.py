@@ -22,7 +22,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "rng": np.random.default_rng(1),
         "rtol": 0.1,
         "confidence": 0.95,
-        "samples": 100,
         "max_work": 1e8,
         "executor": None,
     },
@@ -30,6 +29,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "graph": nx.cycle_graph(4),
         "link_down": 0.1,
         "node_down": 0.01,
+        "samples": 100,
         "rng": np.random.default_rng(1),
     },
     "reliability.bounds": lambda: {

@@ -197,12 +197,12 @@ def memory(
         What leaves the GPU: nothing, the optimizer's state, the parameters as well (``zero_stage``
         3), or what layers keep for the backward pass, but for two of them.
     offload_to : {"host", "nvme"}
-        Where it goes.
+        Where it goes, if anything does.
     stage_layers : sequence of int or str, optional
         Layers of every stage, or of every chunk in the order of the model, as `step_time` takes
         them.
     cluster : Cluster, optional
-        Where it is to run; it says the software alone.
+        Where it is to run; it says the software, where that is omitted.
 
     Returns
     -------
@@ -242,7 +242,10 @@ def memory(
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
     name = newest_software(device) if software is None else software
-    require_choice(_PLACES, offload_to=offload_to)
+    if software is not None and cluster is not None:
+        raise ValueError(f"cluster must be left out with software, got {cluster!r}")
+    if require_choice(_PLACES, offload_to=offload_to) != "host" and offload == "none":
+        raise ValueError(f"offload_to must be 'host' with offload 'none', got {offload_to!r}")
     return stage_memory(
         Pipeline(model, strategy, global_batch, said),
         name,

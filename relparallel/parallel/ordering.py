@@ -82,8 +82,8 @@ def order(
     credit: int | None = None,
     bucket: float | None = None,
     groups: MergedMessages | None = None,
-    loss: float = 0.0,
-    timeout: float = 0.0,
+    loss: float | None = None,
+    timeout: float | None = None,
     rng: np.random.Generator | None = None,
 ) -> Timeline:
     """Simulate a step of training whose gradients and parameters travel in a given order.
@@ -112,11 +112,11 @@ def order(
     bucket : float, optional
         Bytes at which a bucket of tensors closes; 25 MiB with "ddp", else every tensor goes alone.
     groups : MergedMessages, optional
-        Tensors that are sent together, none before its time, instead of buckets
-        (`merge_gradients`, `fuse_gradients`).
+        Tensors that are sent together, none before its time, without buckets (`merge_gradients`,
+        `fuse_gradients`).
     loss, timeout, rng : float, float, numpy.random.Generator, optional
         Losses per byte on a hop, seconds by which each of them delays a message, and what draws
-        them.
+        them: all three, or none.
 
     Returns
     -------
@@ -139,9 +139,17 @@ def order(
     hops = _checked(graph, network)
     named = isinstance(policy, str)
     rule = POLICIES[require_choice(tuple(POLICIES), policy=policy)] if named else _Policy("given")
-    require_number(loss=loss, timeout=timeout, at_least=0)
-    if rng is not None or loss > 0:
+    if any(one is not None for one in (loss, timeout, rng)):
+        if loss is None or timeout is None or rng is None:
+            raise TypeError(
+                f"loss, timeout and rng must be given together, got {loss!r}, {timeout!r}, {rng!r}"
+            )
+        require_number(loss=loss, timeout=timeout, at_least=0)
         require_rng(rng=rng)
+    if groups is not None and (bucket is not None or rule.bucket):
+        raise ValueError(
+            f"groups must be left out with buckets, of bucket or of policy 'ddp', got {groups!r:.80}"
+        )
     if rule.partition == 0.0 and partition is None:
         tuned = tune_partition(graph, network=network)
         partition, credit = tuned[0], tuned[1] if credit is None else credit
@@ -154,7 +162,7 @@ def order(
     closes = rule.bucket if bucket is None else require_number(bucket=bucket, at_least=0)
     plan = _bucketed(graph, closes, most) if groups is None else _merged(graph, groups, most)
     late = np.repeat(hops[:, :1], plan.size.size, axis=1)
-    if rng is not None:
+    if rng is not None and loss is not None and timeout is not None:
         late += timeout * rng.poisson(loss * plan.size, late.shape)
     at_once = 1 if credit is None else require_int(credit=credit, at_least=1)
     return _simulate(graph, hops, rank, plan, late, at_once)

@@ -169,8 +169,9 @@ def _impact(
     software: str | None,
 ) -> NetworkImpact:
     """What the parts do to a job that is known, or at worst."""
-    if workload is None and software is not None:
-        raise ValueError(f"software must be left out without a workload, got {software!r}")
+    for name, value in {"software": software, "global_batch": global_batch}.items():
+        if workload is None and value is not None:
+            raise ValueError(f"{name} must be left out without a workload, got {value!r}")
     if plan is not None:
         from relparallel.parallel.round_plans import RoundPlan  # loads a compiler
 
@@ -185,7 +186,8 @@ def _impact(
     require_instance(Transformer, workload=workload)
     if cluster.accelerator is None or cluster.network_bandwidth is None:
         raise ValueError(
-            f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}"
+            "cluster must have an accelerator and a network_bandwidth with a workload, got "
+            f"{cluster!r}"
         )
     if global_batch is None:
         raise ValueError("global_batch must be given with a workload, got None")

@@ -225,7 +225,7 @@ def test_losses_delay_as_often_as_they_should_and_credit_lets_others_pass():
     calm = order(graph, network=FREE, partition=1.0).makespan
     assert times[1] - calm == pytest.approx(400 * 0.02 * 5, rel=0.15)  # every loss stops the link
     assert times[64] - calm < 0.3 * (times[1] - calm)
-    with pytest.raises(TypeError, match="rng must be Generator"):
+    with pytest.raises(TypeError, match="loss, timeout and rng must be given together"):
         order(graph, network=FREE, loss=0.1)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_choice, require_int, require_real
+from relparallel._checks import Result, require_choice, require_int, require_number
 from relparallel.reliability.bounding.anytime import FIRST, anytime_bracket
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
@@ -79,7 +79,7 @@ def bounds(
     *,
     link_down: LinkChance | None = None,
     node_down: NodeChance | None = None,
-    rtol: float = 1e-3,
+    rtol: float | None = None,
     max_states: int = 2**13,
     max_steps: int = MAX_STEPS,
 ) -> Bounds:
@@ -95,7 +95,8 @@ def bounds(
         upper bound from a narrow part of the network. "auto" adds one method after the other until
         the bracket is tight.
     rtol : float, optional
-        Relative width of the bracket to aim at.
+        Relative width of the bracket to aim at, 1e-3 where omitted; not with
+        "subgraph" and "disjoint".
     max_states : int, optional
         States that "anytime" keeps per layer, at about 8 w bytes each, w the live vertices.
     max_steps : int, optional
@@ -124,7 +125,9 @@ def bounds(
     '5.1200e-16 5.1202e-16'
     """
     require_choice(_METHODS, method=method)
-    require_real(rtol=rtol, above=0, below=1)
+    if rtol is not None and method in ("subgraph", "disjoint"):
+        raise ValueError(f"rtol must be left out with the method {method!r}, got {rtol!r}")
+    rtol = 1e-3 if rtol is None else require_number(rtol=rtol, above=0, below=1)
     require_int(max_states=max_states, at_least=1, at_most=2**24)
     require_int(max_steps=max_steps, at_least=1, at_most=10**9)
     problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)

@@ -13,6 +13,7 @@ import numpy as np
 from relparallel._checks import (
     require_choice,
     require_int,
+    require_number,
     require_real,
     require_rng,
 )
@@ -50,7 +51,7 @@ def estimate(
     rng: np.random.Generator,
     link_down: LinkChance | None = None,
     node_down: NodeChance | None = None,
-    rtol: float = 1e-2,
+    rtol: float | None = None,
     confidence: float = 0.95,
     samples: int | None = None,
     max_work: float = 2e10,
@@ -69,11 +70,11 @@ def estimate(
     rng : numpy.random.Generator
         Source of all randomness.
     rtol : float, optional
-        Half-width of the interval over the value to aim for, inside (0, 1).
+        Half-width of the interval over the value to aim for, inside (0, 1); 1e-2 where omitted.
     confidence : float, optional
         How often the interval holds the unreliability, inside (0, 1).
     samples : int, optional
-        Samples to draw; by default as many as a pilot run finds necessary for ``rtol``. "crude"
+        Samples to draw, instead of as many as a pilot run finds necessary for ``rtol``. "crude"
         then refuses what it is not expected to see fail once within ``max_work``.
     max_work : float, optional
         Limit of the elementary steps, of 2 to 10 ns each; a tenth of it has to be enough for the
@@ -110,7 +111,9 @@ def estimate(
     """
     require_choice(ESTIMATORS, method=method)
     require_rng(rng=rng)
-    require_real(rtol=rtol, above=0, below=1)
+    if rtol is not None and samples is not None:
+        raise ValueError(f"rtol must be left out with samples, got {rtol!r}")
+    rtol = 1e-2 if rtol is None else require_number(rtol=rtol, above=0, below=1)
     require_real(confidence=confidence, above=0, below=1)
     if samples is not None:
         require_int(samples=samples, at_least=2, at_most=MOST_SAMPLES)
@@ -131,20 +134,22 @@ def estimate_problem(
     executor: Executor | None = None,
 ) -> UnreliabilityEstimate:
     """Estimate the unreliability of a problem that has been read; arguments as for `estimate`."""
+    by_cuts = partial(
+        karp_luby,
+        problem,
+        rng=rng,
+        rtol=rtol,
+        confidence=confidence,
+        samples=samples,
+        max_work=max_work,
+    )
     if method == "karp_luby":
-        return karp_luby(problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples)
+        return by_cuts()
     if method == "auto":
         with suppress(NotExactError):  # a short search for cuts may leave little out
-            cuts = karp_luby(
-                problem,
-                rng=rng,
-                rtol=rtol,
-                confidence=confidence,
-                samples=samples,
-                max_steps=_FEW_STEPS,
-            )
-            if cuts.relative_error <= rtol:
-                return cuts
+            found = by_cuts(max_steps=_FEW_STEPS)
+            if found.relative_error <= rtol:
+                return found
         sampler = choose(problem, rng, max_work)
     else:
         if method == "crude" and samples is None:

@@ -51,11 +51,13 @@ def karp_luby(
     confidence: float = 0.95,
     samples: int | None = None,
     max_steps: int = MAX_STEPS,
+    max_work: float = _WORK,
 ) -> UnreliabilityEstimate:
     """Estimate the unreliability from likely cuts; the interval covers chance and cuts left out."""
     apart, blocks = into_blocks(problem)
     risk = (1 - confidence) / max(len(blocks), 1)
-    found = [_block(block.problem, rng, rtol, risk, samples, max_steps) for block in blocks]
+    steps, work = int(min(max_steps, max_work)), min(max_work, _WORK)
+    found = [_block(block.problem, rng, rtol, risk, samples, steps, work) for block in blocks]
     lower, upper = combine(apart, ((x.lower, x.upper) for x in found))
     value, _ = combine(apart, ((x.value, x.value) for x in found))
     _, biased = combine(apart, ((x.value, min(x.value + x.bias_bound, 1.0)) for x in found))
@@ -78,6 +80,7 @@ def _block(
     risk: float,
     samples: int | None,
     max_steps: int,
+    max_work: float,
 ) -> UnreliabilityEstimate:
     """Estimate of one block, with an interval that errs with at most the given risk."""
     family = near_minimum_cuts(block, rtol / 5, max_steps)
@@ -86,7 +89,7 @@ def _block(
     total = float(family.chances.sum())
     mean, width, drawn = 1.0, 1.0, 0
     if total > 0.0 and high > low:
-        mean, width, drawn = _shares(block, family, rng, rtol / 2, risk, samples)
+        mean, width, drawn = _shares(block, family, rng, rtol / 2, risk, samples, max_work)
     lower = max(low, total * (mean - width))
     upper = max(min(high, total * (mean + width)), lower)
     return UnreliabilityEstimate(
@@ -108,6 +111,7 @@ def _shares(
     rtol: float,
     risk: float,
     samples: int | None,
+    max_work: float,
 ) -> tuple[float, float, int]:
     """Mean of 1/N, the half width of its interval, and the number of samples.
 
@@ -118,7 +122,7 @@ def _shares(
     owners, where = _owners(family, len(down))
     draws = (family.starts, family.parts, np.cumsum(family.chances), down, where, owners)
     if samples is None:
-        most = max(int(_WORK / _steps(family, down, where)), _FEW)
+        most = max(int(max_work / _steps(family, down, where)), _FEW)
         mean, variance = _draw(*draws, min(_PILOT, most), rng)
         log = math.log(4 / risk)
         samples = math.ceil(
