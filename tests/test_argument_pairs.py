@@ -32,8 +32,10 @@ from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
+    FailureLog,
     NodeLives,
     Recovery,
+    SharedEvents,
     failure_model,
     redundant_fabric,
 )
@@ -365,6 +367,7 @@ def rounds(work: float) -> Any:
     return rp.parallel.plan_rounds(sent, WIRED, element_bytes=1e9, work=work)
 
 
+PAIRS = SharedEvents(sizes=(0.8, 0.2))  # one event of five takes two nodes
 PARTS = (ComponentClass(name="node", level="node", rate=1e-6),)
 FAILURES = {
     "placement": Placement(strategy=SPLIT, order=PIPELINES_APART),
@@ -376,6 +379,7 @@ FAILURES = {
     "repair": 3600.0,
     "plan": rounds(1.0),
     "software": SOFTWARE,
+    "source": PAIRS,
 }
 ON_NETWORK = {"topology": WIRED, "strategy": SPLIT}
 TRAINED = {"workload": GPT, "cluster": HOME, "global_batch": 16}
@@ -545,6 +549,7 @@ JOINT = {
     "write_off": 1e8,
     "measured": {Strategy(tensor=8, data=4): 1e4},
     "orders": (("data", "context", "tensor", "pipeline"),),
+    "source": PAIRS,
     "executor": ThreadPoolExecutor(1),
     "software": SOFTWARE,
     "precision": "fp8",
@@ -562,12 +567,21 @@ PLAN = {
     "network": SLOW,
     "measured": pd.DataFrame({"strategy": ["TP2 DP16", "TP4 DP8"], "step [s]": [3.0, 3.2]}),
     "only_measured": True,
+    "rank": "replay",
     "strategies": 3,
     "limits": {"tensor": 4},
     "ignore": ("remark",),
     "policies": ("restart",),
     **{name: JOINT[name] for name in ("spares", "repair", "software", "precision")},
 }
+OWN_LOG = FailureLog(  # one incident in three takes two nodes
+    node=[f"n{k % 4}" for k in range(40)],
+    start=[1e5 * (k - (k % 4 == 3)) for k in range(40)],
+    end=[1e5 * (k - (k % 4 == 3)) + 1e4 for k in range(40)],
+    cause=["node"] * 40,
+    population=4,
+    finish=5e6,
+)
 ASKED = {"model": SMALL, "cluster": EIGHT, "global_batch": 64}
 CHOICES = {
     "joint": Case("optimize.joint", QUESTION, JOINT, chosen),
@@ -604,6 +618,13 @@ CHOICES = {
         },
         planned,
     ),
+    "plan of an own log": Case(
+        "planning.plan",
+        ASKED | {"rates": OWN_LOG, "limits": {"tensor": 4}},
+        {name: PLAN[name] for name in ("price", "strategies", "spares", "policies")}
+        | {"rank": "events", "limits": {"tensor": 8}, "source": PAIRS},
+        planned,
+    ),
     "plan of measured strategies": Case(
         "planning.plan",
         ASKED | {"measured": PLAN["measured"]},
@@ -629,7 +650,7 @@ def test_every_argument_counts_or_is_refused_by_name(name):
 
 
 IDLE = pytest.mark.xfail(reason="joint takes some arguments that change nothing", strict=True)
-GOOD = ("plan by name", "plan of measured strategies")
+GOOD = ("joint by cost", "plan by name", "plan of an own log", "plan of measured strategies")
 
 
 @pytest.mark.slow
