@@ -206,6 +206,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "classes": (component(),),
         "cluster": cluster(),
         "placement": placement(),
+        "source": valid_recovery.TWOS,
     },
     "training.Job": lambda: fields(job()),
     "training.failure_model of a cluster": lambda: {

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from relparallel.training import SharedEvents
 from valid_workload import Arguments
 
+TWOS = SharedEvents(sizes=(0.9, 0.1))
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.JobShape": lambda: {
         "nodes": 64,
@@ -55,6 +57,14 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "kind": "cold",
         "crews": 2,
     },
+    "training.shortage_probability of shared events": lambda: {
+        "nodes": 64,
+        "spares": 2,
+        "node_rate": 4e-8,
+        "repair": 86400.0,
+        "kind": "hot",
+        "source": TWOS,
+    },
     "training.spares_needed": lambda: {
         "nodes": 64,
         "node_rate": 4e-8,
@@ -62,5 +72,13 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "shortage": 1e-3,
         "kind": "cold",
         "crews": 2,
+    },
+    "training.spares_needed of shared events": lambda: {
+        "nodes": 64,
+        "node_rate": 4e-8,
+        "repair": 86400.0,
+        "shortage": 1e-3,
+        "kind": "hot",
+        "source": TWOS,
     },
 }

@@ -11,7 +11,10 @@ from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
     Lifetime,
+    NodeLives,
     Recovery,
+    Replay,
+    SharedEvents,
     failure_model,
 )
 from valid_workload import Arguments, fields
@@ -23,10 +26,16 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+LIVES = NodeLives(
+    lifetimes=Lifetime.weibull(mean=1.0, shape=0.7), ages="new", repairs=Lifetime.exponential(1.0)
+)
 CALLS: dict[str, Callable[[], Arguments]] = {
+    "training.NodeLives": lambda: fields(LIVES),
+    "training.Replay": lambda: fields(Replay(records=RECORDS, nodes=8, span=86400.0)),
+    "training.SharedEvents": lambda: fields(SharedEvents(sizes=(0.7, 0.3))),
     "training.Lifetime": lambda: fields(Lifetime.empirical(np.array([1.0, 3.0]))),
     "training.simulate": lambda: {
-        "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)),
+        "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8), source=LIVES),
         "step_time": 5.0,
         "checkpointing": Checkpointing(
             levels=(CheckpointLevel(name="storage", cost=1.0, restart=60.0),)
@@ -36,10 +45,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "years": 0.2,
         "rng": generator(),
         "level": "identity",
-        "lifetimes": Lifetime.weibull(mean=1.0, shape=0.7),
-        "ages": "new",
-        "repairs": Lifetime.exponential(1.0),
-        "records": RECORDS,
         "planned": 0.01,
         "tokens_per_step": 1e6,
         "horizon": 86400.0,

@@ -24,7 +24,7 @@ from relparallel._checks import (
     whole,
 )
 from relparallel.training._arguments import LONGEST, SHORTEST
-from relparallel.training.lifetimes import Ages, Lifetime
+from relparallel.training.lifetimes import Ages, Lifetime, require_ages
 from relparallel.units import DAY
 
 if TYPE_CHECKING:
@@ -172,6 +172,9 @@ class NodeLives:
     ages: Ages = "stationary"
     repairs: Lifetime | None = instance(Lifetime, default=None)
 
+    def __post_init__(self) -> None:
+        require_ages(self.ages, np.size(self.ages))
+
 
 @record(eq=False)
 class Replay:
@@ -202,6 +205,11 @@ class Replay:
     nodes: int = whole(at_least=1, at_most=10**6)
     span: float = real(at_least=SHORTEST, at_most=LONGEST)
     shuffled: bool = flag(default=True)
+
+    def __post_init__(self) -> None:
+        from relparallel.training.log_columns import check_records
+
+        check_records(self.records, self.nodes)
 
     def drawn(
         self, rng: np.random.Generator, total: int, length: float

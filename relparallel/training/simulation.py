@@ -27,7 +27,6 @@ from relparallel.training.failure_sources import NodeLives, Replay, Source
 from relparallel.training.failures import FailureModel
 from relparallel.training.job_shape import first_nodes
 from relparallel.training.lifetimes import Ages, Lifetime, require_ages
-from relparallel.training.log_columns import check_records
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import BUCKETS, Goodput, mean_interval
 from relparallel.units import DAY, YEAR
@@ -219,7 +218,6 @@ def _replayed(job: JobRows, names: list[str], source: Source | None) -> tuple[Jo
     """One row of recorded failures of nodes in place of all that stop the job."""
     if not isinstance(source, Replay):
         return job, names
-    check_records(source.records, source.nodes)
     if source.nodes < job.total + job.spares:
         raise ValueError(
             f"source must have watched {job.total + job.spares} nodes, those of the job and its "
