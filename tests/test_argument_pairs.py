@@ -152,15 +152,8 @@ def test_every_argument_counts_or_is_refused_by_name(name):
     assert complaints(CASES[name]) == []
 
 
-IDLE = pytest.mark.xfail(reason="joint takes some arguments that change nothing", strict=True)
-GOOD = ("joint by cost", "plan by name", "plan of an own log", "plan of measured strategies")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in GOOD else [IDLE]) for name in CHOICES],
-)
+@pytest.mark.parametrize("name", CHOICES)
 def test_every_argument_of_a_choice_counts_or_is_refused_by_name(name):
     assert complaints(CASES[name]) == []
 
