@@ -27,7 +27,7 @@ def question() -> Any:
         "limits": {"schedule": "1f1b"},
         "network": None,
         "network_rates": None,
-        "write_off": 1e8,
+        "write_off": None,
         "orders": (("tensor", "context", "pipeline", "data"),),
         "source": rp.training.SharedEvents(sizes=(0.9, 0.1)),
         "executor": None,

@@ -185,9 +185,9 @@ def joint(
     checkpoints: Checkpointing | Mapping[str, Checkpointing] | None = None,
     storage_bandwidth: float | None = None,
     spares: int | Sequence[int] | None = None,
-    repair: float = DAY,
-    restart: float = 300.0,
-    pause: float = 30.0,
+    repair: float | None = None,
+    restart: float | None = None,
+    pause: float | None = None,
     price: float | Sequence[float] | None = None,
     horizon: float = 30 * DAY,
     limits: Mapping[str, Any] | None = None,
@@ -227,9 +227,10 @@ def joint(
         Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the
         nodes for which the rules leave a strategy; with ``measured``, every number of whole
         replicas.
-    repair, restart, pause : float
+    repair, restart, pause : float, optional
         Of policies by name: mean time until a failed node is back, fixed part of a restart besides
-        reading the checkpoint, and standstill of a job that goes on without going back [s].
+        reading the checkpoint, and standstill of a job that goes on without going back [s]; a day,
+        300 and 30 where omitted.
     price : float or sequence of float, optional
         Of a GPU and second, network included; one for each cluster. For the objective "cost".
     horizon : float
@@ -316,6 +317,12 @@ def joint(
     require_time(horizon=horizon, positive=True)
     if write_off is not None:
         require_time(write_off=write_off, positive=True)
+    idle = {"network_rates": network_rates, "write_off": write_off} if network is None else {}
+    idle |= {"write_off": write_off} if price is None else {}
+    for name, value in idle.items():
+        if value is not None:
+            needed = "a network and a price" if name == "write_off" else "a network"
+            raise ValueError(f"{name} must be left out without {needed}, got {value!r:.80}")
     clusters, ranked = clusters_of(cluster), orders_of(orders)
     machines = machines_of(clusters, network, network_rates, price, objective)
     gpus = max(one.gpus for one in clusters)
@@ -332,7 +339,7 @@ def joint(
         measured=measured_of(measured, clusters, **computed),
         orders=ranked,
         write_off=write_off,
-        recoveries=recoveries_of(policies, repair, restart, pause),
+        recoveries=recoveries_of(policies, repair=repair, restart=restart, pause=pause),
         checkpoints=checkpoints_of(checkpoints, storage_bandwidth, workload, gpus),
         horizon=horizon,
     )

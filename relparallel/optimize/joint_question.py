@@ -24,7 +24,7 @@ from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.failure_sources import SharedEvents
 from relparallel.training.network_parts import parts_of
 from relparallel.training.recovery_policies import POLICIES
-from relparallel.units import GB
+from relparallel.units import DAY, GB
 from relparallel.workload import Transformer
 
 # Storage of Llama 3's run, row L3-041: 2 TB/s for 16,384 GPUs. BLOOM's 384 GPUs had 57.5 GB/s
@@ -162,18 +162,20 @@ def _prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> lis
     return [one * cluster.paid for one, cluster in zip(each, clusters, strict=True)]
 
 
-def recoveries_of(
-    policies: Any, repair: float, restart: float, pause: float
-) -> dict[str, Recovery]:
+def recoveries_of(policies: Any, **times: float | None) -> dict[str, Recovery]:
     """By name."""
-    require_time(repair=repair, restart=restart, pause=pause)
+    given: dict[str, Any] = {name: value for name, value in times.items() if value is not None}
+    require_time(**given)
     if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
         raise TypeError(f"policies must be a sequence of at least one policy, got {policies!r}")
+    for name, value in given.items():
+        if all(isinstance(one, Recovery) for one in policies):
+            raise ValueError(f"{name} must be left out with policies in full, got {value!r}")
+    usual: dict[str, Any] = {"repair": DAY, "restart": 300.0, "pause": 30.0}
     found = {}
     for one in policies:
         if not isinstance(one, Recovery):
-            name = require_choice(tuple(POLICIES), policies=one)
-            one = Recovery(name, repair=repair, restart=restart, pause=pause)
+            one = Recovery(require_choice(tuple(POLICIES), policies=one), **(usual | given))
         if one.policy in found:
             raise ValueError(f"policies must name each policy once, got {policies!r}")
         found[one.policy] = one

@@ -156,7 +156,9 @@ def asked_with(
     """Options of `joint` that own runs give: what they teach, or the speeds of these strategies only."""
     if measured is None:
         if only:
-            raise ValueError("measured must hold the runs to choose among, got None")
+            raise ValueError(
+                "measured must hold the runs to choose among with only_measured, got None"
+            )
         return {}
     if isinstance(measured, Learned):
         learned = measured

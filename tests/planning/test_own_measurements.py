@@ -76,7 +76,7 @@ def test_no_run_is_refused():
     for nothing in ([], pd.DataFrame([ROW | {"step [s]": 1}]).iloc[:0]):
         with pytest.raises(ValueError, match="runs must hold at least one run"):
             rp.learn(nothing)
-    with pytest.raises(ValueError, match="measured must hold the runs to choose among, got None"):
+    with pytest.raises(ValueError, match="measured must hold the runs to choose among with only_"):
         rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, only_measured=True)
 
 
