@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice
+from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, plan_of
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.optimize.joint_sites import Site
@@ -282,3 +283,10 @@ def own_log(rank: str, rates: Any, options: Mapping[str, Any]) -> OwnLog | None:
             "rank must be 'independent' or 'events' with objective 'p10', got 'replay'"
         )
     return log
+
+
+def source_of(log: OwnLog | None, rank: str, machines: tuple[Cluster, ...]) -> dict[str, Any]:
+    """The law of shared events as the smallest cluster meets it, where a plan is ranked by it."""
+    if log is None or rank != "events":
+        return {}
+    return {"source": log.events(min(one.nodes for one in machines))}

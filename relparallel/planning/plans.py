@@ -43,7 +43,7 @@ from relparallel.planning.inputs import (
     require_room,
     usual_batch,
 )
-from relparallel.planning.own_logs import OwnLog, by_formula, own_log
+from relparallel.planning.own_logs import OwnLog, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
     among_measured,
@@ -459,9 +459,7 @@ def plan(
         require_room(name, sizes, one)
     executor = options.pop("executor", None)  # it may be gone when a plan is asked again
     given = {"model": sizes, "batch": global_batch, **options}
-    question = {"rates": rates, **options}
-    if log is not None and rank == "events":
-        question["source"] = log.events(min(one.nodes for one in machines))
+    question = {"rates": rates, **source_of(log, rank, machines), **options}
     question |= asked_with(measured, only_measured, given, machines)
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     asked = {"global_batch": global_batch, "executor": executor, **question}

@@ -29,7 +29,6 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.hardware.machines import LEVELS
 from relparallel.training._arguments import require_time
-from relparallel.training.factors import fading
 from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
 from relparallel.training.log_columns import OVERLAPS, overlapping, texts, times
@@ -49,8 +48,6 @@ USUAL: Final = {
     "gpu": "gpu xid hbm sram ecc nvlink",
 }
 """Words in the names of causes, by what fails; where words of several fit, the last one counts."""
-_FEW_MONTHS: Final = 6  # with fewer, rates that differ are not told from chance
-_CHANCE: Final = 0.01  # that months of one rate are said to differ
 _NO_TIME: Final = "{} outages take no time: they stop a job, and no node is down"
 _SHOWN: Final = 6  # causes in a line
 _COLUMNS: Final[dict[str, Any]] = {
@@ -319,7 +316,12 @@ class FailureLog(Result):
         made = SharedEvents(
             sizes=tuple((taken / taken.sum()).tolist()), together=together, lasting=month
         )
-        shape = self._drift(made, int(self.span / month))
+        months = int(self.span / month)
+        border = np.linspace(self.watched - self.span, self.watched, months + 1)
+        end = np.where(np.isnan(self.end), self.watched, self.end)
+        held = np.clip(end, border[:, None], None) - np.clip(self.start, border[:, None], None)
+        down = -np.diff(held.sum(axis=1)) * months / self.span  # nodes in the mean of each month
+        shape = made.drift(down, self.span / max(months, 1), float((end - self.start).mean()))
         if shape is not None:
             made = replace(made, phases=SharedEvents.drifting(shape))
         if nodes is None:
@@ -329,25 +331,6 @@ class FailureLog(Result):
         size = np.arange(1, taken.size + 1)
         own = scipy.stats.hypergeom.pmf(met, self.population, size, nodes) @ taken
         return replace(made, sizes=tuple((own / own.sum()).tolist()))
-
-    def _drift(self, events: SharedEvents, months: int) -> float | None:
-        """Shape of a gamma-distributed rate, by what months differ beyond events of one rate."""
-        if months < _FEW_MONTHS:
-            return None
-        border = np.linspace(self.watched - self.span, self.watched, months + 1)
-        end = np.where(np.isnan(self.end), self.watched, self.end)
-        held = np.clip(end, border[:, None], None) - np.clip(self.start, border[:, None], None)
-        down = -np.diff(held.sum(axis=1)) * months / self.span  # nodes in the mean of each month
-        mean, repair = float(down.mean()), float((end - self.start).mean())
-        if not mean:
-            return None
-        load = events.loads(mean)
-        spread = sum(size**2 * parts for size, parts in load.items())
-        # Of a mean over a month, where what is down is forgotten within a repair.
-        noise = spread * 2 * repair / (month := self.span / months) * float(fading(month, repair))
-        if down.var(ddof=1) * (months - 1) <= scipy.stats.chi2.isf(_CHANCE, months - 1) * noise:
-            return None
-        return float(np.clip(mean**2 / (down.var(ddof=1) - noise), 0.05, 1e4))
 
     def records(self, nodes: Sequence[str] | None = None) -> pd.DataFrame:
         """Return failures as records for `simulate`.

@@ -24,6 +24,7 @@ from relparallel._checks import (
     whole,
 )
 from relparallel.training._arguments import LONGEST, SHORTEST
+from relparallel.training.factors import fading
 from relparallel.training.lifetimes import Ages, Lifetime, require_ages
 from relparallel.units import DAY
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _ROUNDED: Final = 1e-9  # how far shares may miss 1
+_FEW_MONTHS: Final = 6  # with fewer, rates that differ are not told from chance
+_CHANCE: Final = 0.01  # that months of one rate are said to differ
 _PHASES: Final = 12  # of a random rate
 _NEVER: Final = 1e-9  # share of time of a phase that is left out
 
@@ -115,6 +118,23 @@ class SharedEvents:
         """Parts under repair in the mean by their nodes, with ``down`` nodes down in the mean."""
         whole_parts = self.rates(down)
         return whole_parts if self.together else alone(whole_parts)
+
+    def drift(self, down: Array, month: float, repair: float) -> float | None:
+        """Shape of a gamma-distributed rate, by what months differ beyond events of one rate.
+
+        ``down`` are the mean numbers of nodes down of months of one length [s]; None where six are
+        not reached, or chance alone may have it.
+        """
+        from scipy.stats import chi2
+
+        if down.size < _FEW_MONTHS or not down.any():
+            return None
+        spread = sum(size**2 * parts for size, parts in self.loads(float(down.mean())).items())
+        # Of a mean over a month, where what is down is forgotten within a repair.
+        noise = spread * 2 * repair / month * float(fading(month, repair))
+        if down.var(ddof=1) * (down.size - 1) <= chi2.isf(_CHANCE, down.size - 1) * noise:
+            return None
+        return float(np.clip(down.mean() ** 2 / (down.var(ddof=1) - noise), 0.05, 1e4))
 
     @staticmethod
     def drifting(shape: float) -> tuple[tuple[float, float], ...]:
