@@ -147,7 +147,7 @@ def _baselines(runs: Sequence[Run], others: Sequence[Run]) -> pd.DataFrame:
     measured = np.array([run.time for run in runs])
     share = np.array([run.least_time / run.time for run in others])
     apart = np.linalg.norm(_features(runs)[:, None] - _features(others), axis=2)
-    nearest = apart.argmin(axis=1)
+    nearest = np.round(apart, 9).argmin(axis=1)  # of runs as near, the first on every machine
     return pd.DataFrame(
         {
             "constant": best / np.median(share) / measured - 1,

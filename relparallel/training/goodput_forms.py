@@ -35,7 +35,7 @@ from relparallel.training.down_nodes import (
     speed_variance,
     speeds,
 )
-from relparallel.training.factors import Factors, fading, late_share, outside_pauses
+from relparallel.training.factors import NEVER, Factors, fading, late_share, outside_pauses
 from relparallel.training.failure_sources import SharedEvents, events_only
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
@@ -239,7 +239,7 @@ class SteadyState(Factors):
             at_once = float(chance @ (speed - mean) ** 2)
             memory = long / (2 * at_once) if at_once else 0.0
             parts = long / mean**2 * float(fading(horizon, memory))
-        parts += _between_phases(job) * float(fading(horizon, job.lasting / 2))
+        parts += _between_phases(job, self.back.share) * float(fading(horizon, job.lasting / 2))
         parts += self.back.variance_rate / self.back.share**2 / self.running
         rate, pause = job.rate[job.pausing], job.detection[job.pausing] + job.pause
         squares = (1 - self.late) * pause**2 + self.late * (pause + job.timeout) ** 2
@@ -348,12 +348,20 @@ def _state(
     )
 
 
-def _between_phases(job: JobRows) -> float:
-    """Relative variance of what is kept in phases of other rates, times their length [s]."""
+def _between_phases(job: JobRows, rollback: float) -> float:
+    """Relative variance of what is kept in phases of other rates, times their length [s].
+
+    What going back costs is taken in proportion to the rate.
+    """
     if len(job.phases) == 1:
         return 0.0
-    share = job.phases[:, 0]
-    kept = np.array([_state(job.in_phase(factor)).share for factor in job.phases[:, 1]])
+    share, factors = job.phases.T
+    shared = float(
+        job.rate[job.back & (job.shared > 0)].sum() / max(job.rate[job.back].sum(), NEVER)
+    )
+    lost = (1 - rollback) * (1 + (factors - 1) * shared)
+    running = np.array([np.prod(job.in_phase(factor).running()) for factor in factors])
+    kept = running * np.maximum(1 - lost, 0.0)
     mean = float(share @ kept)
     return float(share @ (kept - mean) ** 2) / mean**2 * job.lasting if mean else 0.0
 
