@@ -143,6 +143,8 @@ def test_the_shipped_tables_are_what_the_data_give(tmp_path):
         assert list(again.columns) == list(stored.columns)
         numbers = list(again.select_dtypes("number"))
         assert again.drop(columns=numbers).equals(stored.drop(columns=numbers))
+        # of experience four decimals are stored: on another machine the last may round otherwise
+        digit = 1.01e-4 if path.name == "experience.csv" else None
         assert again[numbers].to_numpy() == pytest.approx(
-            stored[numbers].to_numpy(), rel=5e-3, nan_ok=True
+            stored[numbers].to_numpy(), rel=5e-3, abs=digit, nan_ok=True
         )
