@@ -23,7 +23,7 @@ from relparallel.parallel import notation
 from relparallel.training import FailureLog, SharedEvents, spares_needed
 from relparallel.training.failure_sources import Replay
 from relparallel.training.order_statistics import NORMAL
-from relparallel.units import DAY, HOUR, YEAR
+from relparallel.units import DAY, YEAR
 
 RANKS: Final = ("independent", "events", "replay")
 """By what rows are ranked: a formula for independent failures, one for shared events, the log."""
@@ -35,7 +35,7 @@ _TIMES: Final = 20  # replays of a choice
 _PARTS: Final = 6  # of the log, whose differences say how much one log leaves open
 _HELD: Final = 8  # numbers of spares among which a replay looks for the best
 _SHORT: Final = 1e-3  # share of the time that spares may be too few
-_CHANCE: Final = 0.01  # that a log of independent failures is said to refute them
+_LOGS: Final = 499  # of independent failures, beside which the log is held
 Floats = NDArray[np.float64]
 
 
@@ -152,7 +152,8 @@ class OwnLog:
         turned = self._turned(one, count, rank)
         if self.refused:
             return [f"the log cannot be replayed everywhere: {'; '.join(self.refused)}"]
-        return [self._replay(one), self._spares(one), self._refuted(), turned]
+        verdict = self.log.report(np.random.default_rng(0), replications=_LOGS).verdict
+        return [self._replay(one), self._spares(one), f"failures of the log, {verdict}", turned]
 
     def _replay(self, one: JointPlan) -> str:
         """How the log is replayed."""
@@ -185,33 +186,11 @@ class OwnLog:
 
     def _down(self, nodes: int) -> int:
         """Nodes down that are exceeded for so little of the time, of so many drawn from the log."""
-        source = self.source(nodes)
-        start, end = (source.records[name].to_numpy() for name in ("start", "end"))
-        times = np.concatenate([start, end % source.span, [0.0, source.span]])
-        step = np.repeat([1, -1, 0], [start.size, end.size, 2])
-        order = np.argsort(times, kind="stable")
-        down = int((end >= source.span).sum()) + np.cumsum(step[order])
-        time = np.bincount(np.maximum(down[:-1], 0), np.diff(times[order]))
-        time, number = time / time.sum(), np.arange(time.size)
-        spares = 0
-        while time @ _more(spares, source.nodes, number, nodes) > _SHORT:
+        time = self.log.down_distribution()
+        number, spares = np.arange(time.size), 0
+        while time @ scipy.stats.hypergeom.sf(spares, self.log.population, number, nodes) > _SHORT:
             spares += 1
         return spares
-
-    def _refuted(self) -> str:
-        """Whether the log can be one of independent failures at one rate."""
-        gap = np.diff(self.log.start)
-        near, said = int((gap <= HOUR).sum()), []
-        chance = -np.expm1(-HOUR * gap.size / max(float(gap.sum()), 1.0))
-        if gap.size and scipy.stats.binomtest(near, gap.size, chance, "greater").pvalue < _CHANCE:
-            said.append(
-                f"{near} of {gap.size} follow another within an hour ({gap.size * chance:.0f} by chance)"
-            )
-        if len(self.events(self.log.population).phases) > 1:
-            said.append("months differ more than by chance")
-        if not said:
-            return "the log does not refute independent failures at one rate"
-        return f"the log refutes independent failures at one rate: {', and '.join(said)}"
 
     def _turned(self, one: JointPlan, count: int, rank: str) -> str:
         """Whether another choice is the best under the log."""
@@ -244,13 +223,6 @@ def by_formula(one: JointPlan) -> JointPlan:
 def _holding(spares: int, site: Site, row: int) -> bool:
     """Whether a site holds back so many nodes."""
     return site.spares == spares
-
-
-def _more(spares: int, watched: int, down: NDArray[np.int64], nodes: int) -> Floats:
-    """Probability that more than so many of the nodes drawn are among those that are down."""
-    if nodes == watched:
-        return np.asarray(down > spares, dtype=np.float64)
-    return np.asarray(scipy.stats.hypergeom.sf(spares, watched, down, nodes))
 
 
 def _spread(search: JointSearch, choice: Choice, span: float) -> float:

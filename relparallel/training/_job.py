@@ -15,7 +15,7 @@ from relparallel.training._random_failures import all_units_hit, unit_clean
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.down_nodes import able_to_fail, mixed_distribution, reach, speeds
 from relparallel.training.factors import NEVER, fading, slowest_decides
-from relparallel.training.failure_sources import SharedEvents, alone
+from relparallel.training.failure_sources import alone
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import speed_of
@@ -27,7 +27,6 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
 _FEW: Final = 1e-14  # least share of nodes that work, or do not
-_CONSTANT: Final = SharedEvents(sizes=(1.0,))
 SINGLE, IN_A_ROW, ANYWHERE = range(3)  # nodes of a failure: of one part, or of a shared event
 _SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
 
@@ -277,7 +276,7 @@ def job_rows(
         else [level.survival(domain.component.level) for level in levels]
         for domain in domains
     ]
-    events = model.source if isinstance(model.source, SharedEvents) else _CONSTANT
+    events = model.shared
     phases = np.array(events.phases, np.float64)
     load = float(rate @ (nodes * repair)) * phases[:, 1].max()
     widest = int(nodes.max(initial=1))

@@ -286,9 +286,9 @@ class FailureLog(Result):
         together : bool
             Whether the nodes of an event come back at one moment, as in `SharedEvents`.
         month : float
-            Length of the parts of the watch whose rates may differ [s].
+            Length of the parts of the observation window whose rates may differ [s].
         nodes : int, optional
-            Nodes of the job, drawn from those that were watched: of an event it meets those that
+            Nodes of the job, drawn from those that were observed: of an event it meets those that
             are its own. All of them where omitted.
 
         Returns

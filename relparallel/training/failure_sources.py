@@ -203,12 +203,12 @@ class Replay:
     Parameters
     ----------
     records : pandas.DataFrame
-        Columns node (0, 1, ...), start and end [s since the watch began]. Nodes are those of the
+        Columns node (0, 1, ...), start and end [s since the observation window began]. Nodes are those of the
         placement, then the spares.
     nodes : int
-        Nodes that were watched; those of a job and its spares are no more.
+        Nodes that were observed; those of a job and its spares are no more.
     span : float
-        Length of the watch [s]; the record begins again after it.
+        Length of the observation window [s]; the record begins again after it.
     shuffled : bool
         Whether each replication begins at a random time of the record with nodes in a random order,
         of which as many are drawn as the job and its spares have; else the record as it is.

@@ -273,20 +273,20 @@ class FailureModel:
     def mtbf(self) -> float:
         """Mean time between interruptions of a job any failure stops [s]; infinite without any."""
         total = sum(
-            self.class_rate(entry) / (self._shared.mean_size if self._shares(entry) else 1)
+            self.class_rate(entry) / (self.shared.mean_size if self._shares(entry) else 1)
             for entry in self.classes
             if entry.stops
         )
         return 1 / total if total else float("inf")
 
     @property
-    def _shared(self) -> SharedEvents:
+    def shared(self) -> SharedEvents:
         """How many nodes fail together; one where nothing else is said."""
         return self.source if isinstance(self.source, SharedEvents) else _SINGLE
 
     def _shares(self, entry: ComponentClass) -> bool:
         """Whether failures of a class come in events that nodes share."""
-        return self._shared is not _SINGLE and entry.local and self._nodes(entry) == 1
+        return self.shared is not _SINGLE and entry.local and self._nodes(entry) == 1
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
@@ -319,7 +319,7 @@ class FailureModel:
         if not self._shares(entry):
             return [(entry, *kind) for kind in self._kinds(entry, placement)]
         parts, found = self.parts(entry), []
-        for nodes, share in self._shared.rates(1.0).items():
+        for nodes, share in self.shared.rates(1.0).items():
             component = replace(entry, rate=entry.rate * share)
             if nodes == 1:
                 found += [(component, *kind) for kind in self._kinds(entry, placement)]
@@ -332,7 +332,7 @@ class FailureModel:
     def _hit(self, nodes: int, placement: Placement) -> list[tuple[float, int, bool]]:
         """Chance, replicas and lost state of what an event of several nodes can hit."""
         width, size = nodes * self.cluster.gpus_per_node, self.cluster.gpus_per_node
-        if self._shared.neighbours:
+        if self.shared.neighbours:
             kinds = _part_kinds(placement, width, self.cluster.gpus // width)
             total = sum(count for count, _, _ in kinds)
             return [(count / total, hit, lost) for count, hit, lost in kinds]

@@ -36,7 +36,7 @@ from relparallel.training.down_nodes import (
     speeds,
 )
 from relparallel.training.factors import NEVER, Factors, fading, late_share, outside_pauses
-from relparallel.training.failure_sources import SharedEvents, events_only
+from relparallel.training.failure_sources import events_only
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.recovery_policies import POLICIES, Recovery
 from relparallel.training.report import Goodput, class_importance
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _METHODS: Final = ("closed", "markov")
-_CONSTANT: Final = SharedEvents(sizes=(1.0,))
 _STEP: Final = 1e-4  # of a logarithm, in differences
 
 
@@ -282,7 +281,7 @@ def most_running(
     loads: dict[int, float] = {}
     takes = [d for d in model.domains if d.component.stops and d.nodes]
     repairs = [recovery.repair if d.component.repair is None else d.component.repair for d in takes]
-    events = model.source if isinstance(model.source, SharedEvents) else _CONSTANT
+    events = model.shared
     worst = max(factor for _, factor in events.phases)
     busy = sum(d.nodes * d.rate * repair for d, repair in zip(takes, repairs, strict=True)) / nodes
     busy *= worst

@@ -41,7 +41,7 @@ def _together(logs: Outages, window: float) -> Floats:
 
 
 def _down_dispersion(logs: Outages, window: float) -> Floats:
-    """Variance over mean of the nodes down, over time."""
+    """Index of dispersion (variance over mean) of the nodes down, over time."""
     time, number = logs.down()
     mean, square = ((time * number**power).sum(axis=1) / logs.span for power in (1, 2))
     return np.asarray((square - mean**2) / mean)
@@ -56,7 +56,7 @@ def _trend(logs: Outages, window: float) -> Floats:
 
 
 def _node_dispersion(logs: Outages, window: float) -> Floats:
-    """Variance over mean of the failures per node."""
+    """Index of dispersion of the failures per node."""
     node = np.sort(logs.node, axis=1)
     place = np.broadcast_to(np.arange(node.shape[1]), node.shape)
     new = np.diff(node, axis=1, prepend=-1) > 0
@@ -73,18 +73,18 @@ _TESTS: Final[dict[str, tuple[Callable[[Outages, float], Floats], str, str]]] = 
     ),
     "nodes down, drift kept": (
         _down_dispersion,
-        "variance over mean of the nodes down",
+        "index of dispersion of the nodes down",
         "more nodes are down at once than the rate explains (shared events, slow repairs)",
     ),
     "nodes down": (
         _down_dispersion,
-        "variance over mean of the nodes down",
+        "index of dispersion of the nodes down",
         "more nodes are down at once than formulas say",
     ),
     "trend": (_trend, "Laplace's deviate of starts that follow no other", "the rate drifts"),
     "unequal nodes": (
         _node_dispersion,
-        "variance over mean of the failures per node",
+        "index of dispersion of the failures per node",
         "some nodes fail more often than others",
     ),
 }

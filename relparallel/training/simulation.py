@@ -220,7 +220,7 @@ def _replayed(job: JobRows, names: list[str], source: Source | None) -> tuple[Jo
         return job, names
     if source.nodes < job.total + job.spares:
         raise ValueError(
-            f"source must have watched {job.total + job.spares} nodes, those of the job and its "
+            f"source must have observed {job.total + job.spares} nodes, those of the job and its "
             f"spares, got {source.nodes}"
         )
     if not source.shuffled and source.nodes > job.total + job.spares:

@@ -77,7 +77,7 @@ def test_formula_and_replay_agree_on_logs_of_independent_failures():
         inside += (
             table["relative goodput"].between(table["replay from"], table["replay to"]).tolist()
         )
-        refuted += "the log refutes" in said
+        refuted += "independent: refuted" in said
         turned += "the order turns over" in said
     assert np.mean(inside) > 0.75
     assert refuted <= 0.1 * seeds
@@ -89,7 +89,7 @@ def test_failures_that_come_together_are_refuted_and_need_more_spares():
     found = planned(together(rng), policies=("spares",))
     table, said = found.to_frame(), found.to_text(80)
     said = " ".join(said.split())
-    assert "the log refutes independent failures at one rate" in said
+    assert "independent: refuted at 1 %" in said
     alone, log, events = map(
         int, re.search(r"time: (\d+) by.*?, (\d+) by.*?\((\d+) by", said).groups()
     )

@@ -270,7 +270,7 @@ def test_a_fleet_is_drawn_from_a_larger_one():
     model, way = job(log.replay(), nodes=32), Recovery("elastic", repair=DAY)
     made = simulate(model, 1.0, PLAN, way, years=40, rng=rng, horizon=YEAR / 2)
     assert made.importance.loc["record", "rate"] == pytest.approx(32 * log.rate, rel=0.1)
-    with pytest.raises(ValueError, match="source must have watched 128 nodes"):
+    with pytest.raises(ValueError, match="source must have observed 128 nodes"):
         simulate(job(log.replay(), nodes=128), 1.0, PLAN, way, years=40, rng=rng)
     with pytest.raises(ValueError, match="source must be shuffled, or of 32 nodes, got 64"):
         simulate(job(log.replay(shuffled=False), nodes=32), 1.0, PLAN, way, years=40, rng=rng)

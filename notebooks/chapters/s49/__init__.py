@@ -2,6 +2,6 @@
 
 from chapters.s49.bursts import (
     burst as burst,
-    kept_by_law as kept_by_law,
+    goodput_per_node as goodput_per_node,
     shortage_tries as shortage_tries,
 )

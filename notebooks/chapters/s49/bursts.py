@@ -1,4 +1,4 @@
-"""How short of nodes a log is with the spares that a law asks for, and what bursts do to a job."""
+"""How short of nodes a log is with the spares that a model asks for, and what bursts do to a job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST_EVENT: Final = 1e-6  # share of events that are larger than the largest
 
 
 def burst(variance_ratio: float, most: int) -> SharedEvents:
-    """Events with geometric numbers of nodes, such that nodes down have this variance over mean.
+    """Events with geometric numbers of nodes, with this index of dispersion of the nodes down.
 
     E[B^2]/E[B] = (2 - p)/p for the share p of events that take no further node.
     """
@@ -61,9 +61,9 @@ def halves(log: FailureLog) -> dict[str, FailureLog]:
 
 
 def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
-    """Spares by three laws fitted on a part of a log, and how often that part or another is short.
+    """Spares by three models fitted on a part of a log, and how often that part or another is short.
 
-    Columns fitted, tried, law, spares, shortage (share of the time with more nodes down) and least,
+    Columns fitted, tried, model, spares, shortage (share of the time with more nodes down) and least,
     the spares that would have done. Spares can fail.
     """
     parts, rows = halves(log), []
@@ -75,13 +75,13 @@ def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
         known, seen = parts[fitted], parts[tried].down_distribution()
         repair = float(np.nanmean(known.repairs))
         events = known.shared_events()
-        laws = {
+        models = {
             "independent": None,
             "events": replace(events, phases=((1.0, 1.0),)),
             "events, months differ": events,
         }
         least = int(np.argmax(1 - np.cumsum(seen) <= shortage))
-        for law, source in laws.items():
+        for model, source in models.items():
             asked = spares_needed(
                 log.population, known.rate, repair, shortage, "hot", source=source
             )
@@ -90,7 +90,7 @@ def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
                 {
                     "fitted": fitted,
                     "tried": tried,
-                    "law": law,
+                    "model": model,
                     "spares": asked,
                     "shortage": max(0.0, 1 - float(seen[: asked + 1].sum())),
                     "least": least,
@@ -99,7 +99,7 @@ def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def kept_by_law(
+def goodput_per_node(
     source: Source | None,
     policy: str,
     *,

@@ -131,7 +131,7 @@ def _lanl_table(path: Path) -> pd.DataFrame:
 
 
 def _burst_table(path: Path) -> pd.DataFrame:
-    """Spares by three laws and how short they were, on the seven systems of LANL failing most."""
+    """Spares by three models and how short they were, on the seven systems of LANL failing most."""
     system = pd.Series(read_lanl(path).node).str.partition("-")[0]
     tables = []
     for number in system.value_counts().index[:_SYSTEMS]:
