@@ -41,10 +41,11 @@ def _together(logs: Outages, window: float) -> Floats:
 
 
 def _down_dispersion(logs: Outages, window: float) -> Floats:
-    """Index of dispersion (variance over mean) of the nodes down, over time."""
+    """Index of dispersion (variance over mean) of the nodes down, over time; 0 where none is."""
     time, number = logs.down()
     mean, square = ((time * number**power).sum(axis=1) / logs.span for power in (1, 2))
-    return np.asarray((square - mean**2) / mean)
+    none = np.zeros_like(mean)
+    return np.asarray(np.divide(square - mean**2, mean, out=none, where=mean > 0))
 
 
 def _trend(logs: Outages, window: float) -> Floats:
