@@ -164,7 +164,8 @@ def cluster(name: str, gpus: int) -> Cluster:
     Parameters
     ----------
     name, gpus : str, int
-        One of `clusters`, and its GPUs: less than a node, or whole nodes.
+        One of `clusters`, and its GPUs: less than a node, or whole nodes. A rack of 72 is a node:
+        GPUs that fill no racks are 64 of each, if they are so many.
 
     Returns
     -------
@@ -176,12 +177,19 @@ def cluster(name: str, gpus: int) -> Cluster:
     >>> selene = cluster("a100-80gb-selene", gpus=1536)
     >>> selene.nodes, selene.network_bandwidth
     (192, 200000000000.0)
+    >>> [cluster("gb300-279gb-nvl72", gpus=many).gpus_per_node for many in (72, 144, 128, 8)]
+    [72, 72, 64, 8]
     """
     row = _rows()[require_choice(clusters(), name=name)]
-    node = min(int(row["gpus_per_node"]), require_int(gpus=gpus, at_least=1, at_most=10**7))
-    tray = max(size for size in range(1, int(row["gpus_per_tray"]) + 1) if node % size == 0)
+    require_int(gpus=gpus, at_least=1, at_most=10**7)
+    sizes = [int(row[field]) for field in ("gpus_per_node", "gpus_used") if row[field]]
+    node = next((size for size in sizes if gpus % size == 0), min(gpus, sizes[0]))
     if gpus % node:
-        raise ValueError(f"gpus must fill nodes of {node} GPUs of {name}, got {gpus}")
+        whole = " or ".join(map(str, sizes))
+        raise ValueError(
+            f"gpus must fill nodes of {whole} GPUs of {name}, got {gpus}: {nearest(gpus, *sizes)}"
+        )
+    tray = max(size for size in range(1, int(row["gpus_per_tray"]) + 1) if node % size == 0)
     return Cluster(
         nodes=gpus // node,
         gpus_per_node=node,
@@ -192,3 +200,10 @@ def cluster(name: str, gpus: int) -> Cluster:
         gpus_per_tray=tray if tray < node else None,
         nvlink_trays=int(row["nvlink_trays"]) if row["nvlink_trays"] else None,
     )
+
+
+def nearest(gpus: int, *sizes: int) -> str:
+    """Next numbers of GPUs that fill nodes of one of the sizes."""
+    below = max(gpus // size * size for size in sizes)
+    above = min(-(-gpus // size) * size for size in sizes)
+    return f"the nearest are {below} and {above}" if below else f"the nearest is {above}"

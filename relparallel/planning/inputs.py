@@ -16,6 +16,7 @@ from relparallel.hardware import (
     cluster as named_cluster,
     clusters,
 )
+from relparallel.hardware.machines import nearest
 from relparallel.optimize.joint_question import STORAGE
 from relparallel.parallel.gpu_memory import PRECISIONS
 from relparallel.planning.networks import network_of_gpus
@@ -162,7 +163,8 @@ def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
         given: dict[str, Any] = {"name": path.stem, "gpus_per_node": 8} | _fields(row, _CLUSTER)
         gpus, node = given.pop("gpus"), given["gpus_per_node"]
         if node < 1 or gpus % node:
-            raise ValueError(f"gpus must fill nodes of {node}, got {gpus}")
+            near = f": {nearest(gpus, node)}" if min(node, gpus) > 0 else ""
+            raise ValueError(f"gpus must fill nodes of {node}, got {gpus}{near}")
         return Cluster(
             nodes=gpus // node, network_bandwidth=given.pop("network_gbit") * GBIT, **given
         )

@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from relparallel._checks import require_choice
 from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
+from relparallel.topology.formats.discovered import (
+    read_containerlab,
+    read_ibnetdiscover,
+    read_nvidia_smi,
+)
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
 from relparallel.topology.formats.graphs import read_gml, read_json, read_sndlib
 from relparallel.topology.formats.schedulers import (
@@ -35,20 +40,49 @@ class Format(NamedTuple):
     read: Callable[..., Topology] | None = None
     write: Callable[..., None] | None = None
     sign: str = "(?!)"
+    words: tuple[str, ...] = ()
+    """What such a file has, for one that nothing recognises."""
 
 
+_LAB: Final = r"(?s:^topology: *(#[^\n]*)?$.*?^\s+nodes: *($|\{|#))|\btopology\"?: *\{"
 FORMATS: Final[Mapping[str, Format]] = {  # recognised in this order
-    "sndlib": Format(read_sndlib, None, r"\A\s*<[^\0]*sndlib"),
-    "graphml": Format(read_graphml, write_graphml, r"\A\s*<"),
-    "json": Format(read_json, None, r"\A\s*\{(?=[^\0]*\"nodes\")[^\0]*\"(links|edges)\""),
-    "topograph": Format(read_topograph, None, r"\A\s*[\[{]|(?m:^kind: *(Node|List)\b)"),
+    "sndlib": Format(read_sndlib, None, r"\A\s*<[^\0]*sndlib", ("sndlib", "<node", "<link")),
+    "graphml": Format(read_graphml, write_graphml, r"\A\s*<", ("<graphml", "<node", "<edge")),
+    "ibnetdiscover": Format(
+        read_ibnetdiscover,
+        None,
+        r'(?m:^\s*(Switch|Ca|Rt)\s+\d+\s+"[SHR]-)',
+        ("Switch", '"S-', '"H-', "guid="),
+    ),
+    "nvidia-smi": Format(
+        read_nvidia_smi,
+        None,
+        r"(?m:^\s*(\x1b?\[[\d;]*m)?GPU\d+\b[^\n]*\n\s*GPU\d+\s+\w+)",
+        ("GPU0", "NV", "SYS", "Affinity"),
+    ),
+    "containerlab": Format(
+        read_containerlab, None, f"(?m:{_LAB})", ("topology:", "nodes:", "links:", "endpoints:")
+    ),
+    "json": Format(
+        read_json,
+        None,
+        r"\A\s*\{(?=[^\0]*\"nodes\")[^\0]*\"(links|edges)\"",
+        ('"nodes"', '"links"', '"source"'),
+    ),
+    "topograph": Format(
+        read_topograph,
+        None,
+        r"\A\s*[\[{]|(?m:^kind: *(Node|List)\b)",
+        ("kind: Node", "metadata:", "labels:", "topology."),
+    ),
     "slurm": Format(
         read_slurm,
         None,
         r"(?im:^\s*(switchname|block(name|sizes))\s*=)|(?m:^-? *(topology|tree|block):)",
+        ("SwitchName=", "Nodes=", "Switches="),
     ),
-    "gml": Format(read_gml, None, r"(?m:^\s*graph\s*\[)"),
-    "ns3": Format(read_ns3, write_ns3, r"\A\s*(\d+[ \t]+){2}\d+\s*\n"),
+    "gml": Format(read_gml, None, r"(?m:^\s*graph\s*\[)", ("graph [", "node [", "edge [")),
+    "ns3": Format(read_ns3, write_ns3, r"\A\s*(\d+[ \t]+){2}\d+\s*\n", ("Gbps", "ms 0")),
     "simai": Format(read_simai, write_simai, r"\A\s*(\d+[ \t]+){5}\S"),
     "htsim": Format(None, write_htsim),
     "booksim": Format(None, write_booksim),
@@ -66,13 +100,16 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
         The file.
     format : str, optional
         "graphml", "gml", "json" (node-link, of networkx), "sndlib" (XML), "slurm"
-        (``topology.conf`` or ``topology.yaml``), "topograph" (labels of Kubernetes nodes), "ns3"
-        (ASTRA-sim, HPCC) or "simai". Told by what stands in the file where omitted.
+        (``topology.conf`` or ``topology.yaml``), "topograph" (labels of Kubernetes nodes, also
+        those of AWS, Google and Oracle), "ibnetdiscover", "nvidia-smi" (``topo -m``: the inside of
+        a node), "containerlab", "ns3" (ASTRA-sim, HPCC) or "simai". Told by what stands in the file
+        where omitted.
     **options
         Of graphs and simulators: ``strict=False`` also reads a network in several parts, a graph
         with cables from a node to itself (they are left out), or a file with faults that its
         simulator passes over. SimAI: ``gpus_forward=True`` where GPUs pass traffic on between
-        NVLink and network.
+        NVLink and network. nvidia-smi: ``accelerator``, by name, or ``link_bandwidth`` of an NVLink
+        in one direction [bytes/s]. containerlab: ``hosts``, a regular expression of their names.
 
     Returns
     -------
@@ -101,8 +138,24 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
         text = _text.decoded(_text.require_path(path=path))
         format = next((name for name, form in FORMATS.items() if re.search(form.sign, text)), None)
         if format is None:
-            raise ValueError(f"path must be a file of a network: {', '.join(READERS)}, got {path}")
+            raise ValueError(
+                f"path must be a file of a network: {', '.join(READERS)}, got {path}{_nearest(text)}"
+            )
     return READERS[require_choice(tuple(READERS), format=format)](path, **options)
+
+
+def _nearest(text: str) -> str:
+    """The format that most words of are there, and what it lacks."""
+    lacking = {
+        name: [word for word in form.words if word not in text]
+        for name, form in FORMATS.items()
+        if form.words
+    }
+    name = min(lacking, key=lambda one: len(lacking[one]) / len(FORMATS[one].words))
+    if len(lacking[name]) == len(FORMATS[name].words):
+        return ""
+    lacks = f"it lacks {' and '.join(lacking[name])}" if lacking[name] else "its head is missing"
+    return f"; nearest is {name}: {lacks}"
 
 
 def write(

@@ -29,7 +29,7 @@ def read_gml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
     text, label = _text.decoded(file), "label"
     for _ in range(3):
         try:
-            return _topology(file, nx.parse_gml(text, label=label), strict, notes)
+            return topology_of(file, nx.parse_gml(text, label=label), strict, notes)
         except (nx.NetworkXError, UnicodeEncodeError, RecursionError) as error:
             said = str(error)
         if "is duplicated" in said and "edge" in said and "multigraph 1" not in text:
@@ -60,7 +60,7 @@ def read_json(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
         raise ValueError(f"{file}: a link ends at {strange[0]!r}, which is no node; correct the id")
     if len(known) < len(data["nodes"]):
         raise ValueError(f"{file}: an id stands twice; correct the id")
-    return _topology(file, graph, strict, [])
+    return topology_of(file, graph, strict, [])
 
 
 def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
@@ -88,10 +88,10 @@ def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topolog
     except (KeyError, ValueError) as error:
         raise ValueError(f"{file}: no network of SNDlib ({error}); correct it") from None
     demands = len(root.findall(".//{*}demand"))
-    return _topology(file, graph, strict, [f"{demands} demands are left out"] if demands else [])
+    return topology_of(file, graph, strict, [f"{demands} demands are left out"] if demands else [])
 
 
-def _topology(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topology:
+def topology_of(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topology:
     """Topology of a graph as read, with what was made of it."""
     cables = foreign(graph, require_flag(strict=strict))
     loops, parallel = (

@@ -6,10 +6,12 @@ comment, a line that ends in a backslash goes on. ``topology.yaml``: ``tree: {sw
 nodes, children}]}`` or ``block: {block_sizes, blocks: [{block, nodes}]}``, of several the one with
 ``cluster_default: true``, else the first.
 
-Topograph: nodes of Kubernetes (``kubectl get nodes -o json``, or yaml) with the labels ``leaf``,
-``spine`` and ``core`` of ``network.topology.nvidia.com`` (``block`` and ``datacenter`` of old), or
-``tier-0`` and on of ``fabric.topograph.run``; or ``instances`` with ``network_layers``, the leaf
-first. Its other output is ``topology.conf``.
+Topograph: nodes of Kubernetes (``kubectl get nodes -o json``, or yaml) with the labels ``tier-0``
+and on of ``fabric.topograph.run`` or, in July 2026, ``network.topology.nvidia.com``; of old that
+had ``leaf``, ``spine`` and ``core`` (``block`` and ``datacenter``). ``instances`` with
+``network_layers``, the leaf first, are read too; its other output is ``topology.conf``. So are the
+labels of clouds: AWS counts layers from the top, so that its ``network-node-layer-3`` is the leaf,
+as the last of ``NetworkNodes`` of its ``describe-instance-topology``.
 
 None of them says how many cables there are or how fast they are.
 """
@@ -34,7 +36,15 @@ from relparallel.topology.parts import Design
 
 UNMEASURED: Final = ("slurm", "topograph")
 """Designs whose cables say what hangs where, and nothing of their number and speed."""
-_LAYERS: Final = {"leaf": 0, "block": 0, "spine": 1, "core": 2, "datacenter": 2}
+_LABELS: Final = {  # the part that says how near a switch is to the node: a number or one of these
+    r"(?:fabric\.topograph\.run|(?:[\w-]+\.)*topology\.nvidia\.com)/(?:fabric-)?tier-(\d+)": (),
+    r"(?:[\w-]+\.)*topology\.nvidia\.com/(leaf|block|spine|core|datacenter)": (
+        *("leaf", "block", "spine", "core", "datacenter"),
+    ),
+    r"topology\.k8s\.aws/network-node-layer-(\d)": tuple("987654321"),
+    r"cloud\.google\.com/gce-topology-(subblock|block)": ("subblock", "block"),
+    r"oci\.oraclecloud\.com/rdma\.(\w+)_id": ("local_block", "network_block", "hpc_island"),
+}
 _KEYS: Final = ("switchname", "blockname", "nodes", "switches", "linkspeed", "blocksizes")
 _MOST: Final = 10**6  # names of a list
 
@@ -82,7 +92,8 @@ def read_topograph(path: str | os.PathLike[str]) -> Topology:
     """Nodes and switches of the labels that topograph has written."""
     file = _text.require_path(path=path)
     data = _text.loaded(file)
-    inner = data.get("items", data.get("instances", [data])) if isinstance(data, Mapping) else data
+    kept = data if isinstance(data, Mapping) else {"items": data}
+    inner = next((kept[key] for key in ("items", "instances", "Instances") if key in kept), [data])
     chains: dict[str, list[str]] = {}
     for place, one in enumerate(inner if isinstance(inner, list) else [inner], 1):
         name, layers = _labelled(one)
@@ -112,20 +123,22 @@ def read_topograph(path: str | os.PathLike[str]) -> Topology:
 def _labelled(node: Any) -> tuple[str, list[str]]:
     """Name of a node and its switches from the nearest on; no name where it has none."""
     given = node if isinstance(node, Mapping) else {}
-    if isinstance(given.get("network_layers"), list):
-        return str(given.get("id", "")), [str(layer) for layer in given["network_layers"]]
+    for name, key, step in (("id", "network_layers", 1), ("InstanceId", "NetworkNodes", -1)):
+        if isinstance(given.get(key), list):
+            return str(given.get(name, "")), [str(layer) for layer in given[key][::step]]
     meta: Any = given.get("metadata")
     labels = meta.get("labels") if isinstance(meta, Mapping) else None
     if not isinstance(labels, Mapping):
         return "", []
-    found: dict[int, str] = {}
-    for key, value in labels.items():
-        area, _, word = str(key).rpartition("/")
-        if area == "fabric.topograph.run" and re.fullmatch(r"tier-\d+", word):
-            found[int(word[5:])] = str(value)
-        elif area == "network.topology.nvidia.com" and word in _LAYERS:
-            found.setdefault(_LAYERS[word], str(value))
-    return str(meta.get("name", "")), [found[tier] for tier in sorted(found) if found[tier]]
+    for pattern, words in _LABELS.items():
+        found = {
+            words.index(said[1]) if words else int(said[1]): str(value)
+            for key, value in labels.items()
+            if value and (said := re.fullmatch(pattern, str(key))) and said[1] in (words or said[1])
+        }
+        if found:
+            break
+    return str(meta.get("name", "")), [found[tier] for tier in sorted(found)]
 
 
 def _conf(file: Path, text: str) -> Iterator[tuple[int, str, str, dict[str, str]]]:
