@@ -113,6 +113,48 @@ def test_a_bandwidth_in_bits_is_not_taken_for_bytes():
     assert cluster("gb200-186gb-nvl72", gpus=8).nodes == 1  # with the adapters of 64
 
 
+@pytest.mark.parametrize("name", ["gb200-186gb-nvl72", "gb300-279gb-nvl72"])
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "each"),
+    [(72, 1, 72), (144, 2, 72), (576, 8, 72), (64, 1, 64), (512, 8, 64), (68, 1, 68), (4, 1, 4)],
+)
+def test_a_rack_of_72_is_one_node_and_a_job_may_use_64_of_each(name, gpus, nodes, each):
+    found = cluster(name, gpus=gpus)
+    assert (found.nodes, found.gpus_per_node, found.gpus) == (nodes, each, gpus)
+    assert found.tray == 4
+    # an adapter of every GPU, however many of a rack are used
+    assert found.network_bandwidth / each == (50e9 if "gb200" in name else 100e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("gb300-279gb-nvl72", (72, 64)), ("gh200-96gb-jupiter", (4,))]
+)
+def test_gpus_that_fill_no_nodes_are_told_the_nearest_that_do(name, sizes):
+    """The numbers of the message, and every number between, against trying all."""
+    for gpus in range(max(sizes) + 1, 300, 7):
+        filled = [n for n in range(1, 1000) if any(n % size == 0 for size in sizes)]
+        if gpus in filled:
+            assert cluster(name, gpus).gpus == gpus
+            continue
+        near = max(n for n in filled if n < gpus), min(n for n in filled if n > gpus)
+        with pytest.raises(
+            ValueError, match=f"got {gpus}: the nearest are {near[0]} and {near[1]}"
+        ):
+            cluster(name, gpus)
+
+
+def test_every_named_cluster_is_made_of_its_row():
+    for row in shipped_rows("clusters.csv"):
+        each = int(row["gpus_per_node"])
+        found = cluster(row["cluster"], gpus=2 * each)
+        assert (found.nodes, found.gpus_per_node) == (2, each)
+        assert found.accelerator.name == row["accelerator"]
+        assert row["source"]
+    named = {cluster(row["cluster"], 8).accelerator.name for row in shipped_rows("clusters.csv")}
+    assert {"h200-141gb", "h20-96gb", "gb300-279gb"} <= named
+    assert sum(int(row["gpus_per_node"]) == 4 for row in shipped_rows("clusters.csv")) >= 2
+
+
 @pytest.mark.parametrize("name", accelerators())
 def test_a_data_sheet_is_plausible(name):
     """Shipped rates in order: what was measured below the peak, half the bits at least as fast."""

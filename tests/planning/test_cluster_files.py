@@ -52,6 +52,21 @@ def test_trays_of_a_rack_stand_in_the_file(tmp_path):
         read_cluster(path)
 
 
+@pytest.mark.parametrize(("gpus", "nodes"), [(72, 1), (144, 2)])
+def test_a_rack_of_72_by_file_is_the_rack_by_name(tmp_path, gpus, nodes):
+    path = tmp_path / "rack.csv"
+    path.write_text(
+        "accelerator,gpus,gpus_per_node,network_gbit,gpus_per_tray,nvlink_trays,name\n"
+        f"gb300-279gb,{gpus},72,57600,4,9,gb300-279gb-nvl72\n"
+    )
+    (told,) = read_cluster(path)
+    assert told.nodes == nodes
+    assert told == rp.cluster("gb300-279gb-nvl72", gpus=gpus)
+    path.write_text(path.read_text().replace(f",{gpus},", ",100,"))
+    with pytest.raises(ValueError, match="of 72, got 100: the nearest are 72 and 144"):
+        read_cluster(path)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

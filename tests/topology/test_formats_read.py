@@ -121,16 +121,31 @@ def node(name: str, **labels: str) -> dict:
     }
 
 
-@pytest.mark.parametrize("kind", ["labels", "old", "tiers", "instances", "yaml"])
+CLOUDS = {  # labels of the switch next to a node and of the one above it
+    "tiers": ("fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1"),
+    "July 2026": (f"{LABEL}/tier-0", f"{LABEL}/tier-1"),
+    "ten tiers": (f"{LABEL}/tier-9", f"{LABEL}/tier-10"),
+    "AWS": ("topology.k8s.aws/network-node-layer-3", "topology.k8s.aws/network-node-layer-2"),
+    "Google": ("cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block"),
+    "Oracle": ("oci.oraclecloud.com/rdma.local_block_id", "oci.oraclecloud.com/rdma.hpc_island_id"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["labels", "old", "instances", "instances of AWS", "yaml", *CLOUDS]
+)
 def test_labels_of_topograph_are_a_tree(file, kind):
     names = [(f"n{i}", f"l{i // 3}", "s1") for i in range(6)]
     if kind == "instances":
         data = {"instances": [{"id": n, "network_layers": [a, b]} for n, a, b in names]}
-    elif kind == "tiers":
-        area = "fabric.topograph.run"
+    elif kind == "instances of AWS":  # from the top
+        data = {"Instances": [{"InstanceId": n, "NetworkNodes": [b, a]} for n, a, b in names]}
+    elif kind in CLOUDS:
+        near, far = CLOUDS[kind]
+        labels = {"topology.kubernetes.io/zone": "z", "cloud.google.com/gce-topology-host": "h"}
         data = {
             "items": [
-                {"metadata": {"name": n, "labels": {f"{area}/tier-0": a, f"{area}/tier-1": b}}}
+                {"metadata": {"name": n, "labels": {far: b, near: a, **labels}}}
                 for n, a, b in names
             ]
         }
@@ -149,6 +164,34 @@ def test_labels_of_topograph_are_a_tree(file, kind):
     t = read(file)
     assert (t.num_hosts, t.num_switches, t.num_links) == (6, 3, 8)
     assert below(t) == {"l0": 3, "l1": 3}
+
+
+def test_layers_of_aws_count_from_the_top(file):
+    """The tree whose leaves were layer 1 would have one switch under 24 nodes."""
+    area = "topology.k8s.aws/network-node-layer"
+    file.write_text(
+        json.dumps(
+            {
+                "items": [
+                    {
+                        "metadata": {
+                            "name": f"i-{i}",
+                            "labels": {
+                                f"{area}-1": "nn-top",
+                                f"{area}-2": f"nn-mid{i // 12}",
+                                f"{area}-3": f"nn-leaf{i // 4}",
+                                f"{LABEL}/accelerator": "cb",
+                            },
+                        }
+                    }
+                    for i in range(24)
+                ]
+            }
+        )
+    )
+    t = read(file)
+    assert [int((t.tier == level).sum()) for level in range(4)] == [24, 6, 2, 1]
+    assert set(below(t).values()) == {4}
 
 
 @pytest.mark.parametrize(
