@@ -1,6 +1,5 @@
 """Networks that tools have found: every cable, host and NVLink, against what wrote the file."""
 
-import json
 import re
 import zlib
 from collections import Counter
@@ -9,7 +8,6 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
-import yaml
 
 from public_data import DATA, needs_data
 from relparallel.topology import read
@@ -174,7 +172,8 @@ def test_adapters_that_are_called_alike_are_not_one_host(file):
     )
     t = read(file)
     assert t.num_hosts == 3 + 2 + 1 + 1
-    assert "8 adapters are of 7 hosts" in " ".join(t.graph_attributes["notes"])
+    assert "8 adapters are of 7 hosts, by their names" in t.graph_attributes["notes"]
+    assert "5 of them share a name: each is taken for a host" in t.graph_attributes["notes"]
     assert "localhost mlx5_0 (H-15)" in t.labels
 
 
@@ -183,14 +182,16 @@ def test_switches_of_the_same_name_stay_apart(file, rng):
     text = scan(graph)
     for number in range(3):
         text = text.replace(f'"leaf-{number}"', '"Quantum Mellanox Technologies"')
-    file.write_text(text)
+    file.write_text(text.replace('"spine-0"', '"MF0;SPINE-0:MQM9700/U1"'))
     t = read(file)
     assert (t.num_switches, t.num_links) == (5, graph.number_of_edges())
+    assert "SPINE-0" in t.labels
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (HEAD, "no cable joins what it lists; scan from a host"),
         ('[1]\t"H-02"[1](2)\t# "a mlx5_0" lid 9 4xHDR\n' + HEAD, "line 1: expected a port of the"),
         (HEAD + '[1]\t"H-02[1](2)\n', "line 2: expected a port"),
         (HEAD + '[1]\t"H-02"[1](2)\t# "a mlx5_0" lid 9 4xWDR\n', "line 2: expected lanes of SDR"),
@@ -349,153 +350,6 @@ def test_a_wrong_matrix_is_named_with_its_line(file, text, options, said):
     file.write_text(text)
     with pytest.raises(ValueError, match=said):
         read(file, "nvidia-smi", **options)
-
-
-def lab(graph, *, extended=False, **more):
-    """A lab of containerlab with the nodes and links of a graph."""
-    ports, links = Counter(), []
-    for ends in graph.edges():
-        ports.update(ends)
-        pairs = [(name, f"eth{ports[name]}") for name in ends]
-        if extended:
-            ends = [{"node": name, "interface": port} for name, port in pairs]
-            links.append({"type": "veth", "endpoints": ends, "mtu": 9000})
-        else:
-            links.append({"endpoints": [":".join(pair) for pair in pairs]})
-    nodes = {name: dict(data) or None for name, data in graph.nodes(data=True)}
-    return {"name": "clos", "topology": {"nodes": nodes, "links": links, **more}}
-
-
-def clos(rng, **host):
-    graph = nx.MultiGraph()
-    for number in range(3):
-        graph.add_node(f"spine{number}", kind="nokia_srlinux")
-    for number in range(4):
-        graph.add_node(f"leaf{number}", kind="nokia_srlinux")
-        for spine in range(3):
-            edges = [(f"leaf{number}", f"spine{spine}")] * int(rng.integers(1, 3))
-            graph.add_edges_from(edges)
-        graph.add_node(f"client{number}", **(host or {"kind": "linux"}))
-        graph.add_edge(f"client{number}", f"leaf{number}")
-    return graph
-
-
-@pytest.mark.parametrize("extended", [False, True])
-@pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps, "flow"])
-def test_a_lab_has_its_nodes_and_links(file, rng, extended, dump):
-    graph = clos(rng)
-    data = lab(graph, extended=extended)
-    flow = "name: clos\ntopology:\n  nodes: {}\n  links: {}\n"
-    inner = data["topology"]
-    text = (
-        flow.format(*map(json.dumps, (inner["nodes"], inner["links"])))
-        if dump == "flow"
-        else dump(data)
-    )
-    file.write_text(text)
-    t = read(file)
-    assert {pair: many for pair, (many, _) in counted(t).items()} == Counter(
-        frozenset(pair) for pair in graph.edges()
-    )
-    assert {t.labels[v] for v in t.hosts} == {f"client{i}" for i in range(4)}
-    assert dict(Counter(t.kinds[code] for code in t.node_kind)) == {
-        "host": 4,
-        "leaf": 4,
-        "spine": 3,
-    }
-    assert "no capacity is given" in " ".join(t.graph_attributes["notes"])
-
-
-@pytest.mark.parametrize(
-    ("name", "node", "more", "host"),
-    [
-        ("n1", {"kind": "linux"}, {}, True),
-        ("n1", None, {"defaults": {"kind": "linux"}}, True),
-        ("n1", {"group": "ends"}, {"groups": {"ends": {"kind": "linux"}}}, True),
-        ("n1", {"kind": "ceos"}, {}, False),
-        ("leaf1", {"kind": "linux", "image": "frrouting/frr:v8"}, {}, False),
-        ("n1", {"kind": "linux", "image": "frrouting/frr:v8"}, {}, False),
-        ("n1", {"kind": "linux"}, {"kinds": {"linux": {"image": "quay.io/frr"}}}, False),
-        ("server1", {"kind": "linux", "image": "frrouting/frr:v8"}, {}, True),
-        ("h1", {"kind": "ceos"}, {}, True),
-        ("n1", {"kind": "ceos", "group": "servers-host"}, {}, True),
-        ("leaf1-server2", {"kind": "linux"}, {}, True),
-        ("server-leaf1", {"kind": "linux"}, {}, False),
-        ("superspine1", {"kind": "linux"}, {}, False),
-        ("br-mgmt", {"kind": "bridge"}, {}, False),
-    ],
-)
-def test_group_name_and_kind_tell_a_host(file, name, node, more, host):
-    graph = nx.MultiGraph([(name, "rest")])
-    graph.nodes[name].update(node or {})
-    graph.nodes["rest"]["kind"] = "ceos"
-    file.write_text(yaml.safe_dump(lab(graph, **more)))
-    t = read(file, "containerlab")
-    assert bool(t.endpoint[t.index_of(name)]) is host
-    asked = read(file, hosts=re.escape(name))
-    assert [asked.labels[v] for v in asked.hosts] == [name]
-
-
-def test_links_out_of_a_lab_are_left_out_and_told(file, rng):
-    data = lab(clos(rng))
-    inside = len(data["topology"]["links"])
-    data["topology"]["links"] += [
-        {"endpoints": ["leaf0:eth90", "mgmt-net:leaf0"]},
-        {"endpoints": ["host:eth1", "leaf1:eth90"]},
-        {"type": "macvlan", "endpoint": {"node": "leaf2", "interface": "eth90"}},
-        {"type": "vxlan", "endpoint": {"node": "leaf2", "interface": "eth91"}, "vni": 1},
-    ]
-    file.write_text(yaml.safe_dump(data))
-    t = read(file)
-    assert t.num_links == inside
-    assert "4 links out of the lab" in " ".join(t.graph_attributes["notes"])
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            lambda lab: lab["links"].append({"endpoints": ["leaf0:e9", "leaf9:e1"]}),
-            "link .*'leaf9'",
-        ),
-        (lambda lab: lab["links"].append(lab["links"][0]), "link .* has a cable already"),
-        (lambda lab: lab["links"].append({"endpoints": ["leaf0:e9"]}), "expected two ends"),
-        (lambda lab: lab["links"].append("leaf0-leaf1"), "expected two ends"),
-        (lambda lab: lab.pop("nodes"), "expected topology with nodes and links"),
-        (lambda lab: lab.update(links="none"), "expected topology with nodes and links"),
-    ],
-)
-def test_a_wrong_lab_is_named_with_its_link(file, rng, change, said):
-    data = lab(clos(rng))
-    change(data["topology"])
-    file.write_text(yaml.safe_dump(data))
-    with pytest.raises(ValueError, match=said) as refused:
-        read(file, "containerlab")
-    assert str(file) in str(refused.value)
-
-
-def test_hosts_that_nobody_is_called_are_refused(file, rng):
-    file.write_text(yaml.safe_dump(lab(clos(rng))))
-    with pytest.raises(ValueError, match=r"hosts must match names of nodes, .* got 'nobody'"):
-        read(file, hosts="nobody")
-    with pytest.raises(TypeError, match="hosts"):
-        read(file, hosts=3)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("nodes:\n  a:\nlinks:\n- a-b\n", "nearest is containerlab: it lacks topology: and endp"),
-        ("Switch : 0x01 ports 41\nguid=0x1\n", 'nearest is ibnetdiscover: it lacks "S- and "H-'),
-        ("GPU0 \nNV# SYS\nCPU Affinity\n", "nearest is nvidia-smi: its head is missing"),
-        ("Nodes=a,b Switches=c\n", "nearest is slurm: it lacks SwitchName="),
-        ("hello\n", r"simai, got [^;]*$"),
-    ],
-)
-def test_what_no_reader_takes_is_told_the_nearest(file, text, said):
-    file.write_text(text)
-    with pytest.raises(ValueError, match=said):
-        read(file)
 
 
 @needs_data

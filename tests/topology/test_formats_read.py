@@ -5,6 +5,7 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
+import yaml
 
 from public_data import DATA, needs_data
 from relparallel.topology import fat_tree, leaf_spine, read, write
@@ -157,9 +158,9 @@ def test_labels_of_topograph_are_a_tree(file, kind):
         }
     text = json.dumps(data)
     if kind == "yaml":
-        import yaml
-
         text = yaml.safe_dump(data)
+    elif kind == "documents":
+        text = yaml.safe_dump_all(data["items"]) + "---\n"
     file.write_text(text)
     t = read(file)
     assert (t.num_hosts, t.num_switches, t.num_links) == (6, 3, 8)

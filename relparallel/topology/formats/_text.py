@@ -82,12 +82,13 @@ class _Once(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def loaded(path: Path) -> Any:
-    """Data of a YAML or JSON file, in which no key stands twice."""
+    """Data of a YAML or JSON file, in which no key stands twice; several documents are a list."""
     text = decoded(path)
     try:
         if text.lstrip()[:1] in ("{", "["):
             return json.loads(text, object_pairs_hook=once, parse_constant=_refused)
-        return yaml.load(text, Loader=_Once)
+        parts = [part for part in yaml.load_all(text, Loader=_Once) if part is not None]
+        return parts if len(parts) > 1 else next(iter(parts), None)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(
             f"{path}: no JSON or YAML that can be read ({error}); correct it"

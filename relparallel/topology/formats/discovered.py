@@ -37,7 +37,7 @@ _SPEEDS: Final = "SDR 2.5 DDR 5 QDR 10 FDR10 10 FDR 14 EDR 25 HDR 50 NDR 100 XDR
 _LANES: Final = {word: float(gbit) for word, gbit in re.findall(r"(\w+) ([\d.]+)", _SPEEDS)}
 _BLOCK: Final = re.compile(r'\s*(?:Switch|Ca|Rt)\s+\d+\s+"([SHR]-[^"]+)"(?:[^"#]*#\s*"([^"]*)")?')
 _PORT: Final = re.compile(
-    r'\s*\[(\d+)\](?:\[ext \d+\])?(?:\(\w*\))?\s+"([SHR]-[^"]+)"\[(\d+)\][^#]*(.*)'
+    r'\s*\[(\d+)\](?:\[ext \d+\])?(?:\([^)]*\))?\s+"([SHR]-[^"]+)"\[(\d+)\][^#]*(.*)'
 )
 _DEVICE: Final = r"H(\S+)\s+(HCA-\d+|\w+_\w+|(?:ib|roce|rdma|opa)\w*)"
 _COMMON: Final = {  # from the nearest on
@@ -51,7 +51,7 @@ _NVLINK: Final = 25 * GB  # of generations 2 to 4, one way
 _NVLINKS: Final = 18  # of a GPU, at most
 _HOSTS: Final = ("host", "server", "srv", "client", "h")
 _SWITCHES: Final = ("leaf", "spine", "core", "tor", "agg", "switch", "sw", "router", "border")
-_PLAIN: Final = ("linux", "host", "ext-container", "k8s-kind")
+_PLAIN: Final = ("linux", "host", "ext-container", "k8s-kind", "generic_vm")
 _ROUTING: Final = r"frr|quagga|bird|gobgp|vyos|sonic|cumulus|openvswitch"
 _OUTSIDE: Final = ("host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy")
 
@@ -62,6 +62,8 @@ def read_ibnetdiscover(path: str | os.PathLike[str]) -> Topology:
     """Hosts, switches and every cable of an output of ``ibnetdiscover``."""
     file = _text.require_path(path=path)
     said, cables, bare = _scan(file)
+    if not cables:
+        raise ValueError(f"{file}: no cable joins what it lists; scan from a host of the fabric")
     inside = {guid for guid, name in said.items() if name.endswith("Aggregation Node")}  # SHARP
     label, device = _called({guid: said[guid] for guid in said if guid not in inside})
     graph: Any = nx.MultiGraph()
@@ -76,6 +78,8 @@ def read_ibnetdiscover(path: str | os.PathLike[str]) -> Topology:
         f"{len(hosts)} adapters are of {len(set(hosts))} hosts, by their names",
     ]
     counted = {
+        "hosts have no cable": len({*hosts} - {*graph}),
+        "of them share a name: each is taken for a host": sum(one.endswith(")") for one in hosts),
         "cables say no speed: 400 Gbit/s is taken": sum(not rates for rates in cables.values()),
         "ports without a cable are left out": bare,
         "aggregation nodes inside switches are left out": len(inside),
@@ -115,7 +119,9 @@ def _scan(file: Path) -> tuple[dict[str, str], dict[tuple[Pair, ...], list[float
             raise _text.malformed(file, line, wrong, "correct it")
         else:
             bare += bool(re.match(r"\s*\[\d+\]", text))
-    return names | heads, cables, bare
+    # what stands on the front of a switch
+    said = {g: re.sub("^MF0;([^:]+):[^/]+/U1$", r"\1", n) for g, n in (names | heads).items()}
+    return said, cables, bare
 
 
 def _gbit(file: Path, line: int, text: str) -> list[float]:
@@ -285,7 +291,9 @@ def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None)
             for end in given.get("endpoints") or ()
         ]
         names = [end.partition(":")[0] for end in ends]
-        if given.get("type", "veth") != "veth" or set(names) & set(_OUTSIDE) - set(nodes):
+        if not str(given.get("type", "veth")).startswith("veth") or set(names) & set(
+            _OUTSIDE
+        ) - set(nodes):
             outside += 1
             continue
         wrong = [f"{name!r} is no node" for name in names if name not in nodes]
