@@ -151,6 +151,8 @@ def test_hosts_that_nobody_is_called_are_refused(file, rng):
         read(file, hosts="nobody")
     with pytest.raises(TypeError, match="hosts"):
         read(file, hosts=3)
+    with pytest.raises(ValueError, match="hosts must be a regular expression, got"):
+        read(file, hosts="client[")
 
 
 @pytest.mark.parametrize(

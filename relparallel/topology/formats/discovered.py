@@ -180,10 +180,7 @@ def read_nvidia_smi(
     names = list(called)
     gpus = [name for name in names if name.startswith("GPU")]
     nvlinks = _nvlinks(near, gpus)
-    own = Counter[str]()
-    for a, b, many in nvlinks:
-        own.update({a: many, b: many})
-    most = max(own[gpu] for gpu in gpus)
+    most = max(sum(many for *ends, many in nvlinks if gpu in ends) for gpu in gpus)
     given = None if link_bandwidth is None else require_real(link_bandwidth=link_bandwidth, above=0)
     speed = device.node_link / max(most, 1) if device else given or _NVLINK
     lane = device.host_link if device and device.host_link else LINK_CAPACITY
@@ -273,27 +270,32 @@ def _matrix(file: Path) -> tuple[dict[Pair, str], dict[str, str], dict[str, str]
 def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None) -> Topology:
     """Nodes and links of a lab; hosts are those whose names match, else told by group, name, kind."""
     file = _text.require_path(path=path)
-    data = _text.loaded(file)
-    lab: Any = data.get("topology") if isinstance(data, Mapping) else None
-    nodes = lab.get("nodes") if isinstance(lab, Mapping) else None
-    links = (lab.get("links") or []) if isinstance(nodes, Mapping) else None
+    lab = _fields(_fields(_text.loaded(file)).get("topology"))
+    nodes = {str(name): _fields(node) for name, node in _fields(lab.get("nodes")).items()}
+    links = lab.get("links") or []
     if not nodes or not isinstance(links, list):
-        raise ValueError(f"{file}: expected topology with nodes and links, got {data!r:.80}")
-    found = [name for name, node in nodes.items() if _is_host(str(name), node, lab, hosts)]
-    if hosts is not None and not found:
+        raise ValueError(f"{file}: expected topology with nodes and links, got {lab!r:.80}")
+    try:
+        chosen = None if hosts is None else re.compile(require_instance(str, hosts=hosts))
+    except re.error as error:
+        raise ValueError(f"hosts must be a regular expression, got {hosts!r} ({error})") from None
+    found = [
+        name
+        for name, node in nodes.items()
+        if (chosen.fullmatch(name) if chosen else _is_host(name, node, lab))
+    ]
+    if chosen and not found:
         raise ValueError(f"hosts must match names of nodes, {', '.join(nodes):.80}, got {hosts!r}")
     graph: Any = nx.MultiGraph()
     taken, outside = set[str](), 0
     for place, link in enumerate(links, 1):
-        given = link if isinstance(link, Mapping) else {}
         ends = [
             f"{end.get('node')}:{end.get('interface')}" if isinstance(end, Mapping) else str(end)
-            for end in given.get("endpoints") or ()
+            for end in _fields(link).get("endpoints") or ()
         ]
         names = [end.partition(":")[0] for end in ends]
-        if not str(given.get("type", "veth")).startswith("veth") or set(names) & set(
-            _OUTSIDE
-        ) - set(nodes):
+        kind = str(_fields(link).get("type", "veth"))
+        if not kind.startswith("veth") or any(n in _OUTSIDE and n not in nodes for n in names):
             outside += 1
             continue
         wrong = [f"{name!r} is no node" for name in names if name not in nodes]
@@ -303,22 +305,23 @@ def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None)
             raise ValueError(f"{file}, link {place}: {wrong[0]}; correct the link")
         taken.update(ends)
         graph.add_edge(*names)
-    listed = ", ".join([*found[:8], *["..."][: len(found) - 8 > 0]]) or "none"
-    told = "by group, name and kind" if hosts is None else "as asked"
-    notes = [f"hosts {told}: {listed}; hosts= takes a pattern of their names"]
+    told = "as asked" if chosen else "by group, name and kind"
+    notes = [f"hosts {told}: {', '.join(found) or 'none':.80}; hosts= takes a pattern of names"]
     notes += [f"{outside} links out of the lab are left out"] if outside else []
     return _tiers(file, graph, found, nodes, "containerlab", notes)
 
 
-def _is_host(name: str, node: Any, lab: Mapping[str, Any], hosts: str | None) -> bool:
-    """Whether a node of a lab is a host: by a pattern, or what its group, name and kind say."""
-    if hosts is not None:
-        return re.fullmatch(require_instance(str, hosts=hosts), name) is not None
-    own: dict[str, Any] = {} if node is None else dict(node)
-    base, groups, kinds = (lab.get(key) or {} for key in ("defaults", "groups", "kinds"))
-    of_group = groups.get(own.get("group", base.get("group"))) or {}
-    kind = own.get("kind", of_group.get("kind", base.get("kind", "")))
-    given = {**base, **(kinds.get(kind) or {}), **of_group, **own}
+def _fields(value: Any) -> dict[str, Any]:
+    """What a block of YAML says, nothing where it is none."""
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _is_host(name: str, own: Mapping[str, Any], lab: Mapping[str, Any]) -> bool:
+    """Whether group and name of a node, the last word first, or else its kind say so."""
+    base, groups, kinds = (_fields(lab.get(key)) for key in ("defaults", "groups", "kinds"))
+    group = _fields(groups.get(own.get("group", base.get("group"))))
+    kind = own.get("kind", group.get("kind", base.get("kind")))
+    given = {**base, **_fields(kinds.get(kind)), **group, **own}
     for word in reversed(re.findall("[a-z]+", f"{name} {given.get('group', '')}".lower())):
         if word in _HOSTS or word.endswith(_HOSTS[:4]):
             return True
