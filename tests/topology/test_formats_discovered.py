@@ -105,6 +105,29 @@ def test_cuts_of_a_scan_are_those_of_the_graph(file, rng, cut):
     assert nx.maximum_flow_value(found, *cut) == nx.maximum_flow_value(plain, *cut)
 
 
+def test_adapters_of_storage_are_left_out_where_that_is_asked(file):
+    """Their switch was a leaf of all hosts, and their cables a part of the network of training."""
+    graph = nx.MultiGraph()
+    for host in range(6):
+        for card in range(4):
+            ends = f"node-{host}", f"leaf-{host // 3}"
+            graph.add_edge(*ends, card=f"mlx5_{card}", speed="4xNDR")
+        graph.add_edge(f"node-{host}", "leaf-storage", card="mlx5_4", speed="4xHDR")
+    graph.add_edges_from([("leaf-0", "spine"), ("leaf-1", "spine")], card="", speed="4xNDR")
+    file.write_text(scan(graph))
+    assert read(file).num_links == graph.number_of_edges()
+    t = read(file, devices="mlx5_[0-3]")
+    graph.remove_edges_from(list(graph.edges("leaf-storage")))
+    wanted = Counter(frozenset(pair) for pair in graph.edges())
+    assert {pair: many for pair, (many, _) in counted(t).items()} == wanted
+    notes = " ".join(t.graph_attributes["notes"])
+    assert "6 adapters of other devices are left out" in notes
+    assert "no host reaches 1 switches, such as leaf-storage" in notes
+    assert "mlx5_0, mlx5_1, mlx5_2, mlx5_3; devices= of" in notes
+    with pytest.raises(ValueError, match=r"devices must match some of mlx5_0, .* got 'eth'"):
+        read(file, devices="eth")
+
+
 @pytest.mark.parametrize(
     ("speed", "gbit"),
     [

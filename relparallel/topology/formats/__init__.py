@@ -109,7 +109,8 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
         with cables from a node to itself (they are left out), or a file with faults that its
         simulator passes over. SimAI: ``gpus_forward=True`` where GPUs pass traffic on between
         NVLink and network. nvidia-smi: ``accelerator``, by name, or ``link_bandwidth`` of an NVLink
-        in one direction [bytes/s]. containerlab: ``hosts``, a regular expression of their names.
+        in one direction [bytes/s]. ibnetdiscover: ``devices``, a regular expression of those that are
+        of the network, such as "mlx5_[0-3]". containerlab: ``hosts``, one of their names.
 
     Returns
     -------

@@ -58,31 +58,43 @@ _OUTSIDE: Final = ("host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dumm
 Pair = tuple[str, str]  # of devices, or of a GUID and the number of its port
 
 
-def read_ibnetdiscover(path: str | os.PathLike[str]) -> Topology:
-    """Hosts, switches and every cable of an output of ``ibnetdiscover``."""
+def read_ibnetdiscover(path: str | os.PathLike[str], *, devices: str | None = None) -> Topology:
+    """Hosts, switches and every cable of a scan, or of the adapters whose device matches."""
     file = _text.require_path(path=path)
     said, cables, bare = _scan(file)
     if not cables:
         raise ValueError(f"{file}: no cable joins what it lists; scan from a host of the fabric")
+    called, device = _called(said)
     inside = {guid for guid, name in said.items() if name.endswith("Aggregation Node")}  # SHARP
-    label, device = _called({guid: said[guid] for guid in said if guid not in inside})
+    chosen = _pattern(devices=devices)
+    other = {g for g in said if g[0] == "H" and chosen and not chosen.fullmatch(device.get(g, ""))}
+    label = {guid: name for guid, name in called.items() if guid not in inside | other}
     graph: Any = nx.MultiGraph()
     for ((a, _), (b, _)), rates in cables.items():
-        if not {a, b} & inside:
+        if {a, b} <= label.keys():
             adapter = {"device": device.get(a, device.get(b))}
             graph.add_edge(label[a], label[b], capacity=min(rates, default=400) * GBIT, **adapter)
     speeds = Counter(data["capacity"] / GBIT for *_, data in graph.edges(data=True))
     hosts = [label[guid] for guid in label if guid.startswith("H-")]
+    kinds = sorted({device[guid] for guid in device if guid not in other})
+    if chosen and not hosts:
+        raise ValueError(
+            f"devices must match some of {', '.join(device.values()):.80}, got {devices!r}"
+        )
     notes = [
         f"cables by Gbit/s: {', '.join(f'{many} of {rate:g}' for rate, many in speeds.items())}",
         f"{len(hosts)} adapters are of {len(set(hosts))} hosts, by their names",
     ]
+    if len(kinds) > 1:
+        told = f"devices of adapters: {', '.join(kinds):.80}"
+        notes.append(f"{told}; devices= of topology.read takes a pattern, to leave storage out")
     counted = {
         "hosts have no cable": len({*hosts} - {*graph}),
         "of them share a name: each is taken for a host": sum(one.endswith(")") for one in hosts),
         "cables say no speed: 400 Gbit/s is taken": sum(not rates for rates in cables.values()),
         "ports without a cable are left out": bare,
         "aggregation nodes inside switches are left out": len(inside),
+        "adapters of other devices are left out": len(other - inside),
     }
     notes += [f"{many} {what}" for what, many in counted.items() if many]
     for a, b in nx.Graph(graph).edges():
@@ -275,10 +287,7 @@ def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None)
     links = lab.get("links") or []
     if not nodes or not isinstance(links, list):
         raise ValueError(f"{file}: expected topology with nodes and links, got {lab!r:.80}")
-    try:
-        chosen = None if hosts is None else re.compile(require_instance(str, hosts=hosts))
-    except re.error as error:
-        raise ValueError(f"hosts must be a regular expression, got {hosts!r} ({error})") from None
+    chosen = _pattern(hosts=hosts)
     found = [
         name
         for name, node in nodes.items()
@@ -309,6 +318,15 @@ def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None)
     notes = [f"hosts {told}: {', '.join(found) or 'none':.80}; hosts= takes a pattern of names"]
     notes += [f"{outside} links out of the lab are left out"] if outside else []
     return _tiers(file, graph, found, nodes, "containerlab", notes)
+
+
+def _pattern(**named: str | None) -> re.Pattern[str] | None:
+    """Regular expression of an argument, where it is given."""
+    ((name, value),) = named.items()
+    try:
+        return None if value is None else re.compile(require_instance(str, **named))
+    except re.error as error:
+        raise ValueError(f"{name} must be a regular expression, got {value!r} ({error})") from None
 
 
 def _fields(value: Any) -> dict[str, Any]:
