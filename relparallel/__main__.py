@@ -240,9 +240,11 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--dialect",
         metavar="NAME",
-        help="of the log: csv (default), slurm, nvrx, nvrx-cycles or xid",
+        help="of the log, recognised where omitted: csv, slurm, nvrx, nvrx-cycles or xid",
     )
-    add("--clock", metavar="UNIT", help="of a csv log: iso (default), s, min, h, d or a format")
+    add("--since", metavar="TIME", help="when the watch of the log began: a date, or seconds")
+    add("--until", metavar="TIME", help="when it ended; default as the log's dated lines say")
+    add("--clock", metavar="UNIT", help="of a csv log: iso, s, min, h, d or a format")
     add(
         "--overlaps",
         metavar="HOW",
@@ -257,6 +259,12 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         help="of a slurm or xid log: what counts as a failure",
+    )
+    add(
+        "--silence",
+        type=float,
+        metavar="SECONDS",
+        help="of an xid log: after which another line of a node is another failure; default 180",
     )
     add("--jobs", nargs="+", metavar="NAME", help="of a slurm log: jobs that count; default all")
     add(
@@ -332,7 +340,8 @@ def _target(path: Path | None, endings: tuple[str, ...] = ()) -> None:
         require_target(path=path, endings=endings)
 
 
-_LOG = ("dialect", "clock", "overlaps", "delimiter", "repair", "states", "jobs")
+_LOG = ("dialect", "since", "until", "clock", "overlaps", "delimiter", "repair", "states", "jobs")
+_LOG += ("silence",)
 
 
 def _own_rates(options: argparse.Namespace) -> object:
@@ -345,13 +354,14 @@ def _own_rates(options: argparse.Namespace) -> object:
         return "llama3"
     if options.watched is None:
         raise ValueError("--watched must say how many nodes the failure log covers, got none")
-    dialect = options.dialect or "csv"
-    if dialect != "csv" and options.clock:
-        raise ValueError(
-            f"--clock tells of a csv log: leave it out for {dialect}, got {options.clock!r}"
-        )
-    given = {"clock": "iso", "ignore": options.ignore} if dialect == "csv" else {}
-    given |= {name: value for name in _LOG if (value := getattr(options, name)) is not None}
+    from relparallel.training.log_files import dialect_of
+
+    given = {name: value for name in _LOG if (value := getattr(options, name)) is not None}
+    if (
+        options.ignore
+        and "ignore" in dialect_of("failures", options.dialect, options.failures)[1].takes
+    ):
+        given["ignore"] = options.ignore
     given |= {"levels": dict(options.levels)} if options.levels else {}
     return rp.training.read_failure_log(options.failures, population=options.watched, **given)
 

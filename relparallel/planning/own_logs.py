@@ -178,7 +178,7 @@ class OwnLog:
         """Numbers of spares by both laws and the log, for no more nodes than it watched."""
         nodes, records = min(one.cluster.nodes, self.log.population), self.log.records()
         repair = float((records["end"] - records["start"]).mean())
-        asked = nodes, self.log.rate, repair, _SHORT, "hot"
+        asked = nodes, self.log.outage_rate, repair, _SHORT, "hot"
         said = f"spares for {nodes:,} nodes and a shortage of {_SHORT:.1%} of the time: "
         said += f"{spares_needed(*asked)} by independent failures, {self._down(nodes)} by this log"
         shared = spares_needed(*asked, source=self.events(nodes))

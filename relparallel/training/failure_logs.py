@@ -6,7 +6,6 @@ counted in `FailureLog.notes`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -28,10 +27,12 @@ from relparallel._checks import (
 )
 from relparallel.hardware import Cluster
 from relparallel.hardware.machines import LEVELS
+from relparallel.training import cause_levels
 from relparallel.training._arguments import require_time
+from relparallel.training.cause_levels import SHOWN
 from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
-from relparallel.training.log_columns import OVERLAPS, overlapping, texts, times
+from relparallel.training.log_columns import OVERLAPS, others, overlapping, possible, texts, times
 from relparallel.training.outages import Outages
 from relparallel.units import DAY, HOUR
 
@@ -39,22 +40,19 @@ if TYPE_CHECKING:
     from relparallel.training.log_report import LogReport
     from relparallel.training.unequal_nodes import WorstNodes
 
-USUAL: Final = {
-    "job": "job software application framework user network fabric storage",
-    "switch": "switch leaf tor",
-    "rack": "rack power pdu cooling facility facilities",
-    "node": "node host cpu memory dimm dram nic ssd disk psu supply motherboard kernel hardware "
-    "boot",
-    "gpu": "gpu xid hbm sram ecc nvlink",
-}
-"""Words in the names of causes, by what fails; where words of several fit, the last one counts."""
 _NO_TIME: Final = "{} outages take no time: they stop a job, and no node is down"
-_SHOWN: Final = 6  # causes in a line
+_WINDOW: Final = (
+    "begin= and finish= say from when to when was watched (since= and until= of a file)"
+)
+_LITTLE: Final = 1.05  # times too high in one log of twenty: not worth a word
 _COLUMNS: Final[dict[str, Any]] = {
     "node": np.str_,
     "cause": np.str_,
     "start": np.float64,
     "end": np.float64,
+    "resumed": np.float64,
+    "incident": np.int64,
+    "still": np.bool_,
 }
 Texts = NDArray[np.str_]
 Times = NDArray[np.float64]
@@ -69,17 +67,26 @@ class FailureLog(Result):
     node, cause : array of str [n]
         What failed, and the class of each failure.
     start, end : array [n]
-        When it failed and when it was back [s since the watch began]; NaN for an end that is not
-        known.
-    population, finish : int, float, optional
-        Nodes that were watched, and the end of the watch [s]; by default the last failure.
+        When it failed and when the node was back [s since the watch began]; NaN for an end that is
+        not known.
+    population : int
+        Nodes that were watched.
+    begin, finish : float, optional
+        When the watch began and ended [s]; by default with the first and the last failure, which
+        `guessed` says, with what it costs in the notes. A log without a failure needs both.
     overlaps : {"refuse", "merge", "keep"}
         What becomes of a failure of a node that is still down: refused, one repair with the earlier
         one, or kept.
     notes : tuple of str
         What a reader changed, with the number of rows.
-    begin : float, optional
-        When the watch began [s]; by default with the first failure.
+    resumed : array [n], optional
+        When the job was back [s], NaN where that is not known: never a repair of the node.
+    incident : array of int [n], optional
+        Rows of one event, which share a number, are one failure of several nodes; by default every
+        row is one of its own. Rates count incidents, nodes down and repairs rows.
+    still : array of bool [n], optional
+        Whether a node whose end is not known was down when the watch ended: its repair is censored.
+        By default those that did not fail again, where the log knows the end of any other.
     levels : Mapping of str to str, optional
         What fails with a cause, "gpu", "node", "nvlink" (an NVLink switch tray), "switch", "rack"
         or "job", by the names of causes; the others are read by usual words in their names
@@ -104,50 +111,54 @@ class FailureLog(Result):
     notes: tuple[str, ...] = ()
     begin: float | None = None
     levels: Mapping[str, str] | None = instance(Mapping, default=None)
+    resumed: Times = None  # type: ignore[assignment]
+    incident: NDArray[np.int64] = None  # type: ignore[assignment]
+    still: NDArray[np.bool_] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        node, cause = texts(node=self.node), texts(cause=self.cause)
-        start = times(start=self.start)
-        end = times(open_too=True, end=self.end)
-        for name, column in (("start", start), ("end", end), ("cause", cause)):
-            if len(column) != len(node):
+        columns = {
+            "node": texts(node=self.node),
+            "cause": texts(cause=self.cause),
+            "start": times(start=self.start),
+            "end": times(open_too=True, end=self.end),
+        }
+        many = len(columns["node"])
+        columns |= others(many, resumed=self.resumed, incident=self.incident, still=self.still)
+        for name, column in columns.items():
+            if len(column) != many:
                 raise ValueError(
-                    f"{name} must have as many rows as node, {len(node)}, got {len(column)}"
+                    f"{name} must have as many rows as node, {many}, got {len(column)}"
                 )
         notes = require_instance(tuple, notes=self.notes)
-        if (nameless := node == "").any():
-            raise ValueError(
-                f"node must have a name in every row, got '' in row {nameless.argmax() + 1}"
-            )
-        if (bad := end < start).any():
-            i, more = bad.argmax(), bad.sum() - 1
-            raise ValueError(
-                f"end must not lie before start, got start {start[i]:g} s and end {end[i]:g} s in "
-                "row "
-                f"{i + 1} (node {node[i]}), and {more} more such rows"
-            )
-        table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause})
-        table, merged = overlapping(table.iloc[np.lexsort((end, start))], self.overlaps)
-        failed = int(table["node"].nunique())
-        require_int(population=self.population, at_least=max(failed, 1), at_most=10**9)
-        first, last = float(table["start"].iloc[0]), float(table["start"].iloc[-1])
-        finish, begin = last, first
+        table = pd.DataFrame(columns)
+        possible(table)
+        if self.still is None:
+            again = table.sort_values("start", kind="stable")["node"].duplicated(keep="last")
+            table["still"] = table["end"].isna() & ~again & table["end"].notna().any()
+        table, merged = overlapping(
+            table.iloc[np.lexsort((columns["end"], columns["start"]))], self.overlaps
+        )
+        require_int(
+            population=self.population, at_least=max(table["node"].nunique(), 1), at_most=10**9
+        )
+        first, last = table["start"].iloc[[0, -1]] if many else (np.inf, 0.0)
         if self.finish is not None:
-            finish = require_real(finish=self.finish, at_least=last, at_most=1e18)
+            require_real(finish=self.finish, at_least=last, at_most=1e18)
         if self.begin is not None:
-            begin = require_real(begin=self.begin, at_least=0, at_most=first)
+            require_real(begin=self.begin, at_least=0, at_most=min(first, self.finish or np.inf))
+        if not many and self.guessed:
+            raise ValueError(f"node must have a row, got none: {_WINDOW}")
         for name, kind in _COLUMNS.items():
             object.__setattr__(self, name, table[name].to_numpy(dtype=kind))
         for level in (self.levels or {}).values():
             require_choice(LEVELS, levels=level)
-        object.__setattr__(self, "finish", finish)
-        object.__setattr__(self, "begin", begin)
-        if (still := int((end == start).sum())) and (said := _NO_TIME.format(still)) not in notes:
-            merged = (*merged, said)
-        object.__setattr__(self, "notes", notes + merged)
         wide = {"job", "rack", "switch"} & {*self.level_of().values()}
-        if (wide or self.levels) and self.reading not in notes:
-            object.__setattr__(self, "notes", (*self.notes, self.reading))
+        still = int((self.end == self.start).sum())
+        said = [_NO_TIME.format(still)] if still else []
+        said += [self._cost()] if self.guessed and self.incidents > 1 else []
+        said += [self.reading] if many and (wide or self.levels) else []
+        more = tuple(note for note in said if note and note not in notes)
+        object.__setattr__(self, "notes", notes + merged + more)
 
     @property
     def repairs(self) -> Times:
@@ -155,16 +166,31 @@ class FailureLog(Result):
         return np.asarray(self.end - self.start)
 
     @property
+    def guessed(self) -> bool:
+        """Whether the watch was taken from the first failure, to the last one, or both."""
+        return self.begin is None or self.finish is None
+
+    @property
     def span(self) -> float:
         """Length of the watch [s]."""
         return self.watched - float(self.start[0] if self.begin is None else self.begin)
 
     @property
+    def incidents(self) -> int:
+        """Failures: events, however many nodes each took."""
+        return len(np.unique(self.incident))
+
+    @property
     def rate(self) -> float:
-        """Failures per node and second of the watch."""
+        """Failures (incidents) per node and second of the watch."""
+        return self.outage_rate * self.incidents / max(len(self.start), 1)
+
+    @property
+    def outage_rate(self) -> float:
+        """Outages per node and second of the watch: as `rate`, where each takes one node."""
         if self.span <= 0:
             raise ValueError(
-                f"start must hold failures at two moments, got {len(self.start)} row(s)"
+                f"start must hold failures at two moments, got {len(self.start)} row(s): {_WINDOW}"
             )
         return len(self.start) / (self.population * self.span)
 
@@ -173,10 +199,32 @@ class FailureLog(Result):
         """End of the watch [s]."""
         return float(self.start[-1] if self.finish is None else self.finish)
 
+    def _cost(self) -> str:
+        """What it may cost that the watch was taken from the failures, "" where that is little.
+
+        Of n failures at random in a window of length T the first and the last one are T times a beta
+        variable of n - 1 and 2 apart; the last one is T times one of n and 1 from its beginning.
+        """
+        from scipy.special import betaincinv
+
+        ends = (self.begin is None) + (self.finish is None)
+        half, rare = 1 / betaincinv(self.incidents + 1 - ends, ends, [0.5, 0.05])
+        if rare < _LITTLE:
+            return ""
+        return (
+            "the watch is a guess, from the first failure to the last one: of logs of "
+            f"{self.incidents} failures the rate is {half:.3g} times too high in one of two, "
+            f"{rare:.3g} times or more in one of twenty; since= and until= say it"
+        )
+
+    def _watched(self, **columns: Any) -> FailureLog:
+        """The log with other columns, watched as long."""
+        return replace(self, begin=self.watched - self.span, finish=self.watched, **columns)
+
     @property
     def censored(self) -> float:
         """Time since the last failure [s]: a life that had not ended when the watch did."""
-        return self.watched - float(self.start[-1])
+        return self.watched - float(self.start[-1]) if self.start.size else self.span
 
     def gaps(self) -> Times:
         """Return the times between failures [s]; failures of one moment count as one."""
@@ -184,28 +232,12 @@ class FailureLog(Result):
 
     def level_of(self) -> dict[str, str]:
         """What fails with each cause: as given, else by usual words in its name, else a node."""
-        found = {}
-        for cause in np.unique(self.cause).tolist():
-            words = {
-                *(split := re.findall(r"[a-z]+", cause.lower())),
-                *(word.rstrip("s") for word in split),
-            }
-            usual = [level for level, known in USUAL.items() if words & {*known.split()}]
-            found[cause] = (self.levels or {}).get(cause, usual[-1] if usual else "node")
-        return found
+        return cause_levels.level_of(np.unique(self.cause).tolist(), self.levels or {})
 
     @property
     def reading(self) -> str:
         """How causes are read: what fails with each of them."""
-        given, found = self.levels or {}, self.level_of()
-        said = [f"{cause} is a failure of the {level}" for cause, level in found.items()]
-        said = said[:_SHOWN] + [f"{len(said) - _SHOWN} more"] * (len(said) > _SHOWN)
-        if not {*given} >= {*found}:
-            said[-1] += " (by usual words in the names, else of the node; levels= says)"
-        said += [
-            f"levels names {cause!r}, which never failed" for cause in given if cause not in found
-        ]
-        return f"causes of the log: {'; '.join(said)}"
+        return cause_levels.reading(self.level_of(), self.levels or {})
 
     def repair_of(self, cause: str) -> float | None:
         """Return the mean time to repair of a cause [s], None where no repair was seen.
@@ -215,9 +247,7 @@ class FailureLog(Result):
         """
         hit = self.cause == cause
         ended = np.isfinite(self.repairs)
-        # it failed again: when it was back?
-        later = pd.Series(self.node).duplicated(keep="last").to_numpy()
-        still = self.watched - self.start[hit & ~ended & ~later]
+        still = self.watched - self.start[hit & self.still]
         if not (hit & ended).any():
             return None
         return float((self.repairs[hit & ended].sum() + still.sum()) / (hit & ended).sum())
@@ -241,18 +271,29 @@ class FailureLog(Result):
         """
         place = Cluster(nodes=self.population) if cluster is None else cluster
         host = "tray" if place.tray < place.gpus_per_node else "node"
-        found = {cause: host if at == "node" else at for cause, at in self.level_of().items()}
+        levels = self.level_of()
+        if place.nvlink_trays is None:
+            levels = {cause: "node" if at == "nvlink" else at for cause, at in levels.items()}
+        found = {cause: host if levels[cause] == "node" else levels[cause] for cause in levels}
+        counts = self._counts()
         return tuple(
             ComponentClass(
                 name=cause,
                 level=level,
                 repair=self.repair_of(cause),
                 rate=self.rate
-                * float((self.cause == cause).mean())
+                * (counts[cause] / self.incidents)
                 * place.parts(host)
                 / place.parts(level),
             )
             for cause, level in found.items()
+        )
+
+    def _counts(self) -> pd.Series:
+        """Failures of each cause: an event has that of its first row."""
+        first = ~pd.Series(self.incident).duplicated().to_numpy()
+        return (
+            pd.Series(self.cause[first]).value_counts().reindex(np.unique(self.cause), fill_value=0)
         )
 
     def select(self, cause: str) -> FailureLog:
@@ -261,7 +302,7 @@ class FailureLog(Result):
         chosen = self.cause == cause
         columns = {name: getattr(self, name)[chosen] for name in _COLUMNS}
         levels = {cause: self.level_of()[cause]} if self.levels else None
-        return replace(self, levels=levels, **columns)
+        return self._watched(levels=levels, **columns)
 
     def replay(self, *, shuffled: bool = True) -> Replay:
         """Return the log as a source of failures for `simulate`: whole, or from a random time on."""
@@ -311,7 +352,8 @@ class FailureLog(Result):
         (0.5, 0.5)
         """
         length, month = require_time(window=window, month=month, positive=True, single=True)
-        event = np.cumsum(np.diff(self.start, prepend=self.start[0]) > length)
+        later = np.diff(self.start, prepend=self.start[:1]) > length
+        event = np.cumsum(later & ~pd.Series(self.incident).duplicated().to_numpy())
         taken = np.bincount(pd.Series(self.node).groupby(event).nunique().to_numpy())[1:]
         made = SharedEvents(
             sizes=tuple((taken / taken.sum()).tolist()), together=together, lasting=month
@@ -340,7 +382,7 @@ class FailureLog(Result):
         outages of a node are one.
         """
         if self.overlaps == "keep":
-            return replace(self, overlaps="merge").records(nodes)
+            return self._watched(overlaps="merge").records(nodes)
         if open_ := int(np.isnan(self.end).sum()):
             raise ValueError(
                 f"end must be known for records, got {open_} failures without one: give repair="
@@ -360,9 +402,10 @@ class FailureLog(Result):
         """
         groups = pd.Series(self.repairs).groupby(self.cause)
         table = groups.agg(failures="size", mean_repair="mean", median_repair="median")
+        table["failures"] = self._counts()
         table["mean_repair"] = [self.repair_of(cause) for cause in table.index]
         table["level"] = table.index.map(self.level_of())
-        share = table["failures"] / len(self.start)
+        share = table["failures"] / max(self.incidents, 1)
         table = table.assign(share=share, per_1000_node_days=1000 * DAY * self.rate * share)
         table = table.rename_axis("cause").reset_index()
         order = np.argsort(-table["failures"].to_numpy(), kind="stable")
@@ -371,12 +414,10 @@ class FailureLog(Result):
 
     def _outages(self) -> tuple[FailureLog, Outages]:
         """The log with overlapping outages of a node as one, and these since the window began."""
-        log = replace(self, overlaps="merge")
-        _ = log.rate  # refuses a log of one moment
+        _ = self.rate  # refuses a log of one moment
+        log = self._watched(overlaps="merge")
         begin, known = log.watched - log.span, np.isfinite(log.end)
-        last = ~pd.Series(log.node).duplicated(keep="last").to_numpy()
-        # down until the window ends; one that failed again: when it was back?
-        still = np.where(last & known.any(), log.watched, log.start)
+        still = np.where(log.still, log.watched, log.start)
         start, end = log.start - begin, np.where(known, log.end, still) - begin
         node = np.unique(log.node, return_inverse=True)[1]
         return log, Outages(start[None], end[None], node[None], log.population, log.span)
@@ -474,16 +515,18 @@ class FailureLog(Result):
 
     def _said(self) -> str:
         """How many failures of what, how often, over which span, and what a reader said."""
-        levels, counts = self.level_of(), pd.Series(self.cause).value_counts()
+        levels, counts = self.level_of(), self._counts().sort_values(ascending=False, kind="stable")
         causes = [
-            f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(_SHOWN).items()
+            f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(SHOWN).items()
         ]
-        causes += [f"{len(counts) - _SHOWN} more causes"] * (len(counts) > _SHOWN)
+        causes += [f"{len(counts) - SHOWN} more causes"] * (len(counts) > SHOWN)
         often = (
             f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if self.span > 0 else "at one moment"
         )
         said = (
-            f"{len(self.start)} failures of {self.population} nodes in {self.span / DAY:.4g} "
+            f"{self.incidents} failures of {self.population} nodes in {self.span / DAY:.4g} "
             f"days, {often}"
         )
-        return "; ".join([said, ", ".join(causes), *self.notes])
+        if self.incidents < len(self.start):
+            said += f"; they took {len(self.start)} nodes"
+        return "; ".join(filter(None, [said, ", ".join(causes), *self.notes]))

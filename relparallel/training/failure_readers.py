@@ -13,15 +13,19 @@ import numpy as np
 import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.training import machine_logs, xid_logs
 from relparallel.training._arguments import LONGEST
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.log_columns import OVERLAPS, texts
 from relparallel.training.log_files import (
     CLOCKS,
+    EPOCH,
+    Fit,
     Rows,
     columns,
     dialect as reads,
     dialect_of,
+    has_columns,
     read_table,
     require_rows,
     require_zones,
@@ -31,25 +35,20 @@ from relparallel.training.log_files import (
 from relparallel.training.machine_logs import Found
 from relparallel.units import MINUTE
 
+_FORMS: Final = (machine_logs, xid_logs)  # which enter what machines write
+
 
 def read_failure_log(
     path: str | PathLike[str],
     *,
     population: int,
-    dialect: str = "csv",
-    node: str = "node",
-    start: str = "start",
-    end: str = "end",
-    cause: str = "cause",
-    clock: str = "s",
-    finish: float | str | None = None,
+    dialect: str | None = None,
+    since: float | str | None = None,
+    until: float | str | None = None,
     overlaps: str | None = None,
-    ignore: Sequence[str] = (),
-    delimiter: str | None = None,
     repair: float | None = None,
     levels: Mapping[str, str] | None = None,
-    states: Sequence[str] | None = None,
-    jobs: Sequence[str] | None = None,
+    **options: Any,
 ) -> FailureLog:
     r"""Read a failure log.
 
@@ -59,36 +58,34 @@ def read_failure_log(
         The file; .gz, .bz2 and .xz are read too.
     population : int
         Nodes that were watched.
-    dialect : {"csv", "slurm", "nvrx", "nvrx-cycles", "xid"}
-        "csv": one row per failure. "slurm": output of ``sacct --parsable2 --duplicates
-        --format=JobID,JobName,State,Start,End,NodeList``, more columns are passed over. "nvrx": log
-        of the launcher of NVIDIA's Resiliency Extension. "nvrx-cycles": its cycle-info JSON, a file
-        or a folder of ``cycle_info.*``. "xid": lines of the kernel log with ``NVRM: Xid``.
-    node, start, end, cause : str
-        Names of the columns of "csv". Without a column ``end`` no repair time is known.
-    clock : str
-        Of "csv": unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format
-        such as "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a
-        zone, or none.
-    finish : float or str
-        End of the watch, in seconds as those of the log, or as an ISO 8601 date where the log has
-        dates.
+    dialect : {"csv", "slurm", "nvrx", "nvrx-cycles", "xid"}, optional
+        Recognised from the file where omitted. "csv": one row per failure. "slurm": output of
+        ``sacct --parsable2 --duplicates --format=JobID,JobName,State,Start,End,NodeList``, more
+        columns are passed over. "nvrx": log of the launcher of NVIDIA's Resiliency Extension.
+        "nvrx-cycles": its cycle-info JSON, a file or a folder of ``cycle_info.*``. "xid": lines of
+        the kernel log with ``NVRM: Xid``.
+    since, until : float or str, optional
+        When the watch began and ended: seconds as those of the log, or ISO 8601 dates where the log
+        has dates. Failures outside are left out. Where omitted, the first and the last dated line
+        of a log that machines write; of "csv" the first and the last failure, a guess.
     overlaps : str
         As in `FailureLog`; "refuse" for "csv", "keep" for the others where omitted.
-    ignore : sequence of str
-        Other columns of a "csv" file that are not needed.
-    delimiter : str
-        What separates the fields of "csv" and "slurm"; "," and "|" where omitted.
     repair : float
         Time that every failure without an end took [s]; where omitted such an end is not known.
     levels : Mapping of str to str
         As in `FailureLog`.
-    states : sequence of str
-        What counts as a failure: states of "slurm" (NODE_FAIL and BOOT_FAIL where omitted: a job
-        that FAILED or ran OUT_OF_MEMORY is its user's error); Xid numbers of "xid" (all but 13, 31,
-        43, 45, errors of programs, and 63, 92, 94, 154, reports without a failure, where omitted).
-    jobs : sequence of str
-        Names of jobs of "slurm" that count; all where omitted.
+    **options
+        Of one form, refused for the others. Of "csv": ``node``, ``start``, ``end``, ``cause``,
+        names of the columns (without ``end`` no repair time is known; columns ``resumed`` and
+        ``incident`` are read where they are, as in `FailureLog`); ``clock``, the unit of numbers
+        ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as "%m/%d/%Y %H:%M",
+        where omitted "s" or "iso" by what the starts are, dates with a zone all or none;
+        ``ignore``, other columns that are not needed; ``delimiter``, "," where omitted. Of "slurm":
+        ``delimiter``, "|" where omitted; ``states`` that are failures (NODE_FAIL and BOOT_FAIL
+        where omitted: a job that FAILED or ran OUT_OF_MEMORY is its user's error); ``jobs``, names
+        of jobs that count, all where omitted. Of "xid": ``states``, Xid numbers that are failures
+        (all but 13, 31, 43, 45, errors of programs, and 63, 92, 94, 154, reports without a failure,
+        where omitted); ``silence`` [s] after which another line is another incident.
 
     Returns
     -------
@@ -105,52 +102,58 @@ def read_failure_log(
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = path.write_text("node,start,end,cause\nn1,2026-01-01T00:00,2026-01-01T01:00,gpu\n")
-    >>> read_failure_log(path, population=8, clock="iso").repairs.tolist()
-    [3600.0]
+    >>> _ = path.write_text("node,start,end,cause\nn1,2026-01-05T00:00,2026-01-05T01:00,gpu\n")
+    >>> log = read_failure_log(path, population=8, since="2026-01-01", until="2026-02-01")
+    >>> log.repairs.tolist(), log.span / 86400
+    ([3600.0], 31.0)
     """
-    wanted = {"node": node, "start": start, "end": end, "cause": cause}
-    require_instance(str, clock=clock, **wanted)
-    if clock not in CLOCKS and clock != "iso" and "%" not in clock:
-        raise ValueError(
-            f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}"
-        )
-    require_instance((list, tuple), ignore=ignore)
-    if ignore:
-        texts(ignore=ignore)
     require_choice((*OVERLAPS, None), overlaps=overlaps)
     require_int(population=population, at_least=1, at_most=10**9)
-    require_instance((float, int, str, type(None)), finish=finish)
+    require_instance((Mapping, type(None)), levels=levels)
+    for name, value in {"since": since, "until": until}.items():
+        require_instance((float, int, str, type(None)), **{name: value})
     if repair is not None:
         require_real(repair=repair, at_least=0, at_most=LONGEST)
-    read = dialect_of("failures", dialect)
-    given = {"delimiter": delimiter, "states": states, "jobs": jobs, **wanted}
-    given |= {"clock": clock, "ignore": tuple(ignore)}
-    usual = read_failure_log.__kwdefaults__ or {}
-    options = {name: value for name, value in given.items() if repr(value) != repr(usual[name])}
-    for name, value in options.items():
-        if name not in read.takes:
-            raise ValueError(
-                f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}"
-            )
-        if name == "delimiter" and len(require_instance(str, delimiter=value)) != 1:
-            raise ValueError(f"delimiter must be one letter, got {value!r}")
-        if name in ("states", "jobs"):
-            texts(
-                **{name: [str(one) for one in value] if isinstance(value, list | tuple) else value}
-            )
+    read = dialect_of("failures", dialect, path, options)[1]
     found: Found = read(path, **options)
-    return _log(found, path, population, finish, overlaps or found.overlaps, repair, levels)
+    watch = {"since": since, "until": until}
+    return _log(found, path, population, watch, overlaps or found.overlaps, repair, levels)
 
 
 def _log(
-    found: Found, path: Any, population: int, finish: Any, overlaps: str, repair: Any, levels: Any
+    found: Found,
+    path: Any,
+    population: int,
+    watch: Mapping[str, Any],
+    overlaps: str,
+    repair: Any,
+    levels: Any,
 ) -> FailureLog:
     """A log of what a dialect found, in seconds since its origin."""
-    table = found.table
-    if table.empty:
-        raise ValueError(f"path must hold at least one failure, got none in {path}")
-    open_ = int(table["end"].isna().sum())
+    since, until = (_moment(name, value, found, path) for name, value in watch.items())
+    first, last = -np.inf, np.inf
+    if found.finish is not None:  # the log has a watch of its own
+        first, last = found.origin, max(found.finish, _last(found))
+    first, last = first if since is None else since, last if until is None else until
+    if first >= last and (since is not None or until is not None):
+        raise ValueError(
+            f"until must lie after since and the beginning of {path}, got since={watch['since']!r} "
+            f"and until={watch['until']!r}"
+        )
+    inside = found.table["start"].between(first, last)
+    table = found.table[inside]
+    if table.empty and not inside.empty:
+        name = "until" if (found.table["start"] > last).all() else "since"
+        raise ValueError(
+            f"{name} must leave a failure of {path} in the watch, got {name}={watch[name]!r} and "
+            f"{inside.size} failures outside"
+        )
+    if (table.empty and not np.isfinite([first, last]).all()) or first == last:
+        raise ValueError(
+            f"path must hold a failure or two moments, got {len(table)} failures in {path}: since= "
+            f"and until= say from when to when was watched{_left_out(found)}"
+        )
+    open_ = table["end"].isna()
     lasts = (
         "they count for the rate, and for no repair that ended"
         if repair is None
@@ -160,36 +163,35 @@ def _log(
         {
             **found.notes,
             "{} rows give no cause": (table["cause"] == "").sum(),
-            "{} failures have no end: " + lasts: open_,
+            "{} failures have no end: " + lasts: open_.sum(),
+            "left out: {} failures before since= or after until=": (~inside).sum(),
             "the log names {} nodes, more than the population": found.nodes
             * (found.nodes > population),
         }
     )
     if repair is not None:
         table = table.assign(end=table["end"].fillna(table["start"] + repair))
-    if isinstance(finish, str):
-        if not found.dated:
-            raise ValueError(
-                f"finish must be a number of seconds as the times of {path}, got {finish!r}"
-            )
-        finish = seconds(pd.Series([finish]), "finish", "iso", path)[0] - found.origin
-    elif finish is None and found.finish is not None:
-        finish = max(found.finish, table["start"].max()) - found.origin
-    columns = {
-        "node": table["node"].to_numpy(dtype=np.str_),
-        "start": (table["start"] - found.origin).to_numpy(),
-        "cause": table["cause"].where(table["cause"] != "", "not given").to_numpy(dtype=np.str_),
-        "end": (table["end"] - found.origin).to_numpy(),
+    more: dict[str, Any] = {
+        name: table[name].to_numpy() for name in ("resumed", "incident", "still") if name in table
     }
+    if "still" in more:
+        more["still"] = more["still"].astype(np.bool_) & table["end"].isna().to_numpy()
+    origin = found.origin if since is None or not found.dated else since
+    if "resumed" in more:
+        more["resumed"] = more["resumed"] - origin
     try:
         return FailureLog(
-            **columns,
+            node=table["node"].to_numpy(dtype=np.str_),
+            start=(table["start"] - origin).to_numpy(dtype=np.float64),
+            cause=table["cause"].where(table["cause"] != "", "not given").to_numpy(dtype=np.str_),
+            end=(table["end"] - origin).to_numpy(dtype=np.float64),
+            **more,
             population=population,
             overlaps=overlaps,
-            finish=finish,
-            levels=levels,
+            begin=float(first - origin) if np.isfinite(first) else None,
+            finish=float(last - origin) if np.isfinite(last) else None,
+            levels={**found.levels, **(levels or {})} or None,
             notes=notes,
-            begin=None if found.finish is None else 0.0,
         )
     except ValueError as error:
         row = re.search(r" in row (\d+)", str(error))
@@ -197,7 +199,45 @@ def _log(
         raise ValueError(f"{error} ({line}{path})") from None
 
 
-@reads("failures", "csv", columns())
+def _last(found: Found) -> float:
+    """When the last failure began."""
+    return float(found.table["start"].max()) if len(found.table) else -np.inf
+
+
+def _left_out(found: Found) -> str:
+    """What a reader left out, in words."""
+    return "".join(f"; {note}" for note in told(found.notes) if note.startswith("left out"))
+
+
+def _moment(name: str, value: Any, found: Found, path: Any) -> float | None:
+    """Seconds as those of the log, of a number or a date."""
+    if value is None:
+        return None
+    try:
+        if not found.dated:
+            given: dict[str, Any] = {name: float(value)}
+            return float(require_real(at_least=0, at_most=LONGEST, **given))
+        if not isinstance(value, str) or not re.match(r"\d{4}-?\d\d", value):
+            raise ValueError
+        return float(
+            (pd.to_datetime([value], format="ISO8601", utc=True) - EPOCH).total_seconds()[0]
+        )
+    except ValueError:
+        wanted = "an ISO 8601 date" if found.dated else "a number of seconds >= 0"
+        raise ValueError(f"{name} must be {wanted} as the times of {path}, got {value!r}") from None
+
+
+def _fits_csv(
+    path: Any, *, node: str = "node", start: str = "start", delimiter: str = ",", **others: Any
+) -> Fit:
+    """Whether a table has columns of nodes and starts, whatever separates them."""
+    fits = [
+        has_columns(path, [node, start], sign) for sign in {delimiter: 0, **dict.fromkeys(",;\t|")}
+    ]
+    return max(fits, key=lambda fit: fit.share)
+
+
+@reads("failures", "csv", columns()._replace(fits=_fits_csv))
 def _csv(
     rows: Rows,
     *,
@@ -205,34 +245,44 @@ def _csv(
     start: str = "start",
     end: str = "end",
     cause: str = "cause",
-    clock: str = "s",
+    clock: str | None = None,
     ignore: Sequence[str] = (),
 ) -> Found:
     """A user's own table."""
     path, given = rows.path, rows.table
+    wanted = {"node": node, "start": start, "end": end, "cause": cause}
+    require_instance(str, **wanted)
+    if require_instance((list, tuple), ignore=ignore):
+        texts(ignore=list(ignore))
     started = end == "end" and end not in given  # a log with starts only
-    wanted = {"node": node, "start": start} | ({} if started else {"end": end}) | {"cause": cause}
-    _require_columns([*given], wanted, ignore)
-    if given.empty:
-        raise ValueError(f"path must hold at least one failure, got none in {path}")
-    table = pd.DataFrame({name: given[column] for name, column in wanted.items()})
-    if clock == "iso":
-        require_zones(table.filter(["start", "end"]), path)
-    if rows.delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
-        comma = (
-            table.drop(columns=["node", "cause"])
-            .apply(lambda column: column.str.contains(","))
-            .any(axis=1)
+    wanted = {name: column for name, column in wanted.items() if name != "end" or not started}
+    more = {name: name for name in ("resumed", "incident") if name in given and name not in ignore}
+    _require_columns([*given], wanted | more, ignore)
+    table = pd.DataFrame({name: given[column] for name, column in (wanted | more).items()})
+    if clock is None:
+        clock = "iso" if table["start"].str.match(r"\d{4}-\d\d").any() else "s"
+    if require_instance(str, clock=clock) not in CLOCKS and clock != "iso" and "%" not in clock:
+        raise ValueError(
+            f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}"
         )
+    moments = table.filter(["start", "end", "resumed"])
+    if clock == "iso":
+        require_zones(moments, path)
+    if rows.delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
+        comma = moments.apply(lambda column: column.str.contains(",")).any(axis=1)
         require_rows(table, {"numbers without commas between semicolons": comma}, ["start"], path)
-    ends = table.get("end", pd.Series("", table.index))
+    blank = pd.Series("", table.index)
     table = table.assign(
         start=seconds(table["start"], "start", clock, path),
-        end=seconds(ends, "end", clock, path, blank=True),
+        end=seconds(table.get("end", blank), "end", clock, path, blank=True),
+        resumed=seconds(table.get("resumed", blank), "resumed", clock, path, blank=True),
     )
+    if "incident" in more:
+        own = table["incident"].where(table["incident"] != "", table.index.astype(str) + " alone")
+        table = table.assign(incident=pd.factorize(own)[0])
     return Found(
         table=table,
-        origin=0.0 if clock in CLOCKS else table["start"].min(),
+        origin=0.0 if clock in CLOCKS or table.empty else table["start"].min(),
         dated=clock not in CLOCKS,
         overlaps="refuse",
         notes={"there is no column of ends": started},

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import require_indices, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
 
 OVERLAPS: Final = ("refuse", "merge", "keep")
@@ -40,8 +40,10 @@ def overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple
         return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
     repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
     grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
-    merged = grouped[["start", "cause"]].first()
-    merged["end"] = grouped["end"].agg(lambda end: end.max(skipna=False))
+    merged = grouped[["start", "cause", "incident"]].first()
+    for name in ("end", "resumed"):
+        merged[name] = grouped[name].agg(lambda end: end.max(skipna=False))
+    merged["still"] = grouped["still"].any() & merged["end"].isna()
     merged = merged.reset_index()
     return merged.sort_values(["start", "end"]), (
         f"{found} rows are merged into an earlier repair",
@@ -59,9 +61,47 @@ def texts(**named: Any) -> Texts:
         if whole
         else None
     )
-    if array is None or array.dtype.kind != "U" or array.ndim != 1 or array.size == 0:
-        raise TypeError(f"{name} must be a column of text with at least one row, got {value!r:.80}")
+    if array is None or array.dtype.kind != "U" or array.ndim != 1:
+        raise TypeError(f"{name} must be a column of text, got {value!r:.80}")
     return array
+
+
+def others(many: int, *, resumed: Any, incident: Any, still: Any) -> dict[str, Any]:
+    """Columns that a log may lack: no job is known to be back, and every row is an event."""
+    found: dict[str, Any] = {"resumed": np.full(many, np.nan), "incident": np.arange(many)}
+    if resumed is not None:
+        found["resumed"] = times(open_too=True, resumed=resumed)
+    if incident is not None:
+        found["incident"] = require_indices("incident", incident)
+    found["still"] = np.zeros(many, dtype=np.bool_)
+    if still is not None:
+        found["still"] = np.asarray(still)
+        if found["still"].dtype != np.bool_ or found["still"].ndim != 1:
+            raise TypeError(f"still must be a column of True and False, got {still!r:.80}")
+    return found
+
+
+def possible(table: pd.DataFrame) -> None:
+    """Refuse rows that cannot be."""
+    faults = {
+        "node must have a name in every row, got ''": table["node"] == "",
+        "end must not lie before start, got start {start:g} s and end {end:g} s": table["end"]
+        < table["start"],
+        "resumed must not lie before start, got start {start:g} s and resumed {resumed:g} s": table[
+            "resumed"
+        ]
+        < table["start"],
+        "still must be of a row whose end is not known, got end {end:g} s": table["still"]
+        & table["end"].notna(),
+    }
+    for said, bad in faults.items():
+        if bad.any():
+            row = int(bad.to_numpy().argmax())
+            told = said.format_map(dict(zip(table, table.iloc[row], strict=True)))
+            raise ValueError(
+                f"{told} in row {row + 1} (node {table['node'].iloc[row]}), and {bad.sum() - 1} "
+                "more such rows"
+            )
 
 
 def times(open_too: bool = False, **named: Any) -> Times:

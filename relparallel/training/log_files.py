@@ -2,7 +2,8 @@
 
 Lines are read, never executed; one that is damaged is refused with its number. A new format of a
 log is one function under ``@dialect(kind, name, rows)``, of the kind "run" or "failures": `lines`
-and `columns` say how its rows are written, the function what they mean.
+and `columns` say how its rows are written, and by that which files are of this form; the function
+what they mean. A form with rows of its own is a `Form`.
 """
 
 import bz2
@@ -12,6 +13,8 @@ import json
 import lzma
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -20,10 +23,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import among, require_choice, require_instance
 from relparallel.units import DAY, HOUR, MINUTE
 
 CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
+EPOCH: Final = pd.Timestamp("1970-01-01", tz="UTC")
 Times = NDArray[np.float64]
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 _OPENERS: Final[dict[str, Callable[..., Any]]] = {
@@ -46,6 +50,26 @@ class Rows(NamedTuple):
     table: pd.DataFrame
     passed: int = 0  # lines that are no rows
     delimiter: str = ""
+    torn: tuple[int, ...] = ()  # lines with the mark of a row that cannot be read
+
+    @property
+    def unread(self) -> str:
+        """How many lines could not be read, and the first of them, for a note."""
+        return f"{len(self.torn)} lines, line {self.torn[0]} the first" if self.torn else ""
+
+
+class Fit(NamedTuple):
+    """How well a file fits a form, and what it lacks."""
+
+    share: float  # 1 where it is of this form
+    lacks: str = ""
+
+
+class Form(NamedTuple):
+    """How the rows of a log are written: what reads them, and whether a file has such rows."""
+
+    rows: Callable[..., Any]
+    fits: Callable[..., Fit]  # of a path and options
 
 
 class Dialect(NamedTuple):
@@ -53,6 +77,7 @@ class Dialect(NamedTuple):
 
     rows: Callable[..., Any]
     read: Callable[..., Any]
+    fits: Callable[..., Fit]
 
     @property
     def takes(self) -> dict[str, Any]:
@@ -69,53 +94,130 @@ class Dialect(NamedTuple):
 
 DIALECTS: Final[dict[str, dict[str, Dialect]]] = {"run": {}, "failures": {}}
 """Formats by kind of log and by name."""
+_READERS: Final = {"run": "read_run_log", "failures": "read_failure_log"}
 
 
-def dialect(
-    kind: str, name: str, rows: Callable[..., Any] = lambda path: path
-) -> Callable[[Reader], Reader]:
-    """Enter a format under its name; without rows, its reader takes the path."""
+def dialect(kind: str, name: str, form: Form) -> Callable[[Reader], Reader]:
+    """Enter a format under its name."""
 
     def enter(reader: Reader) -> Reader:
-        DIALECTS[kind][name] = Dialect(rows, reader)
+        DIALECTS[kind][name] = Dialect(form.rows, reader, form.fits)
         return reader
 
     return enter
 
 
-def dialect_of(kind: str, name: Any) -> Dialect:
-    """The format of a name."""
-    return DIALECTS[kind][require_choice(tuple(DIALECTS[kind]), dialect=name)]
+def dialect_of(
+    kind: str, name: Any, path: Any = None, options: Mapping[str, Any] | None = None
+) -> tuple[str, Dialect]:
+    """The format of a name, or of a file where none is given; options that it takes are checked."""
+    known, options = DIALECTS[kind], options or {}
+    for option, value in options.items():
+        if not any(option in form.takes for form in known.values()):
+            every = sorted({name for form in known.values() for name in form.takes})
+            raise TypeError(f"{among(every, option)}, got the option {option}={value!r:.80}")
+    if name is None:
+        name = recognised(kind, path, options)
+    found = known[require_choice(tuple(known), dialect=name)]
+    for option, value in options.items():
+        if option not in found.takes:
+            raise ValueError(
+                f"{option} must be left out for the dialect {name!r}, got {value!r:.80}"
+            )
+    return name, found
 
 
-def columns(names: str = "", usual: str = ",") -> Callable[..., Rows]:
+def recognised(kind: str, path: Any, options: Mapping[str, Any] | None = None) -> str:
+    """Name of the format of a file: of those that take the options, the one that it fits."""
+    require_instance((str, PathLike), path=path)
+    taking = {
+        name: form for name, form in DIALECTS[kind].items() if {*(options or {})} <= {*form.takes}
+    } or DIALECTS[kind]
+    found = {name: form.fits(path, **(options or {})) for name, form in taking.items()}
+    whole = [name for name, fit in found.items() if fit.share >= 1]
+    if len(whole) > 1:
+        raise ValueError(f"dialect must say which of {whole} {path} is: it fits each, got None")
+    if whole:
+        return whole[0]
+    import_module("relparallel.training.run_logs")  # all forms of logs are entered
+    nearest = max(found, key=lambda name: found[name].share)
+    for other, forms in DIALECTS.items():
+        for name, form in forms.items() if other != kind else ():
+            if form.fits(path).share >= 1:
+                raise ValueError(
+                    f"path must be another log: {_READERS[other]} reads {path} ({name})"
+                )
+    raise ValueError(
+        f"path must hold a log of a form that is known, {', '.join(DIALECTS[kind])}; nearest to "
+        f"{path} is {nearest}, but it lacks {found[nearest].lacks}"
+    )
+
+
+def columns(names: str = "", usual: str = ",") -> Form:
     """Rows of a table with a head that has these columns, and what usually separates its fields."""
 
     def rows(path: Any, *, delimiter: str = usual) -> Rows:
+        require_delimiter(delimiter)
         return Rows(path, read_table(path, names.split(), delimiter), delimiter=delimiter)
 
-    return rows
+    def fits(path: Any, *, delimiter: str = usual, **others: Any) -> Fit:
+        return has_columns(path, names.split(), delimiter)
+
+    return Form(rows, fits)
 
 
-def lines(mark: str, pattern: str) -> Callable[..., Rows]:
+def require_delimiter(delimiter: Any) -> None:
+    """Refuse what is not one letter."""
+    if len(require_instance(str, delimiter=delimiter)) != 1:
+        raise ValueError(f"delimiter must be one letter, got {delimiter!r}")
+
+
+def has_columns(path: Any, names: Sequence[str], delimiter: str) -> Fit:
+    """Whether the head of a table has these columns."""
+    require_delimiter(delimiter)
+    line = next((line for _, line in lines_of(path) if line.strip()), "")
+    head = [field.strip().strip('"') for field in line.split(delimiter)]
+    missing = [name for name in names if name not in head]
+    return Fit(
+        1 - len(missing) / len(names), f"the columns {', '.join(missing)} in its head {line[:80]!r}"
+    )
+
+
+def lines(mark: str, pattern: str) -> Form:
     """Rows that are lines with a mark: the named groups of a pattern."""
     form = re.compile(pattern)
 
     def rows(path: Any) -> Rows:
-        found, passed = {}, 0
+        found, passed, torn = {}, 0, []
         for number, line in read_lines(path):
             if mark not in line:
                 passed += bool(line.strip())
             elif match := form.search(line.rstrip()):
                 found[number] = match.groups()
             else:
-                raise ValueError(
-                    f"path must hold whole events, got line {number} of {path}: {line[:120]!r}"
-                )
+                torn.append(number)
         table = pd.DataFrame([*found.values()], index=[*found], columns=[*form.groupindex])
-        return Rows(path, table.astype(str), passed)
+        return Rows(path, table.astype(str), passed, torn=tuple(torn))
 
-    return rows
+    return Form(rows, partial(has_line, mark=mark, form=form))
+
+
+def has_line(path: Any, mark: str, form: re.Pattern[str], **options: Any) -> Fit:
+    """Whether a line with a mark is as the pattern says."""
+    marked = 0
+    for number, line in lines_of(path):
+        if mark in line:
+            if form.search(line.rstrip()):
+                return Fit(1)
+            marked = marked or number
+    if marked:
+        return Fit(0.5, f"a whole line with {mark!r}: line {marked} is the first that is not")
+    return Fit(0, f"a line with {mark!r}")
+
+
+def lines_of(path: Any) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a file; a folder has none."""
+    return iter(()) if Path(path).is_dir() else read_lines(path)
 
 
 def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -242,7 +344,7 @@ def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = F
     else:
         layout = "ISO8601" if clock == "iso" else clock
         dates = pd.to_datetime(column, format=layout, errors="coerce", utc=True)
-        read = (dates - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
+        read = (dates - EPOCH).dt.total_seconds()
     found: Times = read.to_numpy(dtype=np.float64)
     if (bad := ~np.isfinite(found) & ~none).any():
         row = int(bad.argmax())

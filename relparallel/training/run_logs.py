@@ -3,9 +3,11 @@
 Lines are read, never executed.
 """
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +20,17 @@ from relparallel._checks import Result, bare, real, record, require_int, require
 from relparallel.published import data_folder
 from relparallel.training import mlperf_logs
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real
-from relparallel.training.log_files import dialect as reads, dialect_of, read_objects, told
+from relparallel.training.log_files import (
+    Form,
+    dialect as reads,
+    dialect_of,
+    has_line,
+    read_objects,
+    told,
+)
 
+_ANY: Final = re.compile("")
+_EVENT: Final = re.compile(r'"(?:job|step)_start_time"')
 _TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
 _MILLISECONDS: Final = 1e11  # no seconds since 1970 that a run sees
 # inside of steps, not productive
@@ -88,7 +99,7 @@ class RunLog(Result):
 
 
 def read_run_log(
-    path: str | PathLike[str], dialect: str = "events", *, checkpoint_every: int | None = None
+    path: str | PathLike[str], dialect: str | None = None, *, checkpoint_every: int | None = None
 ) -> RunLog:
     """Read the log of a run.
 
@@ -97,6 +108,7 @@ def read_run_log(
     path : str or path
         The file, also compressed.
     dialect : {"events", "mlperf"}
+        Recognised from the file where omitted.
         "events": what goodput libraries write (ml-goodput-measurement), a JSON object in each line:
         ``job_start_time``; ``step_start_time`` and ``step_count``; ``job_end_time``;
         ``custom_badput_event_start_time`` and ``..._end_time`` with their ``..._type``; times as
@@ -131,7 +143,7 @@ def read_run_log(
     >>> log.start_ups.tolist(), log.steps.tolist(), log.repeated
     ([60.0, 50.0], [2.0, 2.0, 2.0, 2.0, 2.0], 1)
     """
-    found: RunLog = dialect_of("run", dialect)(path)
+    found: RunLog = dialect_of("run", dialect, path)[1](path)
     if checkpoint_every is None:
         return found
     require_int(checkpoint_every=checkpoint_every, at_least=2)
@@ -151,13 +163,13 @@ def _without_checkpoints(log: RunLog, every: int) -> RunLog:
     return replace(log, steps=log.steps - extra, checkpoints=extra[writes])
 
 
-@reads("run", "mlperf")
+@reads("run", "mlperf", Form(lambda path: path, partial(has_line, mark=":::MLLOG", form=_ANY)))
 def _mlperf(path: str | PathLike[str]) -> RunLog:
     """A result log of MLPerf Training."""
     return RunLog(**mlperf_logs.read(path), source=Path(path).name)
 
 
-@reads("run", "events")
+@reads("run", "events", Form(lambda path: path, partial(has_line, mark="_start_time", form=_EVENT)))
 def _events(path: str | PathLike[str]) -> RunLog:
     """Events of a goodput library."""
     tracked, apart, others = _tracked(path)

@@ -188,7 +188,7 @@ def test_the_record_of_los_alamos_keeps_every_row():
 
 def test_an_open_outage_counts_for_the_rate_and_as_long_as_it_lasted(tmp_path):
     text = HEAD + "a,0,4,gpu\nb,10,12,gpu\na,20,,gpu\nc,30,,nic\nc,40,43,nic\n"
-    found = read(tmp_path, text, clock="h", finish=50 * 3600.0)
+    found = read(tmp_path, text, clock="h", until=50 * 3600.0)
     assert found.rate == pytest.approx(5 / (9 * 50 * 3600.0))
     assert np.isnan(found.repairs).tolist() == [False, False, True, True, False]
     # Two repairs of 4 h and 2 h, and 30 h of one that goes on; c failed again, so that it had been

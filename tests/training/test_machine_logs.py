@@ -70,7 +70,7 @@ def test_states_jobs_and_the_end_of_the_watch_are_a_choice(tmp_path):
     assert log.start.tolist() == [60.0, 3660.0]
     assert log.repairs[0] == 3540.0
     assert np.isnan(log.repairs[1])
-    longer = slurm(tmp_path, *REQUEUED, finish="2026-01-05T00:00:00")
+    longer = slurm(tmp_path, *REQUEUED, until="2026-01-05T00:00:00")
     assert longer.watched == 4 * 86400.0
     with pytest.raises(ValueError, match="jobs must be one of 'train', 'eval'"):
         slurm(tmp_path, *REQUEUED, jobs=["tain"])
@@ -315,7 +315,7 @@ def test_reports_and_errors_of_programs_are_no_failures_unless_asked_for(tmp_pat
     stamps = [f"[{second}.000000]" for second in (10, 20, 400, 500, 900)]
     lines = [xid(s, n) for s, n in zip(stamps, (79, 48, 31, 13, 94), strict=True)]
     path = written(tmp_path, *lines)
-    log = read_failure_log(path, population=2, dialect="xid", finish=3600.0)
+    log = read_failure_log(path, population=2, dialect="xid", since=0, until=3600.0)
     assert log.cause.tolist() == ["xid 79"]  # 48 is of the same GPU within a minute
     assert "left out: 1 lines of Xid 31, 1 lines of Xid 13, 1 lines of Xid 94" in log.notes
     asked = read_failure_log(path, population=2, dialect="xid", states=["31", "13"])

@@ -83,7 +83,7 @@ def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
         least = int(np.argmax(1 - np.cumsum(seen) <= shortage))
         for model, source in models.items():
             asked = spares_needed(
-                log.population, known.rate, repair, shortage, "hot", source=source
+                log.population, known.outage_rate, repair, shortage, "hot", source=source
             )
             asked = min(asked, log.population)
             rows.append(
