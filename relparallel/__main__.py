@@ -340,7 +340,17 @@ def _target(path: Path | None, endings: tuple[str, ...] = ()) -> None:
         require_target(path=path, endings=endings)
 
 
-_LOG = ("dialect", "since", "until", "clock", "overlaps", "delimiter", "repair", "states", "jobs")
+_LOG: tuple[str, ...] = (
+    "dialect",
+    "since",
+    "until",
+    "clock",
+    "overlaps",
+    "delimiter",
+    "repair",
+    "states",
+    "jobs",
+)
 _LOG += ("silence",)
 
 

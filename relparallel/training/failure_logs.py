@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import (
@@ -28,12 +27,12 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.hardware.machines import LEVELS
 from relparallel.training import cause_levels
-from relparallel.training._arguments import require_time
 from relparallel.training.cause_levels import SHOWN
 from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
 from relparallel.training.log_columns import OVERLAPS, others, overlapping, possible, texts, times
 from relparallel.training.outages import Outages
+from relparallel.training.watches import UNKNOWN, cost
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -41,10 +40,6 @@ if TYPE_CHECKING:
     from relparallel.training.unequal_nodes import WorstNodes
 
 _NO_TIME: Final = "{} outages take no time: they stop a job, and no node is down"
-_WINDOW: Final = (
-    "begin= and finish= say from when to when was watched (since= and until= of a file)"
-)
-_LITTLE: Final = 1.05  # times too high in one log of twenty: not worth a word
 _COLUMNS: Final[dict[str, Any]] = {
     "node": np.str_,
     "cause": np.str_,
@@ -147,7 +142,7 @@ class FailureLog(Result):
         if self.begin is not None:
             require_real(begin=self.begin, at_least=0, at_most=min(first, self.finish or np.inf))
         if not many and self.guessed:
-            raise ValueError(f"node must have a row, got none: {_WINDOW}")
+            raise ValueError(f"node must have a row, got none: {UNKNOWN}")
         for name, kind in _COLUMNS.items():
             object.__setattr__(self, name, table[name].to_numpy(dtype=kind))
         for level in (self.levels or {}).values():
@@ -155,7 +150,8 @@ class FailureLog(Result):
         wide = {"job", "rack", "switch"} & {*self.level_of().values()}
         still = int((self.end == self.start).sum())
         said = [_NO_TIME.format(still)] if still else []
-        said += [self._cost()] if self.guessed and self.incidents > 1 else []
+        ends = (self.begin is None) + (self.finish is None)
+        said += [cost(self.incidents, ends)] if 0 < ends <= self.incidents else []
         said += [self.reading] if many and (wide or self.levels) else []
         more = tuple(note for note in said if note and note not in notes)
         object.__setattr__(self, "notes", notes + merged + more)
@@ -190,7 +186,7 @@ class FailureLog(Result):
         """Outages per node and second of the watch: as `rate`, where each takes one node."""
         if self.span <= 0:
             raise ValueError(
-                f"start must hold failures at two moments, got {len(self.start)} row(s): {_WINDOW}"
+                f"start must hold failures at two moments, got {len(self.start)} row(s): {UNKNOWN}"
             )
         return len(self.start) / (self.population * self.span)
 
@@ -198,24 +194,6 @@ class FailureLog(Result):
     def watched(self) -> float:
         """End of the watch [s]."""
         return float(self.start[-1] if self.finish is None else self.finish)
-
-    def _cost(self) -> str:
-        """What it may cost that the watch was taken from the failures, "" where that is little.
-
-        Of n failures at random in a window of length T the first and the last one are T times a beta
-        variable of n - 1 and 2 apart; the last one is T times one of n and 1 from its beginning.
-        """
-        from scipy.special import betaincinv
-
-        ends = (self.begin is None) + (self.finish is None)
-        half, rare = 1 / betaincinv(self.incidents + 1 - ends, ends, [0.5, 0.05])
-        if rare < _LITTLE:
-            return ""
-        return (
-            "the watch is a guess, from the first failure to the last one: of logs of "
-            f"{self.incidents} failures the rate is {half:.3g} times too high in one of two, "
-            f"{rare:.3g} times or more in one of twenty; since= and until= say it"
-        )
 
     def _watched(self, **columns: Any) -> FailureLog:
         """The log with other columns, watched as long."""
@@ -351,28 +329,9 @@ class FailureLog(Result):
         >>> FailureLog(**rows, cause=["x"] * 3, population=4).shared_events().sizes
         (0.5, 0.5)
         """
-        length, month = require_time(window=window, month=month, positive=True, single=True)
-        later = np.diff(self.start, prepend=self.start[:1]) > length
-        event = np.cumsum(later & ~pd.Series(self.incident).duplicated().to_numpy())
-        taken = np.bincount(pd.Series(self.node).groupby(event).nunique().to_numpy())[1:]
-        made = SharedEvents(
-            sizes=tuple((taken / taken.sum()).tolist()), together=together, lasting=month
-        )
-        months = int(self.span / month)
-        border = np.linspace(self.watched - self.span, self.watched, months + 1)
-        end = np.where(np.isnan(self.end), self.watched, self.end)
-        held = np.clip(end, border[:, None], None) - np.clip(self.start, border[:, None], None)
-        down = -np.diff(held.sum(axis=1)) * months / self.span  # nodes in the mean of each month
-        shape = made.drift(down, self.span / max(months, 1), float((end - self.start).mean()))
-        if shape is not None:
-            made = replace(made, phases=SharedEvents.drifting(shape))
-        if nodes is None:
-            return made
-        require_int(nodes=nodes, at_least=1, at_most=self.population)
-        met = np.arange(1, min(nodes, taken.size) + 1)[:, None]
-        size = np.arange(1, taken.size + 1)
-        own = scipy.stats.hypergeom.pmf(met, self.population, size, nodes) @ taken
-        return replace(made, sizes=tuple((own / own.sum()).tolist()))
+        from relparallel.training.shared_fits import shared_events
+
+        return shared_events(self, window, together, month, nodes)
 
     def records(self, nodes: Sequence[str] | None = None) -> pd.DataFrame:
         """Return failures as records for `simulate`.

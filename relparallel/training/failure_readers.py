@@ -176,7 +176,9 @@ def _log(
     }
     if "still" in more:
         more["still"] = more["still"].astype(np.bool_) & table["end"].isna().to_numpy()
-    origin = found.origin if since is None or not found.dated else since
+    origin = 0.0
+    if found.dated:
+        origin = found.origin if since is None else since
     if "resumed" in more:
         more["resumed"] = more["resumed"] - origin
     try:
@@ -188,8 +190,8 @@ def _log(
             **more,
             population=population,
             overlaps=overlaps,
-            begin=float(first - origin) if np.isfinite(first) else None,
-            finish=float(last - origin) if np.isfinite(last) else None,
+            begin=_edge(first, since, table["start"].min(), origin),
+            finish=_edge(last, until, table["start"].max(), origin),
             levels={**found.levels, **(levels or {})} or None,
             notes=notes,
         )
@@ -197,6 +199,12 @@ def _log(
         row = re.search(r" in row (\d+)", str(error))
         line = f"line {table.index[int(row[1]) - 1]} of " if row else ""
         raise ValueError(f"{error} ({line}{path})") from None
+
+
+def _edge(moment: float, given: float | None, failure: float, origin: float) -> float | None:
+    """One end of a watch; None where nothing but the failure there tells it."""
+    guessed = given is None and (not np.isfinite(moment) or moment == failure)
+    return None if guessed else float(moment - origin)
 
 
 def _last(found: Found) -> float:
@@ -219,9 +227,12 @@ def _moment(name: str, value: Any, found: Found, path: Any) -> float | None:
             return float(require_real(at_least=0, at_most=LONGEST, **given))
         if not isinstance(value, str) or not re.match(r"\d{4}-?\d\d", value):
             raise ValueError
-        return float(
-            (pd.to_datetime([value], format="ISO8601", utc=True) - EPOCH).total_seconds()[0]
-        )
+        date = pd.to_datetime(value, format="ISO8601", utc=True)
+        if not found.years:  # of the year that brings it nearest to that end of the log
+            near = found.finish if name == "until" else found.origin
+            late = EPOCH + pd.Timedelta(near or 0.0, "s") - date
+            date += pd.DateOffset(years=round(late / pd.Timedelta(365.25, "D")))
+        return float((date - EPOCH).total_seconds())
     except ValueError:
         wanted = "an ISO 8601 date" if found.dated else "a number of seconds >= 0"
         raise ValueError(f"{name} must be {wanted} as the times of {path}, got {value!r}") from None
@@ -231,10 +242,9 @@ def _fits_csv(
     path: Any, *, node: str = "node", start: str = "start", delimiter: str = ",", **others: Any
 ) -> Fit:
     """Whether a table has columns of nodes and starts, whatever separates them."""
-    fits = [
-        has_columns(path, [node, start], sign) for sign in {delimiter: 0, **dict.fromkeys(",;\t|")}
-    ]
-    return max(fits, key=lambda fit: fit.share)
+    signs = {delimiter: 0, **dict.fromkeys(",;\t|")}
+    fit = max((has_columns(path, [node, start], sign) for sign in signs), key=lambda fit: fit.share)
+    return fit._replace(lacks=f"{fit.lacks}: node= and start= name them")
 
 
 @reads("failures", "csv", columns()._replace(fits=_fits_csv))

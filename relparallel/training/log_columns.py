@@ -97,7 +97,7 @@ def possible(table: pd.DataFrame) -> None:
     for said, bad in faults.items():
         if bad.any():
             row = int(bad.to_numpy().argmax())
-            told = said.format_map(dict(zip(table, table.iloc[row], strict=True)))
+            told = said.format_map(table.iloc[row])
             raise ValueError(
                 f"{told} in row {row + 1} (node {table['node'].iloc[row]}), and {bad.sum() - 1} "
                 "more such rows"
@@ -108,6 +108,8 @@ def times(open_too: bool = False, **named: Any) -> Times:
     """A column of times, NaN for what is open; negative ones are refused with their row."""
     ((name, value),) = named.items()
     given = np.asarray(value)
+    if given.shape == (0,):
+        return np.zeros(0)
     blank = (
         np.isnan(given)
         if open_too and given.dtype.kind == "f"

@@ -179,7 +179,8 @@ def has_columns(path: Any, names: Sequence[str], delimiter: str) -> Fit:
     head = [field.strip().strip('"') for field in line.split(delimiter)]
     missing = [name for name in names if name not in head]
     return Fit(
-        1 - len(missing) / len(names), f"the columns {', '.join(missing)} in its head {line[:80]!r}"
+        1 - len(missing) / len(names),
+        f"the columns {', '.join(missing)} in its head {line.rstrip()[:80]!r}",
     )
 
 

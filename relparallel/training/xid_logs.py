@@ -1,98 +1,212 @@
 """Xid lines of the kernel log: GPUs that failed, one incident however many lines tell of it."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from relparallel._checks import require_instance, require_real
 from relparallel.training import log_files as files
+from relparallel.training._arguments import LONGEST
+from relparallel.training.log_columns import texts
 from relparallel.training.machine_logs import Found
 from relparallel.units import MINUTE
 
 _STAMPS: Final = (
-    (r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)", "iso"),
+    (r"(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)", "iso"),
     (r"\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d \d{4})", "%b %d %H:%M:%S %Y"),
-    (r"(\w{3} +\d+ \d\d:\d\d:\d\d)", "%Y %b %d %H:%M:%S"),
+    (r"(\d{4} \w{3} +\d+ \d\d:\d\d:\d\d)", "%Y %b %d %H:%M:%S"),
+    (r"(\w{3} +\d+ \d\d:\d\d:\d\d)", "no year"),
+    (r"\b(\d{10}\.\d+) ", "since 1970"),
     (r"\[ *(\d+\.\d+)\]", "s"),
 )
+_FRONT: Final = 120  # letters in which a line gives time and host
+_LATER: Final = 24  # letters by which times may stand farther behind than in the first line
 _NO_FAILURE: Final = ("13", "31", "43", "45", "63", "92", "94", "154")
-
-
-@files.dialect(
-    "failures",
-    "xid",
-    files.lines(
-        "NVRM: Xid",
-        r"^(?P<front>.*?)NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)\): (?P<xid>\d+)\b",
-    ),
+_NVLINK: Final = ("74", *map(str, range(144, 151)))
+_LINE: Final = re.compile(
+    r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)\): (?P<xid>\d+)\b"
+    r"|\bnvidia-(?P<switch>nvswitch\d+): SXid \([^)]*\): (?P<sxid>\d+)\b"
+    r"|NVRM:.*\bGPU (?:at )?(?:PCI:)?(?P<lost>[0-9a-fA-F:.]+)\b.* fallen off the bus"
 )
-def _kernel(rows: files.Rows, *, states: Sequence[str] = ()) -> Found:
+_HARMLESS: Final = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
+_HOST: Final = r"(?:(\S+) kernel\S*?(?::| -)|^(?!kern)([\w.-]+): +\[)"
+# a GPU was reset, its driver loaded anew, or the node started
+_AGAIN: Final = re.compile(
+    r"Linux version \d|-- (?:re)?boot\b|reboot: restarting|NVRM: loading NVIDIA"
+    r"|\bGPU\b.*\breset\b",
+    re.IGNORECASE,
+)
+_NOT_YET: Final = re.compile(
+    r"(?i:requir|need|fail|pending|cannot|not |unable|error|request)|_RESET"
+)
+_TOGETHER: Final = 2.0  # s within which lines of several nodes tell of one event
+
+
+def _lines(path: Any) -> Iterator[tuple[int, str]]:
+    """Numbered lines; those of ``journalctl -o json`` as it prints them without."""
+    for number, line in files.read_lines(path):
+        if line.startswith("{") and "__REALTIME_TIMESTAMP" in line:
+            try:
+                entry = json.loads(line)
+                at = pd.Timestamp(int(entry["__REALTIME_TIMESTAMP"]), unit="us", tz="UTC")
+            except (ValueError, TypeError, KeyError, RecursionError):
+                continue
+            line = f"{at.isoformat()} {entry.get('_HOSTNAME')} kernel: {entry.get('MESSAGE')}"
+        yield number, line.rstrip()
+
+
+def _rows(path: Any) -> files.Rows:
+    """All lines: what is before the Xid, its number and GPU, and whether one began anew."""
+    found, torn = {}, []
+    for number, line in _lines(path):
+        match = _LINE.search(line)
+        if match is None:
+            torn += [number] if "NVRM: Xid" in line else []
+            again = bool(_AGAIN.search(line)) and not _NOT_YET.search(line)
+            found[number] = line[:_FRONT], "", "", again, False
+            continue
+        xid = "79" if match["lost"] else match["xid"] or f"s{match['sxid']}"
+        gpu = (match["lost"] or match["gpu"] or match["switch"]).split(".")[0]
+        again = "to 0x0 (None)" in line  # Xid 154: nothing is left to do
+        found[number] = line[: match.start()], xid, gpu, again, bool(_HARMLESS.search(line))
+    table = pd.DataFrame.from_dict(
+        found, orient="index", columns=["front", "xid", "gpu", "again", "harmless"]
+    )
+    return files.Rows(path, table, int((table["xid"] == "").sum()), torn=tuple(torn))
+
+
+def _fits(path: Any, **options: Any) -> files.Fit:
+    """Whether a line tells of a GPU that failed, or another one has an Xid that is not whole."""
+    fit = files.has_line(path, "", _LINE)
+    return fit if fit.share >= 1 else files.has_line(path, "NVRM: Xid", _LINE)
+
+
+@files.dialect("failures", "xid", files.Form(_rows, _fits))
+def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = 3 * MINUTE) -> Found:
     """Xid lines of ``dmesg`` (also ``-T`` and ``--time-format iso``), ``journalctl -k`` and syslog.
 
     NVIDIA's Xid catalogue: 13 and 31, errors of a program; 43 and 45, its channels after them; 63,
-    92, 94 and 154, reports of what was remapped, corrected, contained or is to be done.
+    92, 94 and 154, reports of what was remapped, corrected, contained or is to be done; of 144 to
+    150 and of a switch (SXid) the line says whether it is fatal.
     """
+    require_real(silence=silence, at_least=0, at_most=LONGEST)
+    if require_instance((list, tuple), states=states):
+        texts(states=[str(one) for one in states])
     path, table = rows.path, rows.table
-    if table.empty:
-        raise ValueError(f"path must hold lines with 'NVRM: Xid', got none in {path}")
-    start, clock = _stamps(table["front"], path)
-    host = table["front"].str.extract(r"(\S+) kernel(?::| -)", expand=False)
-    node = host.fillna(Path(path).name)
-    table = table.assign(start=start, node=node, cause="xid " + table["xid"], end=np.nan)
-    wanted = table["xid"].isin([*map(str, states)]) if states else ~table["xid"].isin(_NO_FAILURE)
-    kept, other = (
-        table[wanted].sort_values("start", kind="stable"),
-        table["xid"][~wanted].value_counts(),
+    at, clock = _times(table, path)
+    table = table.assign(start=at, node=_nodes(table, path))
+    told = table[table["xid"] != ""]
+    asked = told["xid"].isin([*map(str, states)])
+    wanted = asked if states else ~told["xid"].isin(_NO_FAILURE) & ~told["harmless"]
+    kept, other = told[wanted], told["xid"][~wanted].value_counts()
+    again = table[table["again"] & table["start"].notna() & table["node"].isin(kept["node"])]
+    outages = _outages(kept, again, silence)
+    several = outages["incident"].duplicated(keep=False)
+    outages["cause"] = outages["cause"] + np.select(
+        [several, outages["gpus"] > 1], [" on several nodes", " on several GPUs"], ""
     )
-    passed_over = ", ".join(f"{many} lines of Xid {xid}" for xid, many in other.items())
-    if kept.empty:
-        raise ValueError(
-            f"path must hold a failure, got {passed_over} in {path}: states= says what counts"
-        )
-    again = kept.groupby(["node", "gpu"])["start"].diff() < MINUTE
+    many = outages["incident"].nunique()
     return Found(
-        table=kept[~again],
+        table=outages.assign(end=np.nan),
+        origin=float(np.nanmin(at, initial=np.inf)),
+        finish=float(np.nanmax(at, initial=-np.inf)),
         dated=clock != "s",
-        origin=0.0 if clock == "s" else float(table["start"].min()),
-        nodes=node.nunique(),
+        years=clock != "no year",
+        nodes=told["node"].nunique(),
+        levels={cause: _level(cause) for cause in outages["cause"]},
         notes={
+            f"{{}} lines of GPUs that failed tell of {many} incidents: lines of a node belong to "
+            f"one until {silence:g} s are silent or it was reset, those of several nodes within "
+            f"{_TOGETHER:g} s too": len(kept) if len(kept) > many else 0,
             "left out: {} lines without an Xid": rows.passed,
-            "left out: {}": passed_over,
-            "left out: {} lines within a minute of another one of the same GPU": again.sum(),
-            "no line names a host: all are of one node": host.isna().all(),
-            "the lines give no year: each is taken to follow the one above within months": clock[:2]
-            == "%Y",
+            "left out: {}, whole Xids are missing": rows.unread,
+            "left out: {}": ", ".join(f"{n} lines of Xid {xid}" for xid, n in other.items()),
+            "of these {} lines call themselves not fatal": (told["harmless"] & ~wanted).sum(),
+            "no line names a host: all are of one node": bool(len(told))
+            and (told["node"] == Path(path).name).all(),
+            "the lines give no year: each is taken to follow the one above within months": clock
+            == "no year",
         },
     )
 
 
-def _stamps(front: pd.Series, path: Any) -> tuple[Any, str]:
-    """Times of lines [s] and their clock; all lines give them as the first one does."""
-    pattern, clock = next(
-        (one for one in _STAMPS if re.search(one[0], front.iloc[0])), (r"(\0)", "iso")
-    )
-    text = front.str.extract(pattern, expand=False)
-    fault = {"a time in every Xid line, given as in the first one": text.isna()}
-    files.require_rows(front.to_frame("line"), fault, ["line"], path)
-    if clock == "iso":
-        text = text.str.replace(",", ".")
-        files.require_zones(text.to_frame("time"), path)
-    elif clock[:2] == "%Y":
-        year = (
-            pd.to_datetime(text.str[:3], format="%b", errors="coerce").dt.month.diff() < -6
-        ).cumsum()
-        leap = year[text.str.match("Feb +29")]
-        text = (year + (2000 - leap.iloc[0] if len(leap) else 2001)).astype(str) + " " + text
-    at = files.seconds(text, "time", clock, path)
-    if clock == "s":
-        fault = {
-            "times since one boot (dmesg -T and journalctl -o short-iso give dates)": pd.Series(
-                at
-            ).diff()
-            < 0
+def _level(cause: str) -> str:
+    """What fails: several GPUs are a node, several nodes an NVLink domain or a rack."""
+    if "nodes" in cause:
+        return "nvlink" if cause.split()[1] in _NVLINK or cause.startswith("sxid") else "rack"
+    return "node" if "GPUs" in cause or cause.startswith("sxid") else "gpu"
+
+
+def _outages(kept: pd.DataFrame, again: pd.DataFrame, silence: float) -> pd.DataFrame:
+    """One row per node and incident, with its cause, its GPUs, and the number of the incident."""
+    both = pd.concat([kept.assign(again=False), again.assign(again=True)])
+    both = both.rename_axis("line").sort_values(["start", "line"], kind="stable")
+    both["resets"] = both["again"].groupby(both["node"]).cumsum()
+    lines = both[~both["again"]]
+    last = lines.groupby("node")[["start", "resets"]].shift()
+    new = ~(lines["start"] - last["start"] <= silence) | (lines["resets"] > last["resets"])
+    number = new.groupby(lines["node"]).cumsum()
+    groups = lines.reset_index().groupby([lines["node"].to_numpy(), number.to_numpy()], sort=False)
+    found = groups[["line", "node", "start", "xid"]].first().set_index("line")
+    found["gpus"] = groups["gpu"].nunique().to_numpy()
+    found = found.sort_values("start", kind="stable")
+    found["incident"] = (found["start"].diff() > _TOGETHER).cumsum()
+    first = found.groupby("incident")["xid"].transform("first")
+    found["cause"] = "xid " + first.where(~first.str.startswith("s"), "")
+    found["cause"] = found["cause"].where(~first.str.startswith("s"), "sxid " + first.str[1:])
+    return found
+
+
+def _nodes(table: pd.DataFrame, path: Any) -> pd.Series:
+    """The host of each line, that of the file where lines name none."""
+    hosts = table["front"].str.extract(_HOST)
+    return hosts[0].fillna(hosts[1]).fillna(Path(path).name)
+
+
+def _times(table: pd.DataFrame, path: Any) -> tuple[Any, str]:
+    """Times of lines [s], NaN of those without an Xid that have none, and their clock.
+
+    Lines with an Xid all give them as the first one does.
+    """
+    told = table["xid"] != ""
+    fronts = table["front"][told] if told.any() else table["front"]
+    stamps = [(re.search(p, front), p, clock) for front in fronts.iloc[:1] for p, clock in _STAMPS]
+    if not told.any():
+        stamps = [(re.search(p, front), p, clock) for front in fronts for p, clock in _STAMPS]
+    match, pattern, clock = next((one for one in stamps if one[0]), (None, r"(\0)", "iso"))
+    place = match.start() + _LATER if match else 0
+    hits = [re.search(pattern, front) for front in table["front"]]
+    text = pd.Series([hit[1] if hit and hit.start() <= place else "" for hit in hits], table.index)
+    fault = {"a time in every Xid line, given as in the first one": told & (text == "")}
+    files.require_rows(table.rename(columns={"front": "line"}), fault, ["line"], path)
+    if clock in ("s", "since 1970"):
+        found = pd.to_numeric(text, errors="coerce")
+        faults = {
+            "times since one boot (dmesg -T and journalctl -o short-iso give dates)": found.dropna()
+            .diff()
+            .reindex(found.index)
+            < -1
         }
-        files.require_rows(text.to_frame("time"), fault, ["time"], path)
-    return at, clock
+        files.require_rows(text.to_frame("time"), faults if clock == "s" else {}, ["time"], path)
+        return found.to_numpy(dtype=np.float64), clock
+    if clock == "iso":
+        text = text.str.replace(",", ".").str.replace("/", "-")
+        files.require_zones(text[told].to_frame("time"), path)
+    layout = {"iso": "ISO8601", "no year": "%Y %b %d %H:%M:%S"}.get(clock, clock)
+    if clock == "no year":
+        month = pd.to_datetime(text.str[:3], format="%b", errors="coerce").dt.month
+        year = (month.dropna().diff() < -6).cumsum().reindex(text.index).ffill().fillna(0)
+        leap = year[text.str.match("Feb +29")]
+        text = (
+            (year + (2000 - leap.iloc[0] if len(leap) else 2001)).astype(int).astype(str)
+            + " "
+            + text
+        )
+    dates = pd.to_datetime(text, format=layout, errors="coerce", utc=True)
+    files.require_rows(text.to_frame("time"), {"times": told & dates.isna()}, ["time"], path)
+    return (dates - files.EPOCH).dt.total_seconds().to_numpy(dtype=np.float64), clock

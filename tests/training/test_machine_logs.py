@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from relparallel.training import read_failure_log
-from relparallel.training.log_files import DIALECTS
 
 HEAD = "JobID|JobName|State|Start|End|NodeList"
 
@@ -261,101 +260,3 @@ def test_cycles_that_cannot_be_are_refused(tmp_path, objects, said):
     torn = written(tmp_path, json.dumps(CYCLES)[:-9])
     with pytest.raises(ValueError, match=r"whole JSON, got line 1 of .*log.txt"):
         read_failure_log(torn, population=8, dialect="nvrx-cycles")
-
-
-def xid(stamp: str, number: int, gpu: str = "3b", front: str = "") -> str:
-    return (
-        f"{stamp}{front} NVRM: Xid (PCI:0000:{gpu}:00): {number}, pid=1, GPU has fallen off the "
-        "bus."
-    )
-
-
-@pytest.mark.parametrize(
-    ("stamps", "front"),
-    [
-        (("[Mon Mar  2 10:15:02 2026]", "[Tue Mar  3 10:15:12 2026]"), ""),
-        (("Mar  2 10:15:02", "Mar  3 10:15:12"), " gpu-017 kernel:"),
-        (("Mar  2 10:15:02", "Mar  3 10:15:12"), " gpu-017 kernel: [ 1843.308145]"),
-        (("2026-03-02T10:15:02+0000", "2026-03-03T11:15:12+01:00"), " gpu-017 kernel:"),
-        (("2026-03-02T10:15:02,500000+00:00", "2026-03-03T10:15:12,500000+00:00"), ""),
-        (("[  123.450000]", "[86533.450000]"), ""),
-        (
-            (
-                "kern  :warn  : [Mon Mar  2 10:15:02 2026]",
-                "kern  :warn  : [Tue Mar  3 10:15:12 2026]",
-            ),
-            "",
-        ),
-        (("Feb 28 10:15:02", "Feb 29 10:15:12"), " gpu-017 kernel:"),
-        (("Dec 31 10:15:02", "Jan  1 10:15:12"), " gpu-017 kernel:"),
-    ],
-)
-def test_xid_lines_of_every_clock(tmp_path, stamps, front):
-    lines = [xid(stamps[0], 79, front=front), "noise", xid(stamps[1], 119, "86", front)]
-    log = read_failure_log(written(tmp_path, *lines), population=1, dialect="xid")
-    assert np.diff(log.start) == pytest.approx([86410.0])
-    assert set(log.node) == {"gpu-017" if front else "log.txt"}
-    assert log.cause.tolist() == ["xid 79", "xid 119"]
-    assert np.isnan(log.repairs).all()
-    assert all(entry.repair is None and entry.level == "gpu" for entry in log.classes())
-    known = read_failure_log(written(tmp_path, *lines), population=1, dialect="xid", repair=1800.0)
-    assert known.repairs == pytest.approx(1800.0)
-
-
-def test_the_host_of_a_syslog_line_with_fields_is_its_node(tmp_path):
-    lines = [
-        xid(f"<4>1 2026-03-0{d}T10:15:02.1Z {n} kernel - - -", 79)
-        for d, n in ((2, "a1"), (3, "a2"))
-    ]
-    log = read_failure_log(written(tmp_path, *lines), population=2, dialect="xid")
-    assert log.node.tolist() == ["a1", "a2"]
-
-
-def test_reports_and_errors_of_programs_are_no_failures_unless_asked_for(tmp_path):
-    stamps = [f"[{second}.000000]" for second in (10, 20, 400, 500, 900)]
-    lines = [xid(s, n) for s, n in zip(stamps, (79, 48, 31, 13, 94), strict=True)]
-    path = written(tmp_path, *lines)
-    log = read_failure_log(path, population=2, dialect="xid", since=0, until=3600.0)
-    assert log.cause.tolist() == ["xid 79"]  # 48 is of the same GPU within a minute
-    assert "left out: 1 lines of Xid 31, 1 lines of Xid 13, 1 lines of Xid 94" in log.notes
-    asked = read_failure_log(path, population=2, dialect="xid", states=["31", "13"])
-    assert asked.cause.tolist() == ["xid 31", "xid 13"]
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["[12.5] NVRM: Xid (PCI:0000:3b"], "whole events, got line 1"),
-        ([xid("", 79)], "a time in every Xid line"),
-        (
-            [xid("[12.5]", 79), xid("[Mon Mar  2 10:15:02 2026]", 79)],
-            "a time in every Xid line.*line 2",
-        ),
-        (
-            [xid("[12.5]", 79), xid("[3.5]", 79)],
-            "times since one boot .*got time '3.5' in row 2 .line 2",
-        ),
-        ([xid("Mar 42 10:15:02", 79)], "time must be a time .*'2001 Mar 42 10:15:02' in row 1"),
-        (["noise"], "lines with 'NVRM: Xid', got none"),
-        (
-            [xid("[12.5]", 31)],
-            "must hold a failure, got 1 lines of Xid 31 in .*: states= says what counts",
-        ),
-    ],
-)
-def test_xid_lines_that_cannot_be_read_are_refused_with_their_line(tmp_path, lines, said):
-    with pytest.raises(ValueError, match=said):
-        read_failure_log(written(tmp_path, *lines), population=1, dialect="xid")
-
-
-def test_what_a_dialect_does_not_take_is_refused(tmp_path):
-    path = written(tmp_path, xid("[12.5]", 79))
-    with pytest.raises(ValueError, match="jobs must be left out for the dialect 'xid', got"):
-        read_failure_log(path, population=1, dialect="xid", jobs=["train"])
-    for name, value in {"clock": "h", "ignore": ["who"], "node": "host"}.items():
-        with pytest.raises(ValueError, match=f"{name} must be left out for the dialect 'xid', got"):
-            read_failure_log(path, population=1, dialect="xid", **{name: value})
-    known = ", ".join(map(repr, DIALECTS["failures"]))
-    assert "'slurm', 'nvrx', 'nvrx-cycles', 'xid'" in known
-    with pytest.raises(ValueError, match=f"dialect must be one of {known}, got 'dmesg'"):
-        read_failure_log(path, population=1, dialect="dmesg")
