@@ -141,7 +141,8 @@ LOG = {
     "end": "back",
     "cause": "why",
     "clock": "h",
-    "finish": 1e7,
+    "since": 3600.0,
+    "until": 1e7,
     "overlaps": "merge",
     "ignore": [*FIELDS.split(","), "remark"],
     "delimiter": with_semicolons("semicolons", ROWS),
@@ -190,7 +191,8 @@ TRAINING = {
         LOG
         | {
             "delimiter": with_semicolons("sacct.csv", JOBS[:-1]),
-            "finish": "2026-03-01",
+            "since": "2025-12-01",
+            "until": "2026-03-01",
         },
     ),
 }

@@ -133,7 +133,9 @@ def names(found: Found, argument: str) -> bool:
     return re.search(rf"\b{argument}\b", found.said) is not None
 
 
-FUNCTIONS: Final = functions()
+#: Functions with few arguments and many options of one form.
+OPTIONS: Final = {"training.read_failure_log": rp.training.read_failure_log}
+FUNCTIONS: Final = functions() | OPTIONS
 
 QUICK = RELIABILITY | PARALLEL | TRAINING
 CASES = QUICK | CHOICES

@@ -15,8 +15,11 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 SACCT = "JobID|JobName|State|Start|End|NodeList\n\
 1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n1\n"
+XID = "2026-01-05T00:00:00Z n1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n"
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "training.read_failure_log": {"ignore": {"empty"}},
+    "training.read_failure_log": {"ignore": {"empty"}, "clock": {"none"}},
+    "training.read_failure_log of Xid": {"states": {"empty"}},
+    "training.read_failure_log of Slurm": {"states": {"empty"}, "jobs": {"empty"}},
 }
 
 
@@ -47,13 +50,22 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "end": "to",
         "cause": "why",
         "clock": "h",
-        "finish": 9e4,
+        "since": 0.0,
+        "until": 9e4,
         "overlaps": "merge",
         "ignore": ["note"],
         "dialect": "csv",
         "delimiter": ",",
         "repair": 60.0,
         "levels": {"gpu": "node"},
+    },
+    "training.read_failure_log of Xid": lambda: {
+        "path": written("kernel.txt", XID),
+        "population": 4,
+        "since": "2026-01-01",
+        "until": "2026-02-01",
+        "states": ["79"],
+        "silence": 60.0,
     },
     "training.read_failure_log of Slurm": lambda: {
         "path": written("sacct.txt", SACCT),

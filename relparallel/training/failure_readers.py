@@ -262,8 +262,8 @@ def _csv(
     path, given = rows.path, rows.table
     wanted = {"node": node, "start": start, "end": end, "cause": cause}
     require_instance(str, **wanted)
-    if require_instance((list, tuple), ignore=ignore):
-        texts(ignore=list(ignore))
+    require_instance((list, tuple), ignore=ignore)
+    texts(ignore=list(ignore))
     started = end == "end" and end not in given  # a log with starts only
     wanted = {name: column for name, column in wanted.items() if name != "end" or not started}
     more = {name: name for name in ("resumed", "incident") if name in given and name not in ignore}

@@ -250,7 +250,7 @@ def _launcher(rows: files.Rows) -> Found:
                 unseen
             ),
             "{:g} cycles left no event and are not counted": leaps.sum(),
-            "left out: {} that hold no whole event": rows.unread,
+            "left out: {}, that hold no whole event": rows.unread,
         },
     )
 

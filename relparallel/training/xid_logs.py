@@ -12,7 +12,6 @@ import pandas as pd
 from relparallel._checks import require_instance, require_real
 from relparallel.training import log_files as files
 from relparallel.training._arguments import LONGEST
-from relparallel.training.log_columns import texts
 from relparallel.training.machine_logs import Found
 from relparallel.units import MINUTE
 
@@ -95,8 +94,10 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = 3 
     150 and of a switch (SXid) the line says whether it is fatal.
     """
     require_real(silence=silence, at_least=0, at_most=LONGEST)
-    if require_instance((list, tuple), states=states):
-        texts(states=[str(one) for one in states])
+    require_instance((list, tuple), states=states)
+    for state in states:
+        if not re.fullmatch(r"s?\d+", str(state)):
+            raise ValueError(f"states must be Xid numbers, got {state!r}")
     path, table = rows.path, rows.table
     at, clock = _times(table, path)
     table = table.assign(start=at, node=_nodes(table, path))

@@ -1,4 +1,5 @@
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from relparallel.hardware import Cluster, cluster
 from relparallel.training import FailureLog, read_failure_log
 from relparallel.training.failure_readers import read_lanl
+from relparallel.training.watches import cost
 
 HEAD = "node,start,end,cause\n"
 
@@ -78,7 +80,7 @@ def test_dates_of_several_zones_are_moments_and_dates_without_a_zone_are_not_mix
         ("a,,1,x\n", r"start must be a time \(s\), got '' in row 1 \(line 2 of .*log.csv\)"),
         ("a,1,nan,x\n", r"end must be a time \(s\), got 'nan' in row 1 \(line 2 of"),
         ("a,1,true,x\n", r"end must be a time \(s\), got 'true' in row 1 \(line 2 of"),
-        ("", "path must hold at least one failure"),
+        ("", "path must hold a failure or two moments, got 0 failures"),
         ("a,1,2,x,7\nb,3,4,x,7\n", "path must have 4 fields in every row, got 5 in row 1"),
         ("a,1,2,x\nb,3,4\n", "path must have 4 fields in every row, got 3 in row 2"),
         ('a,1,2,x\nb,"3,5","4,5",x\n', r"start must be a time \(s\), got '3,5' in row 2"),
@@ -95,7 +97,9 @@ def test_impossible_records_are_refused_with_their_row(tmp_path, text, said):
 
 
 def test_columns_are_named_or_refused(tmp_path):
-    with pytest.raises(ValueError, match="node must be one of host, start, end, cause, got 'node'"):
+    with pytest.raises(
+        ValueError, match="lacks the columns node in its head 'host,start,end,cause': node= and"
+    ):
         read(tmp_path, HEAD.replace("node", "host") + "a,1,2,x\n")
     text = "node,start,end,cause,rack\na,1,2,x,r1\n"
     with pytest.raises(
@@ -108,7 +112,9 @@ def test_columns_are_named_or_refused(tmp_path):
     with pytest.raises(ValueError, match="end must be a column of its own, got 'start' again"):
         read(tmp_path, text, end="start", ignore=["rack", "end"])
     with pytest.raises(ValueError, match="path must hold at least one row"):
-        read(tmp_path, "\n")
+        read(tmp_path, "\n", dialect="csv")
+    with pytest.raises(ValueError, match="node must be one of host, start, end, cause, got 'node'"):
+        read(tmp_path, HEAD.replace("node", "host") + "a,1,2,x\n", dialect="csv")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.bz2", "csv.xz"])
@@ -123,7 +129,7 @@ def test_compressed_files_and_numbers_with_separators_are_read_as_they_are(tmp_p
     assert found.start.tolist() == [1234.5, 15000.0]
     assert found.repairs.tolist() == [765.5, 5000.0]
     assert found.cause.tolist() == ["gpu", "not given"]
-    assert found.notes == ("1 rows give no cause",)
+    assert found.notes[0] == "1 rows give no cause"
 
 
 def test_more_failed_nodes_than_nodes_are_refused():
@@ -143,9 +149,9 @@ def test_overlapping_repairs_are_merged_or_kept_and_counted():
     assert kept.repairs.tolist() == [3.0, 1.0, 1.5, 1.0]
     assert merged.start.tolist() == [0.0, 9.0]
     assert merged.end.tolist() == [4.0, 10.0]
-    assert kept.notes == ("2 repairs overlap an earlier one of the same node and are kept",)
-    assert merged.notes == ("2 rows are merged into an earlier repair",)
-    apart = log(*times, node=["a", "b", "c", "d"])
+    assert kept.notes[0] == "2 repairs overlap an earlier one of the same node and are kept"
+    assert merged.notes[0] == "2 rows are merged into an earlier repair"
+    apart = log(*times, node=["a", "b", "c", "d"], begin=0.0, finish=9.0)
     assert apart.notes == ()
 
 
@@ -226,6 +232,100 @@ def test_a_log_with_starts_only_gives_rates_and_takes_a_repair_time(tmp_path):
         read(tmp_path, text, clock="h", repair=1e6)
 
 
+def test_the_watch_of_a_table_is_told_or_is_a_guess(tmp_path):
+    text = HEAD + "a,2026-03-02T10:00,2026-03-02T14:00,gpu\nb,2026-03-03T10:00,,gpu\n"
+    guess = read(tmp_path, text, population=64)
+    assert guess.guessed
+    assert (guess.begin, guess.finish, guess.span) == (None, None, 86400.0)
+    assert "39.5 times or more in one of twenty" in guess.notes[-1]
+    told = read(tmp_path, text, population=64, since="2026-01-01", until="2026-04-01")
+    assert (told.guessed, told.span) == (False, 90 * 86400.0)
+    assert told.rate == pytest.approx(2 / (64 * 90 * 86400.0))
+    # b is down until the watch ends: its repair is censored
+    assert told.still.tolist() == [False, True]
+    assert told.down_distribution()[1] == pytest.approx((4 + 686) / 24 / 90)
+    part = read(tmp_path, text, population=64, since="2026-03-03", until="2026-04-01")
+    assert part.node.tolist() == ["b"]
+    assert "left out: 1 failures before since= or after until=" in part.notes
+    half = read(tmp_path, text, population=64, until="2026-04-01")
+    assert (half.begin, half.guessed) == (None, True)
+    none = read(tmp_path, HEAD, since=0, until=86400.0)
+    assert (none.rate, none.incidents, none.span) == (0.0, 0, 86400.0)
+    with pytest.raises(ValueError, match="since= and until= say from when to when"):
+        read(tmp_path, HEAD, until=86400.0)
+    numbers = HEAD + "a,5,6,x\nb,7,8,x\n"
+    assert read(tmp_path, numbers, clock="h", since="3600", until=36000).span == 9 * 3600.0
+    with pytest.raises(ValueError, match=r"until must be a number of seconds >= 0 .*, got '2026"):
+        read(tmp_path, numbers, until="2026-01-01")
+
+
+@pytest.mark.parametrize(("failures", "ends"), [(2, 2), (3, 2), (8, 2), (1, 1), (5, 1)])
+def test_what_a_guessed_watch_costs_is_what_it_costs_in_simulated_logs(failures, ends):
+    rng = np.random.default_rng(failures)
+    moments = np.sort(rng.random((20000, failures)), axis=1)
+    factor = 1 / (moments[:, -1] - (moments[:, 0] if ends == 2 else 0.0))
+    half, rare = (float(x) for x in re.findall(r"([\d.]+) times", cost(failures, ends)))
+    assert np.mean(factor > half) == pytest.approx(0.5, abs=0.015)
+    assert np.mean(factor > rare) == pytest.approx(0.05, abs=0.006)
+    assert cost(1000, ends) == ""
+
+
+def test_rows_of_an_incident_are_one_failure_and_several_outages(tmp_path):
+    rows = {"start": [0.0, 0.0, 5.0, 9.0], "end": [4.0, 3.0, 7.0, np.nan]}
+    rows |= {"node": ["a", "b", "a", "c"], "cause": ["rack", "rack", "gpu", "gpu"]}
+    events = {"incident": [7, 7, 8, 9], "resumed": [1.0, 1.0, np.nan, 9.5]}
+    found = FailureLog(**rows, **events, population=8, begin=0.0, finish=10.0)
+    alone = FailureLog(**rows, population=8, begin=0.0, finish=10.0)
+    assert (found.incidents, alone.incidents) == (3, 4)
+    assert found.rate == pytest.approx(3 / 80)
+    assert found.outage_rate == alone.rate == pytest.approx(4 / 80)
+    assert sorted(found.repairs.tolist()[:3]) == [2.0, 3.0, 4.0]  # of nodes: no time of the job
+    assert "3 failures of 8 nodes in 0.0001157 days" in repr(found)
+    assert "they took 4 nodes" in repr(found)
+    table = found.to_frame().set_index("cause")
+    assert table["failures"].to_dict() == {"gpu": 2, "rack": 1}
+    racks = {one.name: one for one in found.classes(Cluster(nodes=8, nodes_per_rack=2))}
+    assert racks["rack"].rate * 4 == pytest.approx(1 / 10)
+    assert found.select("gpu").incident.tolist() == [8, 9]
+    assert found.select("gpu").resumed[1] == 9.5
+    assert found.shared_events(window=1.0).sizes == pytest.approx((2 / 3, 1 / 3))
+    assert found.down_distribution().tolist() == alone.down_distribution().tolist()
+    merged = replace(found, node=np.array(["a", "b", "b", "c"]), start=found.start - 0,
+                     end=np.array([4.0, 6.0, 7.0, np.nan]), overlaps="merge")  # fmt: skip
+    assert merged.incident.tolist() == [7, 7, 9]
+    text = "node,start,end,cause,resumed,incident\na,0,4,rack,1,r1\nb,0,3,rack,,r1\nc,5,7,gpu,,\nd,6,7,x,,\n"
+    read_ = read(tmp_path, text)
+    assert (read_.incidents, np.nanmax(read_.resumed)) == (3, 1.0)
+
+
+def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down():
+    rows = {"node": ["a", "b", "a"], "start": [0.0, 2.0, 6.0], "cause": ["x"] * 3}
+    watch = {"population": 4, "begin": 0.0, "finish": 10.0}
+    ends = [3.0, np.nan, np.nan]
+    usual = FailureLog(**rows, end=ends, **watch)
+    assert usual.still.tolist() == [False, True, True]
+    known = FailureLog(**rows, end=ends, still=[False, False, True], **watch)
+    assert (usual.repair_of("x"), known.repair_of("x")) == (3 + 8 + 4, 3 + 4)
+    assert FailureLog(**rows, end=[np.nan] * 3, **watch).still.tolist() == [False] * 3
+    for wrong, said in (
+        (
+            {"still": [True, False, False]},
+            "still must be of a row whose end is not known, got end 3",
+        ),
+        ({"still": [1, 0, 0]}, "still must be a column of True and False"),
+        ({"incident": [0.5, 1, 2]}, "incident must be a list of integers"),
+        ({"incident": [1, 2]}, "incident must have as many rows as node, 3, got 2"),
+        ({"resumed": [-1.0, 3.0, 7.0]}, "resumed must not lie before start, got start 0 s and"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            FailureLog(**rows, end=ends, **watch, **wrong)
+    with pytest.raises(ValueError, match="node must have a row, got none: begin= and finish= say"):
+        log([], [])
+    none = log([], [], begin=0.0, finish=5.0)
+    assert (none.rate, none.gaps().tolist(), none.censored) == (0.0, [], 5.0)
+    assert none.classes() == ()
+
+
 def test_lines_are_those_of_the_file(tmp_path):
     text = HEAD + '\n"a","5","6","x\ny"\n\na,1,2,x\nb,soon,4,x\n'
     with pytest.raises(ValueError, match=r"got 'soon' in row 3 \(line 7 of .*log.csv\)"):
@@ -249,8 +349,10 @@ def test_units_and_separators_that_cannot_be_meant_are_refused(tmp_path):
             ValueError, match=f"less than a century in the unit of clock='{clock}', got 17700"
         ):
             read(tmp_path, epoch, clock=clock)
+    dates = HEAD + "a,2026-01-01,2026-01-02,x\n"
     with pytest.raises(ValueError, match=r"got '2026-01-01' in row 1 .*clock='iso' reads dates"):
-        read(tmp_path, HEAD + "a,2026-01-01,2026-01-02,x\n")
+        read(tmp_path, dates, clock="s")
+    assert read(tmp_path, dates).repairs.tolist() == [86400.0]  # by what the starts are
     other = HEAD.replace(",", ";") + "a;1;2;x\n"
     with pytest.raises(ValueError, match="delimiter=';' would split it"):
         read(tmp_path, other)

@@ -16,6 +16,8 @@ DATA = pytest.mark.skipif(
     "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with data"
 )
 
+COLUMNS = ("node", "start", "end", "cause", "resumed", "incident", "still")
+
 
 def read_outages():
     path = Path(os.environ["RELPARALLEL_DATA"]) / "data/failures/infinitehbd/outages.csv"
@@ -219,7 +221,7 @@ def test_what_a_log_does_not_tell_is_said_by_name():
     said = "every node failed, of equal ones 15 would not have: population= is the number"
     assert said in many.report(np.random.default_rng(0)).explain()
     with pytest.raises(ValueError, match="start must hold failures at two moments, got 1 row"):
-        replace(some, **{name: getattr(some, name)[:1] for name in ("node", "start", "end", "cause")},
+        replace(some, **{name: getattr(some, name)[:1] for name in COLUMNS},
                 finish=None, begin=None).report(np.random.default_rng(0))  # fmt: skip
     with pytest.raises(ValueError, match=r"replications must be an integer in \[499, 1000000\]"):
         some.report(np.random.default_rng(0), replications=99)
