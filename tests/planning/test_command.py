@@ -157,6 +157,30 @@ def test_failures_of_one_node_that_overlap_are_refused_or_merged(files, capsys):
     )
 
 
+def test_the_watch_of_a_log_is_said_on_the_command_line(files, capsys):
+    Path("log.csv").write_text(
+        "node,start,end,cause\nn1,2026-03-02T10:00,2026-03-02T14:00,disk\n"
+        "n2,2026-03-03T10:00,2026-03-03T18:00,disk\n"
+    )
+    Path("kernel.log").write_text(
+        "".join(
+            f"2026-03-02T10:0{k}:00+0000 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 95, pid=1\n"
+            for k in (0, 1, 5)
+        )
+    )
+    line = "plan tiny.json mine.csv --batch 256 --watched 4 --since 2026-01-01 --until 2026-04-01"
+    _, rows = asked(f"{line} --failures log.csv", capsys)
+    twice = ComponentClass(
+        name="disk", level="node", rate=2 / (4 * 90 * 24 * HOUR), repair=6 * HOUR
+    )
+    same(rows, with_rates(twice))
+    said, _ = asked(f"{line} --failures kernel.log --repair 21600 --silence 60", capsys)
+    assert "3 lines of GPUs that failed tell of 2 incidents" in said
+    said, _ = asked("plan tiny.json mine.csv --batch 256 --watched 4 --failures log.csv", capsys)
+    assert "the watch is a guess" in said
+    assert "until must be an ISO 8601 date" in refused(f"{line[:-10]}7 --failures log.csv", capsys)
+
+
 @pytest.mark.parametrize("option", ["software nemo-2024", "precision fp8", "sequence 1024"])
 def test_software_precision_and_sequence_are_those_of_the_step(files, capsys, option):
     name, value = option.split()
