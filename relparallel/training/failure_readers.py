@@ -15,7 +15,16 @@ import pandas as pd
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training import machine_logs, xid_logs
 from relparallel.training._arguments import LONGEST
+from relparallel.training.cause_levels import level_of
 from relparallel.training.failure_logs import FailureLog
+from relparallel.training.incidents import (
+    SILENCE,
+    TOGETHER,
+    level,
+    outages,
+    told as incidents_told,
+    wide_events,
+)
 from relparallel.training.log_columns import OVERLAPS, texts
 from relparallel.training.log_files import (
     CLOCKS,
@@ -33,7 +42,7 @@ from relparallel.training.log_files import (
     told,
 )
 from relparallel.training.machine_logs import Found
-from relparallel.units import MINUTE
+from relparallel.units import HOUR, MINUTE
 
 _FORMS: Final = (machine_logs, xid_logs)  # which enter what machines write
 
@@ -80,7 +89,8 @@ def read_failure_log(
         ``incident`` are read where they are, as in `FailureLog`); ``clock``, the unit of numbers
         ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as "%m/%d/%Y %H:%M",
         where omitted "s" or "iso" by what the starts are, dates with a zone all or none;
-        ``ignore``, other columns that are not needed; ``delimiter``, "," where omitted. Of "slurm":
+        ``ignore``, other columns that are not needed; ``delimiter``, "," where omitted;
+        ``silence``, without ends, as for "xid". Of "slurm":
         ``delimiter``, "|" where omitted; ``states`` that are failures (NODE_FAIL and BOOT_FAIL
         where omitted: a job that FAILED or ran OUT_OF_MEMORY is its user's error); ``jobs``, names
         of jobs that count, all where omitted. Of "xid": ``states``, Xid numbers that are failures
@@ -153,6 +163,9 @@ def _log(
             f"path must hold a failure or two moments, got {len(table)} failures in {path}: since= "
             f"and until= say from when to when was watched{_left_out(found)}"
         )
+    named = {**found.levels, **(levels or {})}
+    if "incident" not in table:
+        table = table.assign(incident=wide_events(table, level_of(set(table["cause"]), named)))
     open_ = table["end"].isna()
     lasts = (
         "they count for the rate, and for no repair that ended"
@@ -165,6 +178,8 @@ def _log(
             "{} rows give no cause": (table["cause"] == "").sum(),
             "{} failures have no end: " + lasts: open_.sum(),
             "left out: {} failures before since= or after until=": (~inside).sum(),
+            "{} rows are of an event of another row: one cause, that takes several nodes, at one "
+            "moment": 0 if "incident" in found.table else table["incident"].duplicated().sum(),
             "the log names {} nodes, more than the population": found.nodes
             * (found.nodes > population),
         }
@@ -192,7 +207,7 @@ def _log(
             overlaps=overlaps,
             begin=_edge(first, since, table["start"].min(), origin),
             finish=_edge(last, until, table["start"].max(), origin),
-            levels={**found.levels, **(levels or {})} or None,
+            levels=named or None,
             notes=notes,
         )
     except ValueError as error:
@@ -257,6 +272,7 @@ def _csv(
     cause: str = "cause",
     clock: str | None = None,
     ignore: Sequence[str] = (),
+    silence: float | None = None,
 ) -> Found:
     """A user's own table."""
     path, given = rows.path, rows.table
@@ -290,12 +306,27 @@ def _csv(
     if "incident" in more:
         own = table["incident"].where(table["incident"] != "", table.index.astype(str) + " alone")
         table = table.assign(incident=pd.factorize(own)[0])
+    notes: dict[str, Any] = {"there is no column of ends": started}
+    levels = {}
+    if started and not more and (table["start"] % HOUR).any():  # to the minute at least
+        quiet = SILENCE if silence is None else require_real(silence=silence, at_least=0)
+        lines, precise = table.assign(part=""), (table["start"] % MINUTE).any()
+        table = outages(lines, lines.iloc[:0], quiet, TOGETHER if precise else None)
+        notes |= incidents_told(len(lines), table, quiet)
+        table = table.assign(end=np.nan)
+        levels = {name: at for name in table["cause"] if (at := level(name))}
+    elif silence is not None:
+        raise ValueError(
+            "silence must be left out where a table tells ends, resumed or incidents, or no more "
+            f"than hours, got {silence!r}"
+        )
     return Found(
         table=table,
         origin=0.0 if clock in CLOCKS or table.empty else table["start"].min(),
         dated=clock not in CLOCKS,
         overlaps="refuse",
-        notes={"there is no column of ends": started},
+        notes=notes,
+        levels=levels,
     )
 
 

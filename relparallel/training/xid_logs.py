@@ -12,8 +12,8 @@ import pandas as pd
 from relparallel._checks import require_instance, require_real
 from relparallel.training import log_files as files
 from relparallel.training._arguments import LONGEST
+from relparallel.training.incidents import SILENCE, level, outages, told as incidents_told
 from relparallel.training.machine_logs import Found
-from relparallel.units import MINUTE
 
 _STAMPS: Final = (
     (r"(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)", "iso"),
@@ -26,7 +26,6 @@ _STAMPS: Final = (
 _FRONT: Final = 120  # letters in which a line gives time and host
 _LATER: Final = 24  # letters by which times may stand farther behind than in the first line
 _NO_FAILURE: Final = ("13", "31", "43", "45", "63", "92", "94", "154")
-_NVLINK: Final = ("74", *map(str, range(144, 151)))
 _LINE: Final = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)\): (?P<xid>\d+)\b"
     r"|\bnvidia-(?P<switch>nvswitch\d+): SXid \([^)]*\): (?P<sxid>\d+)\b"
@@ -43,7 +42,6 @@ _AGAIN: Final = re.compile(
 _NOT_YET: Final = re.compile(
     r"(?i:requir|need|fail|pending|cannot|not |unable|error|request)|_RESET"
 )
-_TOGETHER: Final = 2.0  # s within which lines of several nodes tell of one event
 
 
 def _lines(path: Any) -> Iterator[tuple[int, str]]:
@@ -86,7 +84,7 @@ def _fits(path: Any, **options: Any) -> files.Fit:
 
 
 @files.dialect("failures", "xid", files.Form(_rows, _fits))
-def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = 3 * MINUTE) -> Found:
+def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SILENCE) -> Found:
     """Xid lines of ``dmesg`` (also ``-T`` and ``--time-format iso``), ``journalctl -k`` and syslog.
 
     NVIDIA's Xid catalogue: 13 and 31, errors of a program; 43 and 45, its channels after them; 63,
@@ -101,29 +99,23 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = 3 
     path, table = rows.path, rows.table
     at, clock = _times(table, path)
     table = table.assign(start=at, node=_nodes(table, path))
-    told = table[table["xid"] != ""]
+    cause = ("xid " + table["xid"]).str.replace("xid s", "sxid ")
+    told = table.assign(cause=cause)[table["xid"] != ""]
     asked = told["xid"].isin([*map(str, states)])
     wanted = asked if states else ~told["xid"].isin(_NO_FAILURE) & ~told["harmless"]
     kept, other = told[wanted], told["xid"][~wanted].value_counts()
     again = table[table["again"] & table["start"].notna() & table["node"].isin(kept["node"])]
-    outages = _outages(kept, again, silence)
-    several = outages["incident"].duplicated(keep=False)
-    outages["cause"] = outages["cause"] + np.select(
-        [several, outages["gpus"] > 1], [" on several nodes", " on several GPUs"], ""
-    )
-    many = outages["incident"].nunique()
+    found = outages(kept.rename(columns={"gpu": "part"}), again, silence)
     return Found(
-        table=outages.assign(end=np.nan),
+        table=found.assign(end=np.nan),
         origin=float(np.nanmin(at, initial=np.inf)),
         finish=float(np.nanmax(at, initial=-np.inf)),
         dated=clock != "s",
         years=clock != "no year",
         nodes=told["node"].nunique(),
-        levels={cause: _level(cause) for cause in outages["cause"]},
+        levels={cause: level(cause) or "gpu" for cause in found["cause"]},
         notes={
-            f"{{}} lines of GPUs that failed tell of {many} incidents: lines of a node belong to "
-            f"one until {silence:g} s are silent or it was reset, those of several nodes within "
-            f"{_TOGETHER:g} s too": len(kept) if len(kept) > many else 0,
+            **incidents_told(len(kept), found, silence),
             "left out: {} lines without an Xid": rows.passed,
             "left out: {}, whole Xids are missing": rows.unread,
             "left out: {}": ", ".join(f"{n} lines of Xid {xid}" for xid, n in other.items()),
@@ -134,33 +126,6 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = 3 
             == "no year",
         },
     )
-
-
-def _level(cause: str) -> str:
-    """What fails: several GPUs are a node, several nodes an NVLink domain or a rack."""
-    if "nodes" in cause:
-        return "nvlink" if cause.split()[1] in _NVLINK or cause.startswith("sxid") else "rack"
-    return "node" if "GPUs" in cause or cause.startswith("sxid") else "gpu"
-
-
-def _outages(kept: pd.DataFrame, again: pd.DataFrame, silence: float) -> pd.DataFrame:
-    """One row per node and incident, with its cause, its GPUs, and the number of the incident."""
-    both = pd.concat([kept.assign(again=False), again.assign(again=True)])
-    both = both.rename_axis("line").sort_values(["start", "line"], kind="stable")
-    both["resets"] = both["again"].groupby(both["node"]).cumsum()
-    lines = both[~both["again"]]
-    last = lines.groupby("node")[["start", "resets"]].shift()
-    new = ~(lines["start"] - last["start"] <= silence) | (lines["resets"] > last["resets"])
-    number = new.groupby(lines["node"]).cumsum()
-    groups = lines.reset_index().groupby([lines["node"].to_numpy(), number.to_numpy()], sort=False)
-    found = groups[["line", "node", "start", "xid"]].first().set_index("line")
-    found["gpus"] = groups["gpu"].nunique().to_numpy()
-    found = found.sort_values("start", kind="stable")
-    found["incident"] = (found["start"].diff() > _TOGETHER).cumsum()
-    first = found.groupby("incident")["xid"].transform("first")
-    found["cause"] = "xid " + first.where(~first.str.startswith("s"), "")
-    found["cause"] = found["cause"].where(~first.str.startswith("s"), "sxid " + first.str[1:])
-    return found
 
 
 def _nodes(table: pd.DataFrame, path: Any) -> pd.Series:

@@ -175,7 +175,7 @@ def test_the_watch_of_a_log_is_said_on_the_command_line(files, capsys):
     )
     same(rows, with_rates(twice))
     said, _ = asked(f"{line} --failures kernel.log --repair 21600 --silence 60", capsys)
-    assert "3 lines of GPUs that failed tell of 2 incidents" in said
+    assert "3 lines of what failed tell of 2 incidents" in said
     said, _ = asked("plan tiny.json mine.csv --batch 256 --watched 4 --failures log.csv", capsys)
     assert "the watch is a guess" in said
     assert "until must be an ISO 8601 date" in refused(f"{line[:-10]}7 --failures log.csv", capsys)

@@ -326,6 +326,35 @@ def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down(
     assert none.classes() == ()
 
 
+def test_rows_of_one_cause_and_moment_that_takes_several_nodes_are_one_failure(tmp_path):
+    rack = [f"n{k},2026-03-02T10:15:00,2026-03-02T14:15:00,power" for k in range(16)]
+    text = HEAD + "\n".join([*rack, "n3,2026-03-05T08:00:00,2026-03-05T09:00:00,gpu"]) + "\n"
+    watch = {"since": "2026-03-01", "until": "2026-03-31", "population": 64}
+    found = read(tmp_path, text, **watch)
+    assert (found.incidents, len(found.node)) == (2, 17)
+    assert "15 rows are of an event of another row: one cause" in " ".join(found.notes)
+    assert found.shared_events().sizes[15] == 0.5
+    # of a part of a node, or dated to the hour alone, they are as many failures
+    assert read(tmp_path, text, levels={"power": "node"}, **watch).incidents == 17
+    assert read(tmp_path, text.replace("10:15", "10:00"), **watch).incidents == 17
+
+
+def test_starts_that_a_node_repeats_are_one_failure_where_no_end_is_told(tmp_path):
+    repeated = [
+        f"n1,2026-03-02T{10 + k // 40}:{k * 90 // 60 % 60:02}:{k * 90 % 60:02},xid 95"
+        for k in range(200)
+    ]
+    rack = [f"t{k},2026-03-20T00:00:07,xid 149" for k in range(16)]
+    text = "node,start,cause\n" + "\n".join([*repeated, *rack]) + "\n"
+    watch = {"since": "2026-03-01", "until": "2026-03-31", "population": 64}
+    found = read(tmp_path, text, **watch)
+    assert (found.incidents, len(found.node)) == (2, 17)
+    assert found.level_of() == {"xid 95": "gpu", "xid 149 on several nodes": "nvlink"}
+    assert read(tmp_path, text, silence=60, **watch).incidents == 201
+    with pytest.raises(ValueError, match="silence must be left out where a table tells ends"):
+        read(tmp_path, HEAD + "a,1,2,x\n", silence=60)
+
+
 def test_lines_are_those_of_the_file(tmp_path):
     text = HEAD + '\n"a","5","6","x\ny"\n\na,1,2,x\nb,soon,4,x\n'
     with pytest.raises(ValueError, match=r"got 'soon' in row 3 \(line 7 of .*log.csv\)"):

@@ -133,7 +133,7 @@ def test_a_gpu_that_repeats_its_error_has_failed_once_until_it_is_silent_or_rese
     log = read(tmp_path, *repeated, at(20 * DAY, line(79, "86"), "n2"))
     assert log.node.tolist() == ["n1", "n2"]
     assert log.rate == pytest.approx(2 / (64 * 30 * DAY))
-    assert log.notes[0].startswith("201 lines of GPUs that failed tell of 2 incidents: ")
+    assert log.notes[0].startswith("201 lines of what failed tell of 2 incidents: ")
     for silence, many in ((90.0, 2), (89.0, 201)):
         assert (
             read(tmp_path, *repeated, at(20 * DAY, line(79), "n2"), silence=silence).incidents
