@@ -156,7 +156,7 @@ def _held_of(question: Question, cluster: Cluster, spares: Any) -> list[int]:
 def _failures(question: Question, cluster: Cluster, wired: bool) -> FailureModel:
     """What fails on the nodes of a job, no strategy placed; a network's parts replace a table's."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
-    table, source = rate_table(question.rates, cluster), question.source
+    table, source = rate_table(question.rates, cluster, question.source), question.source
     if isinstance(table, tuple):
         return FailureModel(classes=table, cluster=cluster, source=source)
     if wired:

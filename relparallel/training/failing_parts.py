@@ -17,7 +17,7 @@ from relparallel.published import facts, shipped_rows
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failure_logs import FailureLog
-from relparallel.training.failure_sources import Source
+from relparallel.training.failure_sources import SharedEvents, Source
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import (
     NetworkImpact,
@@ -26,6 +26,7 @@ from relparallel.training.network_failures import (
     plan_impact,
 )
 from relparallel.training.network_parts import outside
+from relparallel.training.shared_fits import outages_alone
 from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer
 
@@ -120,7 +121,7 @@ def failure_model(
         raise ValueError(
             f"placement must place the strategy {strategy}, got one of {place.strategy}"
         )
-    known = rate_table(rates, home)
+    known = rate_table(rates, home, source)
     table = None if isinstance(known, tuple) else known
     if isinstance(known, tuple):
         base = FailureModel(classes=known, cluster=home, placement=place, source=source)
@@ -268,15 +269,19 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 
-def rate_table(rates: Any, cluster: Cluster) -> ComponentRates | tuple[ComponentClass, ...]:
+def rate_table(
+    rates: Any, cluster: Cluster, source: Any = None
+) -> ComponentRates | tuple[ComponentClass, ...]:
     """A failure table by name or as given, or the classes of a log or as given.
 
     By name: Llama-3 (18 causes); RSC-1 and RSC-2 of Meta, OPT-175B, GLM-130B and MPT-7B (all
     hardware of a node of eight GPUs together); BLOOM (GPUs). Only Llama-3 has published failures of
-    the job's software with their number.
+    the job's software with their number. Shared events say how many nodes fail together: of a log
+    every outage counts then.
     """
     if isinstance(rates, FailureLog):
-        return rates.classes(cluster)
+        shared = isinstance(source, SharedEvents)
+        return (outages_alone(rates) if shared else rates).classes(cluster)
     if not isinstance(rates, str):
         return require_instance((ComponentRates, tuple), rates=rates)  # type: ignore[no-any-return]
     rows = {row["name"]: row for row in shipped_rows("failure_tables.csv")}

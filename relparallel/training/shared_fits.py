@@ -43,3 +43,18 @@ def shared_events(
     size = np.arange(1, taken.size + 1)
     own = scipy.stats.hypergeom.pmf(met, log.population, size, nodes) @ taken
     return replace(made, sizes=tuple((own / own.sum()).tolist()))
+
+
+def outages_alone(log: FailureLog) -> FailureLog:
+    """Every outage as a failure of its own node: `SharedEvents` says how many fail together.
+
+    What stops the job as a whole stays one failure.
+    """
+    several = set(log.cause[pd.Series(log.incident).duplicated(keep=False)].tolist())
+    levels = {
+        cause: "node" if cause in several and level in ("nvlink", "switch", "rack") else level
+        for cause, level in log.level_of().items()
+    }
+    job = np.array([levels[cause] == "job" for cause in log.cause.tolist()], dtype=np.bool_)
+    own = log.incident.max(initial=0) + 1 + np.arange(len(job))
+    return log._watched(incident=np.where(job, log.incident, own), levels=levels)

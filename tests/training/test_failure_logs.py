@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from relparallel.hardware import Cluster, cluster
-from relparallel.training import FailureLog, read_failure_log
+from relparallel.parallel import Strategy
+from relparallel.training import FailureLog, failure_model, read_failure_log
 from relparallel.training.failure_readers import read_lanl
 from relparallel.training.watches import cost
 
@@ -337,6 +338,25 @@ def test_rows_of_one_cause_and_moment_that_takes_several_nodes_are_one_failure(t
     # of a part of a node, or dated to the hour alone, they are as many failures
     assert read(tmp_path, text, levels={"power": "node"}, **watch).incidents == 17
     assert read(tmp_path, text.replace("10:15", "10:00"), **watch).incidents == 17
+
+
+def test_beside_shared_events_every_outage_of_an_incident_counts(tmp_path):
+    """As many nodes fail as in the log, whatever fails at once; the job as a whole fails once."""
+    rows = {"start": [5.0] * 8 + [50.0, 60.0, 60.0], "cause": ["power"] * 8 + ["gpu", "job", "job"]}
+    rows |= {"end": [9.0] * 8 + [55.0, 60.0, 60.0], "node": [*"abcdefgh", "a", "a", "b"]}
+    events = {"incident": [0] * 8 + [1, 2, 2]}
+    found = FailureLog(**rows, **events, population=32, begin=0.0, finish=1e6)
+    place, split = Cluster(nodes=32, nodes_per_rack=4), Strategy(data=256)
+    alone = failure_model(place, split, rates=found)
+    assert {one.name: one.level for one in alone.classes} == {
+        "power": "rack",
+        "gpu": "gpu",
+        "job": "job",
+    }
+    assert alone.mtbf == pytest.approx(1e6 / 3, rel=1e-3)
+    shared = failure_model(place, split, rates=found, source=found.shared_events(window=1.0))
+    assert shared.node_rate == pytest.approx(9 / (32 * 1e6), rel=1e-3)
+    assert shared.job_rate == pytest.approx(1e-6, rel=1e-3)
 
 
 def test_starts_that_a_node_repeats_are_one_failure_where_no_end_is_told(tmp_path):
