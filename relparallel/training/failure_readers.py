@@ -140,32 +140,12 @@ def _log(
     levels: Any,
 ) -> FailureLog:
     """A log of what a dialect found, in seconds since its origin."""
-    since, until = (_moment(name, value, found, path) for name, value in watch.items())
-    first, last = -np.inf, np.inf
-    if found.finish is not None:  # the log has a watch of its own
-        first, last = found.origin, max(found.finish, _last(found))
-    first, last = first if since is None else since, last if until is None else until
-    if first >= last and (since is not None or until is not None):
-        raise ValueError(
-            f"until must lie after since and the beginning of {path}, got since={watch['since']!r} "
-            f"and until={watch['until']!r}"
-        )
-    inside = found.table["start"].between(first, last)
-    table = found.table[inside]
-    if table.empty and not inside.empty:
-        name = "until" if (found.table["start"] > last).all() else "since"
-        raise ValueError(
-            f"{name} must leave a failure of {path} in the watch, got {name}={watch[name]!r} and "
-            f"{inside.size} failures outside"
-        )
-    if (table.empty and not np.isfinite([first, last]).all()) or first == last:
-        raise ValueError(
-            f"path must hold a failure or two moments, got {len(table)} failures in {path}: since= "
-            f"and until= say from when to when was watched{_left_out(found)}"
-        )
-    named = {**found.levels, **(levels or {})}
-    if "incident" not in table:
-        table = table.assign(incident=wide_events(table, level_of(set(table["cause"]), named)))
+    table, begin, finish, origin = _window(found, path, watch)
+    known = {name: at for name, at in found.levels.items() if name in set(table["cause"])}
+    known |= levels or {}
+    alike = "incident" not in table
+    if alike:
+        table = table.assign(incident=wide_events(table, level_of(set(table["cause"]), known)))
     open_ = table["end"].isna()
     lasts = (
         "they count for the rate, and for no repair that ended"
@@ -177,23 +157,21 @@ def _log(
             **found.notes,
             "{} rows give no cause": (table["cause"] == "").sum(),
             "{} failures have no end: " + lasts: open_.sum(),
-            "left out: {} failures before since= or after until=": (~inside).sum(),
+            "left out: {} failures before since= or after until=": len(found.table) - len(table),
             "{} rows are of an event of another row: one cause, that takes several nodes, at one "
-            "moment": 0 if "incident" in found.table else table["incident"].duplicated().sum(),
+            "moment": alike * table["incident"].duplicated().sum(),
             "the log names {} nodes, more than the population": found.nodes
             * (found.nodes > population),
         }
     )
     if repair is not None:
-        table = table.assign(end=table["end"].fillna(table["start"] + repair))
+        jobs = table["cause"].map(known) == "job"  # no node is down
+        table = table.assign(end=table["end"].fillna(table["start"] + repair * ~jobs))
     more: dict[str, Any] = {
         name: table[name].to_numpy() for name in ("resumed", "incident", "still") if name in table
     }
     if "still" in more:
         more["still"] = more["still"].astype(np.bool_) & table["end"].isna().to_numpy()
-    origin = 0.0
-    if found.dated:
-        origin = found.origin if since is None else since
     if "resumed" in more:
         more["resumed"] = more["resumed"] - origin
     try:
@@ -205,9 +183,9 @@ def _log(
             **more,
             population=population,
             overlaps=overlaps,
-            begin=_edge(first, since, table["start"].min(), origin),
-            finish=_edge(last, until, table["start"].max(), origin),
-            levels=named or None,
+            begin=begin,
+            finish=finish,
+            levels=known or None,
             notes=notes,
         )
     except ValueError as error:
@@ -216,15 +194,46 @@ def _log(
         raise ValueError(f"{error} ({line}{path})") from None
 
 
-def _edge(moment: float, given: float | None, failure: float, origin: float) -> float | None:
-    """One end of a watch; None where nothing but the failure there tells it."""
-    guessed = given is None and (not np.isfinite(moment) or moment == failure)
-    return None if guessed else float(moment - origin)
+def _window(
+    found: Found, path: Any, watch: Mapping[str, Any]
+) -> tuple[pd.DataFrame, float | None, float | None, float]:
+    """Failures within the watch, its ends since the origin, and the origin.
 
-
-def _last(found: Found) -> float:
-    """When the last failure began."""
-    return float(found.table["start"].max()) if len(found.table) else -np.inf
+    An end is None where nothing but a failure there tells it.
+    """
+    since, until = (_moment(name, value, found, path) for name, value in watch.items())
+    start, (first, last) = found.table["start"], (-np.inf, np.inf)
+    if found.finish is not None:  # the log has a watch of its own
+        first, last = found.origin, max(found.finish, start.max() if len(start) else -np.inf)
+    first, last = first if since is None else since, last if until is None else until
+    if first >= last and (since is not None or until is not None):
+        raise ValueError(
+            f"until must lie after since and the beginning of {path}, got since={watch['since']!r} "
+            f"and until={watch['until']!r}"
+        )
+    inside = start.between(first, last)
+    table = found.table[inside]
+    if table.empty and not start.empty:
+        name = "until" if (start > last).all() else "since"
+        raise ValueError(
+            f"{name} must leave a failure of {path} in the watch, got {name}={watch[name]!r} and "
+            f"{start.size} failures outside"
+        )
+    if (table.empty and not np.isfinite([first, last]).all()) or first == last:
+        raise ValueError(
+            f"path must hold a failure or two moments, got {len(table)} failures in {path}: since= "
+            f"and until= say from when to when was watched{_left_out(found)}"
+        )
+    origin = first if found.dated and np.isfinite(first) else found.origin if found.dated else 0.0
+    guess = (
+        since is None and (not np.isfinite(first) or first == table["start"].min()),
+        until is None and (not np.isfinite(last) or last == table["start"].max()),
+    )
+    begin, finish = (
+        None if guessed else float(moment - origin)
+        for guessed, moment in zip(guess, (first, last), strict=True)
+    )
+    return table, begin, finish, origin
 
 
 def _left_out(found: Found) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,8 @@ from relparallel._checks import require_int
 from relparallel.training._arguments import require_time
 from relparallel.training.failure_sources import SharedEvents
 
-if TYPE_CHECKING:
-    from relparallel.training.failure_logs import FailureLog
 
-
-def shared_events(
-    log: FailureLog, window: Any, together: Any, month: Any, nodes: Any
-) -> SharedEvents:
+def shared_events(log: Any, window: Any, together: Any, month: Any, nodes: Any) -> SharedEvents:
     """See `FailureLog.shared_events`."""
     length, month = require_time(window=window, month=month, positive=True, single=True)
     later = np.diff(log.start, prepend=log.start[:1]) > length
@@ -45,7 +40,7 @@ def shared_events(
     return replace(made, sizes=tuple((own / own.sum()).tolist()))
 
 
-def outages_alone(log: FailureLog) -> FailureLog:
+def outages_alone(log: Any) -> Any:
     """Every outage as a failure of its own node: `SharedEvents` says how many fail together.
 
     What stops the job as a whole stays one failure.

@@ -27,7 +27,7 @@ _FRONT: Final = 120  # letters in which a line gives time and host
 _LATER: Final = 24  # letters by which times may stand farther behind than in the first line
 _NO_FAILURE: Final = ("13", "31", "43", "45", "63", "92", "94", "154")
 _LINE: Final = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)\): (?P<xid>\d+)\b"
+    r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)[^)]*\): (?P<xid>\d+)\b"
     r"|\bnvidia-(?P<switch>nvswitch\d+): SXid \([^)]*\): (?P<sxid>\d+)\b"
     r"|NVRM:.*\bGPU (?:at )?(?:PCI:)?(?P<lost>[0-9a-fA-F:.]+)\b.* fallen off the bus"
 )

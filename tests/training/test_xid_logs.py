@@ -195,6 +195,8 @@ def test_what_a_gpu_tells_after_it_failed_is_the_same_incident(tmp_path):
 @pytest.mark.parametrize(
     "said",
     [
+        "NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 79, pid=1, GPU has fallen off the bus",
+        "NVRM: Xid (0000:3b:00): 79, GPU has fallen off the bus",
         "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.",
         "NVRM: GPU at PCI:0000:3b:00: GPU has fallen off the bus",
         "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330) installed in this system has fallen "
