@@ -150,6 +150,7 @@ LOG = {
     "levels": {"gpu": "node", "disk": "node"},
     "states": ["FAILED"],
     "jobs": ["b"],
+    "silence": 60.0,
 }
 CSV = {
     "path": written("csv", ROWS),
