@@ -104,7 +104,8 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SI
     asked = told["xid"].isin([*map(str, states)])
     wanted = asked if states else ~told["xid"].isin(_NO_FAILURE) & ~told["harmless"]
     kept, other = told[wanted], told["xid"][~wanted].value_counts()
-    again = table[table["again"] & table["start"].notna() & table["node"].isin(kept["node"])]
+    hosts = {*table["node"]} - {Path(path).name}
+    again = _again(table, {*kept["node"]}, hosts or {Path(path).name})
     found = outages(kept.rename(columns={"gpu": "part"}), again, silence)
     return Found(
         table=found.assign(end=np.nan),
@@ -126,6 +127,17 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SI
             == "no year",
         },
     )
+
+
+def _again(table: pd.DataFrame, nodes: set[str], hosts: set[str]) -> pd.DataFrame:
+    """When nodes began anew, whoever says so; a line without a time is as old as the next one."""
+    found = table.assign(start=table["start"].bfill())[table["again"]].dropna(subset="start")
+    only = min(hosts) if len(hosts) == 1 else ""
+    named = [
+        next((word for word in front.replace(":", " ").split() if word in nodes), only)
+        for front in found["front"]
+    ]
+    return found.assign(node=named)
 
 
 def _nodes(table: pd.DataFrame, path: Any) -> pd.Series:

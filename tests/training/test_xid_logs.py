@@ -173,6 +173,26 @@ def test_a_reset_ends_an_incident_that_is_not_silent(tmp_path, between, many):
     assert read(tmp_path, *lines).incidents == 1
 
 
+def test_a_node_begins_anew_whoever_says_it(tmp_path):
+    first, second = at(3600, line(95)), at(3720, line(95))
+    reset = at(3660, "GPU reset executed: GPU-52f37cd4").replace(
+        " kernel:", " nvsentinel-gpu-reset[7]:"
+    )
+    assert read(tmp_path, first, reset, second).incidents == 2
+    boot = "-- Boot 3f0e6a7f4a7b4cd8a6ab12ac6c7a3f51 --"  # has no time and no host
+    alone = read_failure_log(written(tmp_path, first, boot, second), population=1)
+    assert (alone.incidents, alone.span) == (2, 120.0)
+    # one of several hosts, nobody knows which
+    assert read(tmp_path, first, boot, second).incidents == 1
+    plain = [f"[Mon Mar  2 10:0{k}:00 2026] " for k in range(3)]
+    lines = [
+        plain[0] + line(95),
+        plain[1] + "NVRM: loading NVIDIA UNIX x86_64",
+        plain[2] + line(95),
+    ]
+    assert read_failure_log(written(tmp_path, *lines), population=1).incidents == 2
+
+
 def test_what_a_gpu_tells_after_it_failed_is_the_same_incident(tmp_path):
     lines = [
         at(3600, line(79, said="GPU has fallen off the bus.")),
