@@ -117,7 +117,7 @@ def read_run_log(
     ----------
     path : str or path
         The file, also compressed.
-    dialect : {"events", "mlperf"}
+    dialect : {"events", "mlperf", "megatron", "nemo", "deepspeed", "torchtitan", "maxtext", "csv"}
         Recognised from the file where omitted.
         "events": what goodput libraries write (ml-goodput-measurement), a JSON object in each line:
         ``job_start_time``; ``step_start_time`` and ``step_count``; ``job_end_time``;
@@ -125,8 +125,13 @@ def read_run_log(
         seconds since 1970 or in ISO 8601. A job that starts again writes ``job_start_time`` again.
         "mlperf": ``result_N.txt`` of MLPerf Training, lines with ``:::MLLOG`` behind whatever a
         launcher puts in front.
+        "megatron" to "maxtext": what trainers print, with whatever launchers and collectors put
+        before the lines of steps. "megatron" is also what Megatron-Bridge, Megatron-DeepSpeed and
+        others print that stand on Megatron-LM; "deepspeed" its pipeline engine.
+        "csv": a table whose head names "step" or "iteration" and "seconds", "ms" (of a step),
+        "timestamp" (of its end, a number or a date) or "time" (either, by its values).
     checkpoint_every : int, optional
-        Steps from one blocking checkpoint to the next, of "events" that log every step. By what
+        Steps from one blocking checkpoint to the next, of logs that tell every step. By what
         every so many steps last longer than the median of the others, checkpoints are told from
         steps; where omitted, they are a part of them.
 
@@ -140,7 +145,13 @@ def read_run_log(
         start-up from the first ``init_start`` of any rank to ``init_stop``; steps as means over the
         blocks between evaluations, counted in samples, tokens or epochs as the log states them:
         what the log says twice must agree, or the notes tell by how much not; elapsed from the
-        first ``init_start`` to the last event.
+        first ``init_start`` to the last event. Of trainers: a line that stands for several steps
+        weighs as many; a step that comes again was repeated, unless another rank wrote it or no
+        step could have been done since; ``steady`` leaves out the first step of each start, two
+        after it that last 1.5 times as long as usual or a part of that, and other batches;
+        torchtitan's steps are by the dates of lines, and by tokens/s where something else stood
+        between; start-ups and elapsed by dates, NaN without. GPUs, strategy, batch, sequence and
+        tokens are what the log says of them.
 
     Examples
     --------

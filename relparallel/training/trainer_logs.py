@@ -9,11 +9,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from os import PathLike
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from relparallel._checks import require_instance
 from relparallel.parallel import Strategy, notation, read_strategy
 from relparallel.training.log_files import (
     Fit,
@@ -58,7 +60,9 @@ class Trainer(NamedTuple):
     mark: str  # of lines that tell of steps
     # of such a line: step; seconds, ms or tokens/s of a GPU; batch, samples so far
     line: Mapping[str, str]
-    sizes: Mapping[str, str] = _MEGATRON  # said anywhere, by field
+    sizes: Mapping[str, str] = _MEGATRON  # said on other lines, by field
+    # one of these stands in such a line, which is sooner seen than a pattern
+    hints: str = "_size|-size|parallel|seq|zero_|recompute|fp8|fp4|world|use_d"
 
 
 TRAINERS: Final = {
@@ -110,6 +114,7 @@ TRAINERS: Final = {
             "alternate": "Applied (selective) activation checkpointing",
             "fp8": r"(Float8) (?:\w+ )*training active",
         },
+        "batch size|mesh|schedule|Applied|Float8|world",
     ),
     "maxtext": Trainer(
         "completed step:",
@@ -124,6 +129,7 @@ TRAINERS: Final = {
             "sequence": r"param max_target_length: (\d{1,9})\b",
             "fp8": r"param quantization: \w*(fp8)",
         },
+        "param|Num",
     ),
 }
 """Trainers by name; of a file that holds lines of several, the first reads it."""
@@ -176,6 +182,7 @@ def fits(path: Any, name: str) -> Fit:
 def read(path: Any, name: str) -> dict[str, Any]:
     """Fields of a `RunLog`."""
     trainer = TRAINERS[name]
+    hints = trainer.hints.split("|")
     rows: list[dict[str, Any]] = []
     dates: list[float] = []
     said: dict[str, set[Any]] = defaultdict(set)
@@ -193,7 +200,7 @@ def read(path: Any, name: str) -> dict[str, Any]:
             since, fresh = np.nan, False
         elif cells is not None:
             torn += 1
-        else:
+        elif any(hint in text for hint in hints):
             news = _sizes(text, trainer)
             fresh = fresh or bool(news)
             for field, value in news.items():
@@ -254,7 +261,8 @@ def _time(*texts: str) -> float:
 
 def columns_of(path: Any) -> tuple[str, dict[str, str]]:
     """What separates the fields of a table, and which of its columns says what of a step."""
-    head = next((line.strip() for _, line in lines_of(path) if line.strip()), "")
+    lines = lines_of(require_instance((str, PathLike), path=path))
+    head = next((line.strip() for _, line in lines if line.strip()), "")
     delimiter = max(",;\t|", key=head.count)
     names = [name.strip().strip('"') for name in head.split(delimiter)]
     found = {key: n for n in names[::-1] for key, all_ in _COLUMNS.items() if n.lower() in all_}
