@@ -9,18 +9,15 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from os import PathLike
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import require_instance
 from relparallel.parallel import Strategy, notation, read_strategy
 from relparallel.training.log_files import (
     Fit,
     lines_of,
-    read_lines,
     read_rows,
     require_rows,
     seconds,
@@ -187,10 +184,10 @@ def read(path: Any, name: str) -> dict[str, Any]:
     dates: list[float] = []
     said: dict[str, set[Any]] = defaultdict(set)
     since, fresh, torn = np.nan, False, 0
-    for _, line in read_lines(path):
+    for _, line in lines_of(path):
         text, writer, date = _unwrapped(line)
         cells = _cells(text, trainer) if trainer.mark in text else None
-        front = re.split(trainer.line["step"], text, maxsplit=1)[0] if cells else text[:100]
+        front = re.split(trainer.line["step"], text, maxsplit=1)[0] if cells else text[:60]
         time = _time(front, date)
         dates += [time] if np.isfinite(time) else []
         since = time if np.isnan(since) else since
@@ -261,8 +258,7 @@ def _time(*texts: str) -> float:
 
 def columns_of(path: Any) -> tuple[str, dict[str, str]]:
     """What separates the fields of a table, and which of its columns says what of a step."""
-    lines = lines_of(require_instance((str, PathLike), path=path))
-    head = next((line.strip() for _, line in lines if line.strip()), "")
+    head = next((line.strip() for _, line in lines_of(path) if line.strip()), "")
     delimiter = max(",;\t|", key=head.count)
     names = [name.strip().strip('"') for name in head.split(delimiter)]
     found = {key: n for n in names[::-1] for key, all_ in _COLUMNS.items() if n.lower() in all_}

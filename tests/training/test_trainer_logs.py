@@ -188,6 +188,12 @@ def test_ranks_and_what_a_launcher_puts_in_front_change_nothing(tmp_path, front,
     assert "left out: 9 lines of other ranks, or that stand there twice" in log.notes
 
 
+def test_bytes_that_are_no_text_refuse_no_log(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"\xff\xfe\x00\n" + "\n".join(map(maxtext, range(5), [9.0] * 5)).encode())
+    assert read_run_log(path).step_time == 9.0
+
+
 def test_an_export_with_the_newest_line_first_is_turned_round(tmp_path):
     lines = [{"textPayload": maxtext(k, 40.0 if k == 0 else 4.0)} for k in range(6)]
     log = read(tmp_path, json.dumps(lines[::-1], indent=2))
