@@ -95,17 +95,12 @@ TRAINERS: Final = {
             "micro_batch": r"local batch size (\d{1,9})\b",
             "parts": r"pipeline schedule .*with (\d{1,9}) microbatches",
             "sequence": r"sequence length (\d{1,9})\b",
-            **{
-                field: rf"\b{axis}=(\d{{1,9}})\b"  # of the mesh
-                for field, axis in {
-                    "tensor": "tp",
-                    "pipeline": "pp",
-                    "context": "cp",
-                    "expert": "ep",
-                    "copies": "dp_replicate",
-                    "ranks": "dp_shard",
-                }.items()
-            },
+            "tensor": r"\btp=(\d{1,9})\b",
+            "pipeline": r"\bpp=(\d{1,9})\b",
+            "context": r"\bcp=(\d{1,9})\b",
+            "expert": r"\bep=(\d{1,9})\b",
+            "copies": r"\bdp_replicate=(\d{1,9})\b",
+            "ranks": r"\bdp_shard=(\d{1,9})\b",
             "sequence_parallel": "Applied .*(Tensor Parallelism)",
             "recompute": "Applied (full) activation checkpointing",
             "alternate": "Applied (selective) activation checkpointing",
