@@ -193,7 +193,8 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="own runs that correct predictions: a CSV file with the columns strategy and tokens/s "
-        "or another speed, and where they differ from the plan model, cluster, batch, software",
+        "or another speed, and where they differ from the plan model, cluster, batch, software; "
+        "or the log of a run, as a trainer prints it",
     )
     add("--only-measured", action="store_true", help="choose among the measured strategies only")
     add(

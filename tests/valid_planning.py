@@ -44,6 +44,11 @@ def results() -> str:
     )
 
 
+def printed() -> str:
+    line = "completed step: {}, seconds: 4.1, Tokens/s/device: 6000.0, loss: 9"
+    return log("maxtext.log", *map(line.format, range(4)))
+
+
 def config() -> str:
     sizes = {"n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 32}
     return written("config.json", {"model_type": "gpt2", **sizes})
@@ -93,6 +98,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "checkpoint_every": 2,
     },
     "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
+    "training.read_run_log of a trainer": lambda: {"path": printed(), "dialect": "maxtext"},
+    "training.read_run_log of a table": lambda: {
+        "path": log("steps.csv", "step,seconds", "1,40", "2,6", "3,6"),
+        "dialect": "csv",
+    },
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }
 MEANINGFUL = {

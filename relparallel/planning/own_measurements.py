@@ -1,4 +1,4 @@
-"""Own runs from a table: what was trained, where, how it was split, and how fast that was."""
+"""Own runs from a table or a log: what was trained, where, how it was split, and how fast."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -13,7 +13,8 @@ from relparallel.parallel.corrections import Learned
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.run import Run, step_seconds
 from relparallel.planning.inputs import _number, _whole, clusters_of, model_of
-from relparallel.training.log_files import read_rows
+from relparallel.training import read_run_log
+from relparallel.training.log_files import lines_of, read_rows, recognised
 from relparallel.workload import Transformer
 
 SPEEDS: Final = {
@@ -25,6 +26,7 @@ SPEEDS: Final = {
 }
 """Columns that say how fast a run was; a table has one of them."""
 _NEEDED: Final = ("strategy", "model", "cluster", "batch")
+_OF_A_LOG: Final = ("strategy", "batch", "sequence")
 _OPTIONAL: Final = ("gpus", "sequence", "software", "precision")
 
 
@@ -39,11 +41,13 @@ def learn(runs: Any, *, accept: bool = False, **common: Any) -> Learned:
         [ms]", "tokens/s", "tokens/s/GPU" and "TFLOP/s/GPU" (of the model, nothing recomputed); and
         where they differ from what stands here gpus (those of the strategy), sequence (that of the
         model), precision (bf16) and software ("own software"): any name. One that the package does
-        not know is priced as the newest that it knows on the accelerator.
+        not know is priced as the newest that it knows on the accelerator. Or the log of a run, as
+        `read_run_log` takes it, that says strategy, batch and sequence.
     accept : bool
         Whether to learn also from runs that are ten times off their prediction.
     **common
-        Columns that all rows share: model="llama3-8b".
+        Columns that all rows share: model="llama3-8b"; of a log, what it does not say, or not all
+        of: strategy="TP4 PP2 DP8 selective".
 
     Returns
     -------
@@ -86,7 +90,8 @@ def own_runs(given: Any, name: str, common: Mapping[str, Any]) -> tuple[Run, ...
     shown = "a DataFrame" if isinstance(given, pd.DataFrame) else str(given)
     place = ""
     try:
-        table = given if isinstance(given, pd.DataFrame) else read_rows(given, head=True)
+        table = given if isinstance(given, pd.DataFrame) else _logged(given, name, common)
+        table = read_rows(given, head=True) if table is None else table
         _require_columns([*table.columns], [*common])
         runs = []
         lines = range(2, len(table) + 2) if table is given else table.index
@@ -95,10 +100,37 @@ def own_runs(given: Any, name: str, common: Mapping[str, Any]) -> tuple[Run, ...
             cells = {str(key): cell for key, cell in row.items() if not _blank(cell)}
             runs.append(_run_of({**common, **cells}, f"row {number}"))
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be a table of runs, got {shown}{place}: {error}") from None
+        raise ValueError(
+            f"{name} must be a table of runs or a run log, got {shown}{place}: {error}"
+        ) from None
     if not runs:
         raise ValueError(f"{name} must hold at least one run, got none in {shown}")
     return tuple(runs)
+
+
+def _logged(path: Any, name: str, common: Mapping[str, Any]) -> pd.DataFrame | None:
+    """The run that a log tells of, None for a table of runs."""
+    head = next((line for _, line in lines_of(path) if line.strip()), "")
+    if {field.strip(' "\r\n') for field in head.split(",")} & {*_NEEDED, *SPEEDS}:
+        return None
+    dialect = recognised("run", path)
+    log = read_run_log(path, dialect)
+    cells = {
+        "strategy": log.strategy,
+        "batch": log.batch,
+        "sequence": log.sequence,
+        "precision": log.precision,
+        "step [s]": log.step_time,
+    }
+    # the batch of a plan is that of its question, not of this run
+    said = {} if name == "measured" else common
+    cells = {key: cell for key, cell in cells.items() if cell is not None and key not in said}
+    if lacks := [key for key in _OF_A_LOG if key not in {**cells, **said}]:
+        raise ValueError(
+            f"a run log ({dialect}) must say {', '.join(_OF_A_LOG)}, this one does not say "
+            f"{', '.join(lacks)}; learn(path, {lacks[0]}=...) takes what a log lacks"
+        )
+    return pd.DataFrame([cells], index=[1])
 
 
 def _blank(cell: Any) -> bool:

@@ -388,8 +388,9 @@ def plan(
         A network whose parts fail too; without it, the two levels of links of the cluster.
     measured : path, DataFrame, sequence of Run, Mapping or Learned, optional
         Own runs, which correct what is predicted of all strategies: as of `learn`, model, cluster
-        and batch being those of the plan where a table has no such column; tokens/s by strategy; or
-        what `learn` gave. The software is that of most runs on the accelerator unless it is named.
+        and batch being those of the plan where a table has no such column; the log of a run that
+        says its strategy and batch; tokens/s by strategy; or what `learn` gave. The software is that
+        of most runs on the accelerator unless it is named.
     only_measured : bool
         Whether to choose among the strategies of these runs alone, by their measured speeds.
     strategies : int

@@ -217,8 +217,9 @@ def has_line(path: Any, mark: str, form: re.Pattern[str], **options: Any) -> Fit
 
 
 def lines_of(path: Any) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a file; a folder has none."""
-    return iter(()) if Path(path).is_dir() else read_lines(path)
+    """Numbered lines of a file, also with bytes that are no text; a folder has none."""
+    require_instance((str, PathLike), path=path)
+    return iter(()) if Path(path).is_dir() else read_lines(path, "replace")
 
 
 def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -226,11 +227,12 @@ def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(note.format(many) for note, many in counts.items() if many)
 
 
-def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | PathLike[str], errors: str = "strict") -> Iterator[tuple[int, str]]:
     """Numbered lines of a text file, also a compressed one; of a length that a log has."""
     name = Path(require_instance((str, PathLike), path=path))
+    how = {"encoding": "utf-8-sig", "errors": errors, "newline": ""}
     try:
-        with _OPENERS.get(name.suffix, open)(name, "rt", encoding="utf-8-sig", newline="") as file:
+        with _OPENERS.get(name.suffix, open)(name, "rt", **how) as file:
             for number, line in enumerate(file, 1):
                 if len(line) > _LONGEST_LINE:
                     raise ValueError(

@@ -17,10 +17,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, bare, real, record, require_int, require_real
+from relparallel.parallel import Strategy
 from relparallel.published import data_folder
-from relparallel.training import mlperf_logs
+from relparallel.training import mlperf_logs, trainer_logs
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real
 from relparallel.training.log_files import (
+    DIALECTS,
+    Fit,
     Form,
     dialect as reads,
     dialect_of,
@@ -51,13 +54,20 @@ class RunLog(Result):
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # of steps
     batch: int | None = None  # sequences of a step
     sequence: int | None = None  # tokens of one
+    gpus: int | None = None
+    tokens: int | None = None  # of a GPU in a step
+    strategy: Strategy | None = None  # by what the log names
+    precision: str | None = None  # where the log names one below bf16
+    # which of the steps `step_time` counts; where empty, all but the first
+    steady: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     # what was left out, with the number of rows, and what the log says twice
     notes: tuple[str, ...] = ()
 
     @property
     def step_time(self) -> float:
         """Mean time of a step [s], without the run's first block or step where there are others."""
-        rest = slice(1, None) if self.steps.size > 1 else slice(None)
+        rest: Any = slice(1, None) if self.steps.size > 1 else slice(None)
+        rest = self.steady if self.steady.size else rest
         return float(np.average(self.steps[rest], weights=self.weights[rest]))
 
     @property
@@ -68,12 +78,12 @@ class RunLog(Result):
 
     def _said(self) -> str:
         """Steps, where the time went, and what a reader said."""
-        said = (
-            f"{self.source}: {self.weights.sum():g} steps of {self.step_time:.4g} s in "
-            f"{self.elapsed:.6g} s"
-        )
+        said = f"{self.source}: {self.weights.sum():g} steps of {self.step_time:.4g} s"
+        said += f" in {self.elapsed:.6g} s" if np.isfinite(self.elapsed) else ", without dates"
         said += f", start-up {self.start_ups.sum():.4g} s, {self.repeated} steps done again"
-        return "; ".join([f"{said}, ETTR {self.training_time_ratio:.1%}", *self.notes])
+        if np.isfinite(self.elapsed):
+            said += f", ETTR {self.training_time_ratio:.1%}"
+        return "; ".join([said, *self.notes])
 
     def what_if(self) -> pd.DataFrame:
         """Time that each kind of loss takes, and by how much the run would be faster without it."""
@@ -107,7 +117,7 @@ def read_run_log(
     ----------
     path : str or path
         The file, also compressed.
-    dialect : {"events", "mlperf"}
+    dialect : {"events", "mlperf", "megatron", "nemo", "deepspeed", "torchtitan", "maxtext", "csv"}
         Recognised from the file where omitted.
         "events": what goodput libraries write (ml-goodput-measurement), a JSON object in each line:
         ``job_start_time``; ``step_start_time`` and ``step_count``; ``job_end_time``;
@@ -115,8 +125,13 @@ def read_run_log(
         seconds since 1970 or in ISO 8601. A job that starts again writes ``job_start_time`` again.
         "mlperf": ``result_N.txt`` of MLPerf Training, lines with ``:::MLLOG`` behind whatever a
         launcher puts in front.
+        "megatron" to "maxtext": what trainers print, with whatever launchers and collectors put
+        before the lines of steps. "megatron" is also what Megatron-Bridge, Megatron-DeepSpeed and
+        others print that stand on Megatron-LM; "deepspeed" its pipeline engine.
+        "csv": a table whose head names "step" or "iteration" and "seconds", "ms" (of a step),
+        "timestamp" (of its end, a number or a date) or "time" (either, by its values).
     checkpoint_every : int, optional
-        Steps from one blocking checkpoint to the next, of "events" that log every step. By what
+        Steps from one blocking checkpoint to the next, of logs that tell every step. By what
         every so many steps last longer than the median of the others, checkpoints are told from
         steps; where omitted, they are a part of them.
 
@@ -130,7 +145,13 @@ def read_run_log(
         start-up from the first ``init_start`` of any rank to ``init_stop``; steps as means over the
         blocks between evaluations, counted in samples, tokens or epochs as the log states them:
         what the log says twice must agree, or the notes tell by how much not; elapsed from the
-        first ``init_start`` to the last event.
+        first ``init_start`` to the last event. Of trainers: a line that stands for several steps
+        weighs as many; a step that comes again was repeated, unless another rank wrote it or no
+        step could have been done since; ``steady`` leaves out the first step of each start, two
+        after it that last 1.5 times as long as usual or a part of that, and other batches;
+        torchtitan's steps are by the dates of lines, and by tokens/s where something else stood
+        between; start-ups and elapsed by dates, NaN without. GPUs, strategy, batch, sequence and
+        tokens are what the log says of them.
 
     Examples
     --------
@@ -337,3 +358,27 @@ def start_ups() -> pd.DataFrame:
     1344
     """
     return pd.read_csv(data_folder() / "start_ups.csv", index_col="id")
+
+
+def _enter(name: str) -> None:
+    """Enter a trainer; of a file with lines of several forms, the first of them reads it."""
+    earlier = [*DIALECTS["run"].values()]
+
+    def fits(path: Any) -> Fit:
+        fit = trainer_logs.fits(path, name)
+        other = fit.share >= 1 and any(form.fits(path).share >= 1 for form in earlier)
+        return Fit(0.9, "lines of no other trainer") if other else fit
+
+    @reads("run", name, Form(lambda path: path, fits))
+    def read(path: str | PathLike[str]) -> RunLog:
+        return RunLog(**trainer_logs.read(path, name), source=Path(path).name)
+
+
+for _name in trainer_logs.TRAINERS:
+    _enter(_name)
+
+
+@reads("run", "csv", Form(lambda path: path, trainer_logs.fits_table))
+def _table(path: str | PathLike[str]) -> RunLog:
+    """A table of one's own."""
+    return RunLog(**trainer_logs.read_table(path), source=Path(path).name)
