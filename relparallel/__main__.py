@@ -30,7 +30,8 @@ _PLAN_EXAMPLES = """examples:
   relparallel plan llama3-405b h100-80gb-dgx --gpus 16384 --batch 2048 --why-not "TP8 PP16 DP128"
   relparallel plan config.json h100-80gb-dgx b200-180gb-dgx --gpus 512 256 --price 2.5 4
   relparallel plan config.json mine.csv --network topology.conf --failures log.csv --watched 64
-  relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json"""
+  relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json
+  relparallel plan config.json mine.csv --save plan.sbatch --why-not train.sh"""
 _COMMANDS = {
     "rehearse": (
         "measure the predictions on real processes that are killed",

@@ -31,8 +31,8 @@ _SLURM: Final = """#SBATCH --nodes={every}
 
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun """
-_START: Final = """{start} --nnodes={nodes} --nproc-per-node={host} --rdzv-backend=c10d \\
-    --rdzv-id="{job}" --rdzv-endpoint="{head}:29500" --max-restarts=100 \\
+_START: Final = """{start} --nnodes={nodes} --nproc-per-node={host} --max-restarts=100 \\
+    --rdzv-backend=c10d --rdzv-id="${{SLURM_JOB_ID:-0}}" --rdzv-endpoint="$head:29500" \\
     pretrain_gpt.py \\
     {arguments} \\
     "$@"
@@ -48,12 +48,14 @@ def launch_file(
     does not say when it is read back stands in comments, from which `read_launch` takes it.
     """
     software = form if form in ("torchtitan", "bridge") else "megatron"
-    titan = software == "torchtitan"
-    said = _of_torchtitan(told, *sizes) if titan else _of_megatron(told, *sizes)
+    said = (_of_torchtitan if software == "torchtitan" else _of_megatron)(told, *sizes)
+    same = ("tensor", "pipeline", "context", "expert")
+    said |= {name: getattr(told.strategy, name) for name in same}
+    said |= {"global_batch": told.global_batch, "save_every": told.save_every}
     rows = [
-        (field, name, said[field])
+        (name, said[field])
         for (one, field), names in WORDS.items()
-        if one == software and field in said
+        if one == software and said.get(field) is not None
         for name in names
     ]
     bare = ending in (".args", ".txt") or form == "bridge"
@@ -71,6 +73,7 @@ def launch_file(
         f"{software} has no word for {name}={value}"
         + f": start it on {told.strategy.gpus:,} GPUs" * (name == "data")
         for name, value in kept.items()
+        if name != "ends_as_layers" or said.get("layout") is None  # which says it as well
     )
 
 
@@ -84,131 +87,97 @@ def _with(
     return "\n".join([*first, *lines, text])
 
 
-def _text(rows: Sequence[tuple[str, str, Any]], told: Launch, form: str, ending: str) -> str:
+def _text(rows: Sequence[tuple[str, Any]], told: Launch, form: str, ending: str) -> str:
     """What the launcher takes."""
     if form in ("torchtitan", "bridge") and ending != ".txt":
         sections: dict[str, dict[str, Any]] = {}
-        for _, name, value in rows:
+        for name, value in rows:
             above, _, below = name.rpartition(".")
             sections.setdefault(above, {})[below] = value
         if form == "bridge":
             return str(yaml.safe_dump(sections, sort_keys=False))
-        return "\n".join(
-            f"[{above}]\n"
-            + "".join(f"{one} = {json.dumps(value)}\n" for one, value in values.items())
-            for above, values in sections.items()
-        )
+        lines = ((f"[{above}]", *map(_toml, below.items())) for above, below in sections.items())
+        return "\n\n".join("\n".join(one) for one in lines) + "\n"
+    words = [(name, shlex.quote(json.dumps(value).strip('"'))) for name, value in rows]
     if form == "bridge":
-        return "".join(f"{name}={_word(value)}\n" for _, name, value in rows)
+        return "".join(f"{name}={value}\n" for name, value in words)
     options = [
-        f"--{name.replace('_', '-')}" + ("" if value is True else f" {_word(value)}")
-        for _, name, value in rows
+        f"--{name.replace('_', '-')}" + f" {value}" * (value != "true") for name, value in words
     ]
     if ending == ".args":
         return "\n".join(options) + "\n"
     nodes = told.strategy.gpus // (told.host or 1)
-    every = nodes + told.spares
-    start, asked = (
-        ("torchrun", str(nodes)) if form == "megatron" else ("ft_launcher", f"{nodes}:{every}")
-    )
-    if form == "slurm":
-        start = _SLURM.format(every=every, host=told.host) + (
-            "ft_launcher" if told.spares else "torchrun"
-        )
-        asked = f"{nodes}:{every}" if told.spares else str(nodes)
-    job, first = (
-        ("$SLURM_JOB_ID", "$head")
-        if form == "slurm"
-        else ("relparallel", "${MASTER_ADDR:-localhost}")
-    )
-    return _START.format(
-        start=start,
-        nodes=asked,
+    every, stand_by = nodes + told.spares, form == "nvrx" or (form == "slurm" and told.spares > 0)
+    start = _SLURM if form == "slurm" else "head=${{MASTER_ADDR:-localhost}}\n"
+    return (start + _START).format(
+        every=every,
         host=told.host,
-        job=job,
-        head=first,
+        start="ft_launcher" if stand_by else "torchrun",
+        nodes=f"{nodes}:{every}" if stand_by else nodes,
         arguments=" \\\n    ".join(options),
     )
 
 
-def _word(value: Any) -> str:
-    """A value as a shell takes it."""
-    return shlex.quote(str(value).lower() if isinstance(value, bool) else str(value))
-
-
-def _common(told: Launch) -> dict[str, Any]:
-    """What all software is told."""
-    s = told.strategy
-    names = ("tensor", "pipeline", "context", "expert")
-    found: dict[str, Any] = {name: getattr(s, name) for name in names}
-    if s.experts_over_tensor:
-        found["expert_tensor"] = 1
-    if told.global_batch is not None:
-        found["global_batch"] = told.global_batch
-    if told.save_every is not None:
-        found["save_every"] = told.save_every
-    return found
+def _toml(field: tuple[str, Any]) -> str:
+    """A field of TOML, whose values are here those of JSON."""
+    return f"{field[0]} = {json.dumps(field[1])}"
 
 
 def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
-    """Values by field as Megatron-LM and Megatron-Bridge take them."""
-    s = told.strategy
-    found = _common(told) | {"micro_batch": s.micro_batch}
-    flags = {"sequence_parallel": s.sequence_parallel, "distributed_optimizer": s.zero_stage > 0}
-    flags |= {"fsdp": s.zero_stage > 1}
-    if s.zero_stage > 1:
-        found["sharding"] = SHARDING[s.zero_stage]
-    if s.zero_stage and s.shard not in (None, s.data):
-        found["copies"] = s.data // s.shard_group
-    if s.recompute in ("selective", "full"):
-        found["recompute"] = s.recompute
-    if s.recompute == "full":
-        found |= {"method": "uniform", "unit": 1}
-    ends = ENDS.index(s.ends_as_layers)
-    chunks = s.pipeline * s.virtual_stages
-    dealt = deal(layers, mtp, s)
-    if (
-        s.pipeline > 1
-        and (layers + ends % 2 + ends // 2) % chunks == 0
-        and (ends or len({*dealt.tolist()}) == 1)
-    ):
-        flags |= {"embedding": bool(ends % 2), "loss": ends > 1}
-        if s.virtual_stages > 1:
-            found["virtual_stages"] = s.virtual_stages
-    elif s.pipeline > 1:
-        found["layout"] = in_letters(dealt, mtp)
-    return found | {name: True for name, value in flags.items() if value}
+    """Values by field as Megatron-LM and Megatron-Bridge take them; None is not written."""
+    s, full = told.strategy, told.strategy.recompute == "full"
+    zero, ends = s.zero_stage, ENDS.index(s.ends_as_layers) * (s.pipeline > 1)
+    chunks = deal(layers, mtp, s)
+    even = (ends > 0 or len({*chunks.tolist()}) == 1) and not (
+        (layers + ends % 2 + ends // 2) % chunks.size
+    )
+    return {
+        "expert_tensor": 1 if s.experts_over_tensor else None,
+        "micro_batch": s.micro_batch,
+        "sequence_parallel": s.sequence_parallel or None,
+        "recompute": s.recompute if full or s.recompute == "selective" else None,
+        "method": "uniform" if full else None,
+        "unit": 1 if full else None,
+        "distributed_optimizer": zero > 0 or None,
+        "fsdp": zero > 1 or None,
+        "sharding": SHARDING[zero] if zero > 1 else None,
+        "copies": s.state_copies if zero and s.shard not in (None, s.data) else None,
+        "embedding": (even and ends % 2 > 0) or None,
+        "loss": (even and ends > 1) or None,
+        "virtual_stages": s.virtual_stages if even and 1 < s.pipeline < chunks.size else None,
+        "layout": None if even else in_letters(chunks, mtp),
+    }
 
 
 def _of_torchtitan(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
-    """Values by field as torchtitan takes them."""
-    s = told.strategy
-    found = _common(told)
+    """Values by field as torchtitan takes them; None is not written."""
+    s, piped = told.strategy, told.strategy.pipeline > 1
     ranks = s.shard_group if s.zero_stage else 1
-    found |= {"replicas": s.data // ranks, "ranks": ranks}
-    if s.expert > 1:
-        found["expert_tensor"] = s.expert_tensor
-    if s.tensor > 1:
-        found["sequence_parallel"] = s.sequence_parallel
-    if s.zero_stage:
-        found["reshard"] = "always" if s.zero_stage == 3 else "never"
-    found["recompute"] = "selective" if s.recompute == "alternate" else s.recompute
-    if found["recompute"] == "selective":  # its only kind
-        found["parts"] = "op"
-    batch = (told.global_batch or s.data * s.micro_batch) // s.data
-    found["local_batch"] = s.micro_batch if s.pipeline == 1 else batch
-    if s.pipeline > 1:
-        found["micro_batch"] = s.micro_batch
-        names = {ours: theirs for theirs, ours in TITAN.items()}
-        found["schedule"] = names.get(
-            s.schedule, "Interleaved1F1B" if s.virtual_stages > 1 else "1F1B"
-        )
-        each = deal(layers, mtp, s).tolist()
-        places = zip(accumulate([0, *each]), each, strict=False)
-        parts = [[f"layers.{first + k}" for k in range(many)] for first, many in places]
-        parts[0].insert(0, "tok_embeddings")
-        parts[-1] += ["norm", "output"]
-        found["layout"] = parts
-    if told.save_every is not None:
-        found["saves"] = True
-    return found
+    kept = s.recompute in ("none", "full")  # else its only kind, of every second product
+    each = deal(layers, mtp, s).tolist()
+    first = accumulate([0, *each])
+    parts = [
+        [f"layers.{k}" for k in range(start, start + n)]
+        for start, n in zip(first, each, strict=False)
+    ]
+    parts[0].insert(0, "tok_embeddings")
+    parts[-1] += ["norm", "output"]
+    usual = "Interleaved1F1B" if s.virtual_stages > 1 else "1F1B"
+    return {
+        "replicas": s.data // ranks,
+        "ranks": ranks,
+        "reshard": ("always" if s.zero_stage == 3 else "never") if s.zero_stage else None,
+        "expert_tensor": s.expert_tensor if s.expert > 1 else None,
+        "sequence_parallel": s.sequence_parallel if s.tensor > 1 else None,
+        "recompute": s.recompute if kept else "selective",
+        "parts": None if kept else "op",
+        "micro_batch": s.micro_batch if piped else None,
+        "local_batch": (told.global_batch or s.micro_batch * s.data) // s.data
+        if piped
+        else s.micro_batch,
+        "schedule": {ours: name for name, ours in TITAN.items()}.get(s.schedule, usual)
+        if piped
+        else None,
+        "layout": parts if piped else None,
+        "saves": True if told.save_every else None,
+    }

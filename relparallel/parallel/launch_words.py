@@ -26,6 +26,7 @@ tensor - - - tensor_parallel.tp.tp_size
 pipeline pipeline_model_parallel_size model pipeline_parallel_degree pipeline.stages
 context context_parallel_size model context_parallel_degree -
 expert expert_model_parallel_size model expert_parallel_degree moe.ep_size
+expert - - - expert_parallel.autoep_size
 expert_tensor expert_tensor_parallel_size model expert_tensor_parallel_degree -
 replicas - - data_parallel_replicate_degree -
 ranks - - data_parallel_shard_degree -
@@ -34,13 +35,13 @@ shard - - - zero_optimization.mics_shard_size
 virtual_stages num_virtual_stages_per_pipeline_rank model.virtual_pipeline_model_parallel_size - -
 chunk_layers num_layers_per_virtual_pipeline_stage - pipeline_parallel_layers_per_stage -
 layout' pipeline_model_parallel_layout model module_fqns_per_model_part -
-first decoder_first_pipeline_num_layers model.num_layers_in_first_pipeline_stage - -
-last decoder_last_pipeline_num_layers model.num_layers_in_last_pipeline_stage - -
+layout' - - pipeline_parallel_module_fqns_per_model_part -
 embedding? account_for_embedding_in_pipeline_split model pipeline_parallel_first_stage_less_layers -
 loss? account_for_loss_in_pipeline_split model pipeline_parallel_last_stage_less_layers -
 layers num_layers model - -
 micro_batch micro_batch_size train pipeline_parallel_microbatch_size train_micro_batch_size_per_gpu
 local_batch - - training.local_batch_size -
+local_batch - - training.batch_size -
 global_batch global_batch_size train training.global_batch_size train_batch_size
 accumulation - - - gradient_accumulation_steps
 sequence_parallel? sequence_parallel model enable_sequence_parallel -
@@ -67,6 +68,7 @@ offload_parameters? - - training.enable_cpu_offload zero_optimization.offload_pa
 offload_activations? - - - activation_checkpointing.cpu_checkpointing
 save_every save_interval checkpoint checkpoint.interval -
 saves? - - checkpoint.enable -
+saves? - - checkpoint.enable_checkpoint -
 nodes' nnodes - - -
 every_node' nodes - - -
 host' nproc_per_node - - -
@@ -101,12 +103,13 @@ _ASIDE: Final = ("nodes", "every_node", "host", "layers", "global_batch", "save_
 # Words that sound like a strategy; among these, those that change nothing of one; values, too.
 _TELLING: Final = re.compile(
     r"parallel|pipeline|virtual|recompute|offload|fsdp|shard|layout|micro_?batch|activations_check"
-    r"|checkpoint_activ|distributed_optimizer|per_vp_stage|hpz|(^|_)(tp|pp|cp|ep|dp)(_size)?$"
+    r"|checkpoint_activ|distributed_optimizer|per_vp_stage|hpz|(^|_)(tp|pp|cp|ep|dp|sp)(_size)?$"
 )
 _SILENT: Final = re.compile(
-    r"ckpt|^rl_|^eval_|inference|overlap|backend|dtype|random|fully|graph|fsdp_|async|loss_parallel"
-    r"|torch_opt|layer_wise|param_layout|delay|deallocate|buffer|rotate|balanc|tokenizer|timeout"
-    r"|min_offload|pinned|offloading_activations|offload_fraction|data_?loader|vision"
+    r"ckpt|^rl_|^eval_|^model_parallel_size|inference|overlap|backend|float8|dtype|random|fully"
+    r"|graph|fsdp_|async|loss_parallel|torch_opt|layer_wise|param_layout|delay|deallocate|buffer"
+    r"|rotate|balanc|tokenizer|timeout|min_offload|pinned|offloading_activations|offload_fraction"
+    r"|data_?loader|vision"
 )
 _NOTHING: Final = ("", "none", "null", "auto", "false", "0", "1", "-1", "[]", "{}", "default")
 _VARIABLE: Final = re.compile(r"\$\{(\w+)(?::?-([^}]*))?\}|\$(\w+)")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields as fields_of, replace
+from dataclasses import fields as fields_of
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -32,7 +32,7 @@ _FILES: Final = (".toml", ".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sb
 _STRATEGY: Final = tuple(field.name for field in fields_of(Strategy))
 _DIRECT: Final = (*DEGREES, "expert", "expert_tensor", "virtual_stages", "shard")
 _CHUNKS: Final = re.compile(
-    r"(?:layout[\s=:]*)?(?<!\S)(E[EtmL|(),*\d]*L|\d+(?:x\d+)?(?:\+\d+(?:x\d+)?)+)(?!\S)"
+    r"layout[\s=:]*(\S+)|(?<!\S)(E[EtmL|(),*\d]*L|\d+(?:x\d+)?(?:\+\d+(?:x\d+)?)+)(?!\S)"
 )
 
 
@@ -156,49 +156,30 @@ def _read(text: str, ending: str, gpus: int | None, layers: int | None) -> Launc
         return _launch(*found, kept, gpus, layers)
     if chunks := _CHUNKS.search(text):
         fields = read_notation(f"{text[: chunks.start()]} {text[chunks.end() :]}")
-        return _with_chunks(fields, *_layout(chunks[1]), gpus)
+        return _with_chunks(fields, chunks[1] or chunks[2], gpus)
     return Launch(strategy_of(read_notation(text), gpus))
 
 
-def _layout(said: Any) -> tuple[tuple[int, ...], int | None]:
-    """Layers of chunks, and MTP layers, of a layout in letters or of lists of names of modules."""
+def _with_chunks(fields: dict[str, Any], said: Any, gpus: int | None) -> Launch:
+    """A strategy whose chunks have these layers: a layout, or lists of the names of modules."""
     if isinstance(said, list) and all(isinstance(stage, list) for stage in said):
         layer = re.compile(r"(^|\.)layers\.\d+$|^decoder$|^t$")
-        counts = tuple(sum(bool(layer.search(str(name))) for name in stage) for stage in said)
-        return counts, sum(str(name) in ("m", "mtp") for stage in said for name in stage) or None
-    text = "".join(map(str, said)).strip("'\"")
-    if (found := read_layout(text)) is None:
-        raise ValueError(f"layout must be like '4x15+1' or 'Et*4|(t*4|)*14tL', got {text!r:.80}")
-    return tuple(found[0]), found[1]
-
-
-def _ends(strategy: Strategy, chunks: tuple[int, ...], mtp: int | None) -> str | None:
-    """What takes a layer's place where a rule deals out these chunks; None: no rule does."""
-    for ends in dict.fromkeys((strategy.ends_as_layers, *ENDS)):
-        rule = replace(strategy, ends_as_layers=ends)
-        if any(
-            deal(sum(chunks), more, rule).tolist() == list(chunks)
-            for more in ((0, 1) if mtp is None else (mtp,))
-        ):
-            return ends
-    return None
-
-
-def _with_chunks(
-    fields: dict[str, Any], chunks: tuple[int, ...], mtp: int | None, gpus: int | None
-) -> Launch:
-    """A strategy whose chunks have these layers: by a rule where one deals them out."""
-    pipeline = fields.get("pipeline", 1)
-    virtual, rest = divmod(len(chunks), pipeline)
+        chunks = [sum(bool(layer.search(str(name))) for name in stage) for stage in said]
+    else:
+        text = "".join(map(str, said)).strip("'\"")
+        chunks = read_layout(text) or []
+        if not chunks:
+            raise ValueError(
+                f"layout must be like '4x15+1' or 'Et*4|(t*4|)*14tL', got {text!r:.80}"
+            )
+    stages = fields.get("pipeline", 1)
+    virtual, rest = divmod(len(chunks), stages)
     if rest or fields.setdefault("virtual_stages", virtual) != virtual:
+        many = fields.get("virtual_stages", "as many")
         raise ValueError(
-            f"layout must have {fields.get('virtual_stages', 'as many')} chunks for each of "
-            f"{pipeline} stages, got {len(chunks)}"
+            f"layout must have {many} chunks in each of {stages} stages, got {said!r:.80}"
         )
-    strategy = strategy_of(fields, gpus)
-    if "ends_as_layers" not in fields:
-        strategy = replace(strategy, ends_as_layers=_ends(strategy, chunks, mtp) or "auto")
-    return Launch(strategy, stage_layers=chunks)
+    return Launch(strategy_of(fields, gpus), stage_layers=tuple(chunks))
 
 
 def _launch(
@@ -233,8 +214,10 @@ def _launch(
     if pipeline > 1:
         _add_schedule(said, fields)
     fields |= {name: value for name, value in kept.items() if name in _STRATEGY}
-    chunks = _chunks(said, fields) if pipeline > 1 else None
-    told = _with_chunks(fields, *chunks, gpus) if chunks else Launch(strategy_of(fields, gpus))
+    if "layout" in said and pipeline > 1:
+        told = _with_chunks(fields, said["layout"], gpus)
+    else:
+        told = Launch(strategy_of(fields, gpus))
     if own:
         told.strategy.for_gpus(own)
     batch = said.get("global_batch", -1)
@@ -263,9 +246,11 @@ def _recompute(said: Mapping[str, Any]) -> str:
         kind, wrong = "alternate", ", ".join({*parts} - {"op"})
     elif kind == "selective":
         wrong = ", ".join({*parts} - {"core_attn"})
-    elif kind == "full" and many * chunks < (said.get("layers") or 1 << 30):
-        block = said.get("method") == "block"
-        wrong = f"{many} layers {'of a stage' if block else 'at once'}" * (block or many > 1)
+    elif kind == "full" and said.get("method") == "block":
+        whole = many * chunks >= (said.get("layers") or 1 << 30)
+        wrong = f"{many} layers of a stage" * (not whole)
+    elif kind == "full" and many > 1:
+        wrong = f"{many} layers at once"
     if wrong:
         raise ValueError(
             "recompute must be none, selective (core_attn, the attention core), full (every layer) "
@@ -306,8 +291,8 @@ def _add_replicas(said: Mapping[str, Any], fields: dict[str, Any], gpus: int | N
 
 
 def _add_schedule(said: Mapping[str, Any], fields: dict[str, Any]) -> None:
-    """The schedule that torchtitan names, and what takes the place of a layer."""
-    titan = "torchtitan" in said
+    """The schedule that torchtitan names, the chunks, and what takes the place of a layer."""
+    titan, pipeline = "torchtitan" in said, fields["pipeline"]
     if name := said.get("schedule"):
         known = {one.lower(): ours for one, ours in TITAN.items()}
         if name.lower() not in known:
@@ -318,42 +303,15 @@ def _add_schedule(said: Mapping[str, Any], fields: dict[str, Any]) -> None:
         fields["schedule"] = known[name.lower()]
         if name.lower() == "interleaved1f1b" and not said.keys() & {"layout", "chunk_layers"}:
             fields["virtual_stages"] = 2  # torchtitan's, where nothing else is said
-    if "layout" not in said or said.keys() & {"embedding", "loss"}:
-        ends = said.get("embedding", titan) + 2 * said.get("loss", titan)
-        fields["ends_as_layers"] = ENDS[ends]
-
-
-def _chunks(
-    said: Mapping[str, Any], fields: dict[str, Any]
-) -> tuple[tuple[int, ...], int | None] | None:
-    """Layers of the chunks where a layout or numbers of layers say them."""
-    if "layout" in said:
-        return _layout(said["layout"])
-    if not said.keys() & {"chunk_layers", "first", "last"}:
-        return None
-    pipeline, layers = fields["pipeline"], said.get("layers")
-    if layers is None:
-        raise ValueError("layers must be those of the model where words count some, got None")
+    more = [said.get(end, titan and "layout" not in said) for end in ("embedding", "loss")]
+    fields["ends_as_layers"] = ENDS[more[0] + 2 * more[1]]
     if each := said.get("chunk_layers"):
-        titan = "torchtitan" in said
-        more = said.get("embedding", titan) + said.get("loss", titan)
-        virtual, odd = divmod(-(-(layers + more) // each), pipeline)
-        if odd or (not titan and (layers + more) % each):
-            raise ValueError(
-                f"layers of a chunk must deal {layers + more} to {pipeline} stages, got {each}"
-            )
+        if said["layers"] is None:
+            raise ValueError("layers must be those of the model where words count some, got None")
+        virtual, odd = divmod(-(-(said["layers"] + sum(more)) // each), pipeline)
+        if odd or (not titan and (said["layers"] + sum(more)) % each):
+            raise ValueError(f"layers of a chunk must fill {pipeline} stages alike, got {each}")
         fields["virtual_stages"] = virtual
-        return None
-    ends = [said.get("first"), said.get("last")]
-    inner = pipeline - 2 + ends.count(None)
-    each = (layers - sum(end or 0 for end in ends)) // max(inner, 1)
-    first, last = (each if end is None else end for end in ends)
-    stages, virtual = (first, *[each] * (pipeline - 2), last), fields.get("virtual_stages", 1)
-    if sum(stages) != layers or any(stage % virtual for stage in stages):
-        raise ValueError(
-            f"layers must fill the stages {stages}, {virtual} chunks each, got {layers}"
-        )
-    return tuple(stage // virtual for stage in stages) * virtual, None
 
 
 def _nodes(said: Mapping[str, Any]) -> dict[str, int]:

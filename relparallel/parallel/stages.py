@@ -157,7 +157,7 @@ def require_stage_layers(
         "'4x15+1' or 'Et*4|(t*4|)*14tL'"
     )
     if isinstance(stage_layers, str) and (read := read_layout(stage_layers)):
-        stage_layers = read[0]
+        stage_layers = read
     if isinstance(stage_layers, str) or not isinstance(stage_layers, Sequence | np.ndarray):
         raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}")
     try:
@@ -196,16 +196,16 @@ def deal(layers: int, mtp: int, strategy: Strategy) -> NDArray[np.int64]:
     return dealt
 
 
-def read_layout(text: str) -> tuple[list[int], int | None] | None:
-    """Layers of the chunks of ``4x15+1`` or ``Et*4|(t*4|)*14,tmL``, and MTP layers where it says them.
+def read_layout(text: str) -> list[int] | None:
+    """Layers of the chunks of ``4x15+1`` or ``Et*4|(t*4|)*14,tmL``; None of other texts.
 
     The second is Megatron's ``pipeline_model_parallel_layout``: E is the embedding, t a layer, m one
     that predicts a further token, L the loss; stages end at ``|``, commas say nothing, ``*n`` repeats
-    a letter or what stands in brackets. None: the text is neither.
+    a letter or what stands in brackets.
     """
     if re.fullmatch(r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", text):
         runs = [run.split("x") for run in text.split("+")]
-        return [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)], None
+        return [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)]
     if not re.fullmatch(r"(?=.*[|*EL])[EtmL|(),*\d\s]+", text):
         return None
     flat = re.sub(r"[,\s]", "", text)
@@ -216,7 +216,7 @@ def read_layout(text: str) -> tuple[list[int], int | None] | None:
             "layout must be E, then layers t, then m of further tokens, then L, with stages parted "
             f"by |, such as 'Et*4|(t*4|)*14tmL', got {text!r:.80}"
         )
-    return [stage.count("t") for stage in flat.split("|")], flat.count("m")
+    return [stage.count("t") for stage in flat.split("|")]
 
 
 def in_letters(layers: NDArray[np.int64], mtp: int) -> str:
