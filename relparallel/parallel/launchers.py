@@ -95,8 +95,9 @@ def read_launch(
     (4, 4, 1)
     """
     require_instance((str, PathLike), text=text)
-    if layers is not None:
-        require_int(layers=layers, at_least=1)
+    for name, given in (("layers", layers), ("gpus", gpus)):
+        if given is not None:
+            require_int(at_least=1, **{name: given})
     path = Path(text)
     if isinstance(text, str) and (path.suffix not in _FILES or re.search(r"[\n=]| -", text)):
         return _read(text, "", gpus, layers)

@@ -1,11 +1,9 @@
 """A plan in the words of launchers: files that they take, and strategies asked about in their words."""
 
-from __future__ import annotations
-
 import math
 from html import escape
 from os import PathLike
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from relparallel._checks import among, require_instance
 from relparallel.optimize.joint_plans import JointPlan
@@ -16,14 +14,11 @@ from relparallel.planning.table import ENDINGS, among_measured, save_table, spee
 from relparallel.topology.formats._text import require_target, write
 from relparallel.units import DAY
 
-if TYPE_CHECKING:
-    from relparallel.planning.plans import Plan
-
 EVERY: Final = (*ENDINGS, ".html", *dict.fromkeys(end for ends in FORMS.values() for end in ends))
 """Endings of files that `Plan.save` writes."""
 
 
-def save_plan(plan: Plan, path: str | PathLike[str], form: str | None) -> tuple[str, ...]:
+def save_plan(plan: Any, path: str | PathLike[str], form: str | None) -> tuple[str, ...]:
     """Write a plan by the ending of a path, and return what the file has no word for."""
     where = require_target(path=path, endings=EVERY)
     form = form_of(where.suffix, form, plan.best.policy != "restart")
@@ -56,7 +51,7 @@ def form_of(ending: str, form: str | None, standing_by: bool) -> str | None:
     return form
 
 
-def _launch_of(plan: Plan) -> tuple[Launch, tuple[str, ...]]:
+def _launch_of(plan: Any) -> tuple[Launch, tuple[str, ...]]:
     """The best of a plan, its hosts as a launcher counts them; and what no launcher is told."""
     one, host = plan.best, plan.best.cluster.tray
     seconds = one.search.question.tokens / one.throughput
@@ -81,7 +76,7 @@ def _launch_of(plan: Plan) -> tuple[Launch, tuple[str, ...]]:
     return told, tuple(more)
 
 
-def why_not(plan: Plan, one: JointPlan, strategy: Strategy | str) -> str:
+def why_not(plan: Any, one: JointPlan, strategy: Strategy | str) -> str:
     """Why a strategy is not the answer on a cluster."""
     told = Launch(strategy) if isinstance(strategy, Strategy) else None
     if told is None:
@@ -97,7 +92,7 @@ def why_not(plan: Plan, one: JointPlan, strategy: Strategy | str) -> str:
     return "\n".join(said)
 
 
-def _why_not(plan: Plan, one: JointPlan, told: Launch) -> str:
+def _why_not(plan: Any, one: JointPlan, told: Launch) -> str:
     """The same of what a launcher is told."""
     asked = told.strategy
     name, best = notation(asked), notation(one.strategy)
