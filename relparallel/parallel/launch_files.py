@@ -3,8 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from itertools import accumulate
 from typing import Any, Final
 
 import yaml
@@ -12,7 +10,7 @@ import yaml
 from relparallel.parallel.launch_words import WORDS
 from relparallel.parallel.launchers import SHARDING, TITAN, Launch, read_launch
 from relparallel.parallel.stages import deal, in_letters
-from relparallel.parallel.strategy import ENDS
+from relparallel.parallel.strategy import ENDS, Strategy
 
 FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "megatron": (".sh", ".args"),
@@ -62,7 +60,11 @@ def launch_file(
     text = _text(rows, told, form, ending)
     kept: dict[str, Any] = {"data": told.strategy.data, "spares": told.spares} if bare else {}
     back = read_launch(_with(kept, text, software, ending, head), layers=sizes[0])
-    wanted, found = ({**asdict(one.strategy), **one._asdict()} for one in (told, back))
+    fields = tuple(Strategy.__dataclass_fields__)
+    wanted, found = (
+        {name: getattr(one.strategy, name) for name in fields} | one._asdict()
+        for one in (told, back)
+    )
     beside = ("strategy", "host", "stage_layers", "passed")
     kept |= {
         name: value for name, value in wanted.items() if name not in beside and value != found[name]
@@ -155,11 +157,8 @@ def _of_torchtitan(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
     ranks = s.shard_group if s.zero_stage else 1
     kept = s.recompute in ("none", "full")  # else its only kind, of every second product
     each = deal(layers, mtp, s).tolist()
-    first = accumulate([0, *each])
-    parts = [
-        [f"layers.{k}" for k in range(start, start + n)]
-        for start, n in zip(first, each, strict=False)
-    ]
+    number = iter(range(layers))
+    parts = [[f"layers.{next(number)}" for _ in range(many)] for many in each]
     parts[0].insert(0, "tok_embeddings")
     parts[-1] += ["norm", "output"]
     usual = "Interleaved1F1B" if s.virtual_stages > 1 else "1F1B"

@@ -7,7 +7,6 @@ and the nodes that Slurm, torchrun and NVRx's ft_launcher start.
 import re
 import shlex
 import tomllib
-from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -149,7 +148,7 @@ def _arguments(text: str, script: bool) -> Iterator[tuple[str, Any]]:
     """Arguments and overrides of a command or a script, with the variables that it sets put in."""
     slurm = "\n".join(re.findall(r"^#SBATCH\s+(.*)$", text, re.MULTILINE))
     try:
-        words = deque(shlex.split(slurm + "\n" + re.sub(r"\\\r?\n", " ", text), comments=True))
+        words = shlex.split(slurm + "\n" + re.sub(r"\\\r?\n", " ", text), comments=True)[::-1]
     except ValueError as error:
         raise ValueError(f"text must have every quotation closed, got {error}") from None
     pairs: list[tuple[str, list[str]]] = []
@@ -160,14 +159,14 @@ def _arguments(text: str, script: bool) -> Iterator[tuple[str, Any]]:
         return found[0] if value is None else value
 
     while words:
-        word = words.popleft()
+        word = words.pop()
         option = re.fullmatch(r"--([A-Za-z][\w.-]*)(?:=(.*))?", word, re.DOTALL)
         given = re.fullmatch(r"\+*([A-Za-z_][\w.]*)=\(?(.*)", word, re.DOTALL)
         if option:
             value = [] if option[2] is None else [option[2]]
             pairs.append((option[1].replace("-", "_"), value))
         elif given and "--" in given[2]:  # arguments that are kept in a variable
-            words.extendleft(reversed(shlex.split(given[2])))
+            words.extend(reversed(shlex.split(given[2])))
         elif given and ("." in given[1] or given[1] in _FIELDS):
             pairs.append((given[1], [given[2]]))
         elif given and not re.search(r"\s", given[2]):

@@ -2,22 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields as fields_of
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from warnings import warn
-
-import numpy as np
-import yaml
 
 from relparallel._checks import meant, require_instance, require_int
 from relparallel.parallel.launch_words import said_by_field
 from relparallel.parallel.stages import deal, in_chunks, read_layout
 from relparallel.parallel.strategy import DEGREES, ENDS, Strategy
 from relparallel.parallel.strategy_text import read_notation, strategy_of
-from relparallel.topology.formats._text import decoded
-from relparallel.workload import Transformer
+from relparallel.topology.formats._text import data_of, decoded
 
 TITAN: Final[Mapping[str, str]] = {
     "1F1B": "1f1b",
@@ -29,7 +24,7 @@ TITAN: Final[Mapping[str, str]] = {
 SHARDING: Final = ("no_shard", "optim", "optim_grads", "optim_grads_params")
 """Sharding strategies of Megatron-FSDP, in the order of the ZeRO stages that they are."""
 _FILES: Final = (".toml", ".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch", ".slurm")
-_STRATEGY: Final = tuple(field.name for field in fields_of(Strategy))
+_STRATEGY: Final = tuple(Strategy.__dataclass_fields__)
 _DIRECT: Final = (*DEGREES, "expert", "expert_tensor", "virtual_stages", "shard")
 _CHUNKS: Final = re.compile(
     r"layout[\s=:]*(\S+)|(?<!\S)(E[EtmL|(),*\d]*L|\d+(?:x\d+)?(?:\+\d+(?:x\d+)?)+)(?!\S)"
@@ -52,14 +47,14 @@ class Launch(NamedTuple):
     offload: str = "none"
     passed: tuple[str, ...] = ()
 
-    def beside(self, model: Transformer | None = None) -> dict[str, Any]:
+    def beside(self, model: Any = None) -> dict[str, Any]:
         """What a strategy (of a model) does not hold of it, as `step_time` takes it."""
         found: dict[str, Any] = {} if self.offload == "none" else {"offload": self.offload}
         if (chunks := self.stage_layers) is not None:
             rules = (0, 1) if model is None else (model.mtp_layers,)
             dealt = (deal(sum(chunks), more, self.strategy).tolist() for more in rules)
             if [*chunks] not in dealt:
-                found["stage_layers"] = in_chunks(np.array(chunks))
+                found["stage_layers"] = in_chunks(chunks)
         return found
 
 
@@ -150,7 +145,7 @@ def read_strategy(
 def _read(text: str, ending: str, gpus: int | None, layers: int | None) -> Launch:
     """A text in any form, with what a file of ours says in its comments."""
     kept = {
-        name: yaml.safe_load(value)
+        name: data_of(value, name)
         for name, value in re.findall(r"^# relparallel: (\w+)=(\S+)", text, re.MULTILINE)
     }
     if found := said_by_field(text, ending):

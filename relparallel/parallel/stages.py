@@ -227,9 +227,9 @@ def in_letters(layers: NDArray[np.int64], mtp: int) -> str:
     return re.sub(r"t\*1(?!\d)", "t", f"E{first}|{middle}{last}{'m' * mtp}L")
 
 
-def in_chunks(layers: NDArray[np.int64]) -> str:
+def in_chunks(layers: Sequence[int] | NDArray[np.int64]) -> str:
     """Layers of chunks in words: ``4x15+1`` are fifteen chunks of four layers and one of one."""
-    runs = [(number, len(list(run))) for number, run in groupby(layers.tolist())]
+    runs = [(number, len(list(run))) for number, run in groupby(layers)]
     return "+".join(f"{number}x{times}" if times > 1 else str(number) for number, times in runs)
 
 

@@ -1,12 +1,10 @@
 """A plan in the words of launchers: files that they take, and strategies asked about in their words."""
 
 import math
-from html import escape
 from os import PathLike
 from typing import Any, Final
 
 from relparallel._checks import among, require_instance
-from relparallel.optimize.joint_plans import JointPlan
 from relparallel.parallel import Strategy, notation, read_launch, step_time
 from relparallel.parallel.launch_files import FORMS, launch_file
 from relparallel.parallel.launchers import Launch
@@ -24,8 +22,7 @@ def save_plan(plan: Any, path: str | PathLike[str], form: str | None) -> tuple[s
     form = form_of(where.suffix, form, plan.best.policy != "restart")
     if form is None:
         if where.suffix == ".html":
-            page = f"<!doctype html>\n<meta charset=utf-8>\n<title>{escape(plan.name)}</title>\n"
-            write(where, page + plan._repr_html_())
+            write(where, "<!doctype html>\n<meta charset=utf-8>\n" + plan._repr_html_())
         else:
             save_table(path, plan.to_frame(), plan.notes)
         return ()
@@ -76,7 +73,7 @@ def _launch_of(plan: Any) -> tuple[Launch, tuple[str, ...]]:
     return told, tuple(more)
 
 
-def why_not(plan: Any, one: JointPlan, strategy: Strategy | str) -> str:
+def why_not(plan: Any, one: Any, strategy: Strategy | str) -> str:
     """Why a strategy is not the answer on a cluster."""
     told = Launch(strategy) if isinstance(strategy, Strategy) else None
     if told is None:
@@ -92,7 +89,7 @@ def why_not(plan: Any, one: JointPlan, strategy: Strategy | str) -> str:
     return "\n".join(said)
 
 
-def _why_not(plan: Any, one: JointPlan, told: Launch) -> str:
+def _why_not(plan: Any, one: Any, told: Launch) -> str:
     """The same of what a launcher is told."""
     asked = told.strategy
     name, best = notation(asked), notation(one.strategy)
