@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import yaml
@@ -12,7 +11,7 @@ from relparallel.parallel.launchers import SHARDING, TITAN, Launch, read_launch
 from relparallel.parallel.stages import deal, in_letters
 from relparallel.parallel.strategy import ENDS, Strategy
 
-FORMS: Final[Mapping[str, tuple[str, ...]]] = {
+FORMS: Final[dict[str, tuple[str, ...]]] = {
     "megatron": (".sh", ".args"),
     "nvrx": (".sh",),
     "slurm": (".sbatch", ".slurm", ".sh"),
@@ -38,7 +37,7 @@ _START: Final = """{start} --nnodes={nodes} --nproc-per-node={host} --max-restar
 
 
 def launch_file(
-    told: Launch, form: str, ending: str, sizes: tuple[int, int], head: Sequence[str]
+    told: Launch, form: str, ending: str, sizes: tuple[int, int], head: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
     """The text of a file, and what its launcher has no word for.
 
@@ -80,7 +79,7 @@ def launch_file(
 
 
 def _with(
-    kept: Mapping[str, Any], text: str, software: str, ending: str, head: Sequence[str]
+    kept: dict[str, Any], text: str, software: str, ending: str, head: tuple[str, ...]
 ) -> str:
     """The text under its comments."""
     first = ["#!/bin/bash"] * (ending in (".sh", ".sbatch", ".slurm"))
@@ -89,7 +88,7 @@ def _with(
     return "\n".join([*first, *lines, text])
 
 
-def _text(rows: Sequence[tuple[str, Any]], told: Launch, form: str, ending: str) -> str:
+def _text(rows: list[tuple[str, Any]], told: Launch, form: str, ending: str) -> str:
     """What the launcher takes."""
     if form in ("torchtitan", "bridge") and ending != ".txt":
         sections: dict[str, dict[str, Any]] = {}

@@ -1,7 +1,6 @@
 """What launchers are told, read into a strategy and what stands beside it in their files."""
 
 import re
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,7 +13,7 @@ from relparallel.parallel.strategy import DEGREES, ENDS, Strategy
 from relparallel.parallel.strategy_text import read_notation, strategy_of
 from relparallel.topology.formats._text import data_of, decoded
 
-TITAN: Final[Mapping[str, str]] = {
+TITAN: Final[dict[str, str]] = {
     "1F1B": "1f1b",
     "GPipe": "gpipe",
     "Interleaved1F1B": "interleaved_1f1b",
@@ -230,7 +229,7 @@ def _launch(
     return told._replace(**{name: kept[name] for name in kept.keys() & {*Launch._fields}})
 
 
-def _recompute(said: Mapping[str, Any]) -> str:
+def _recompute(said: dict[str, Any]) -> str:
     """What is computed again; parts of a layer, and some of the layers, are refused by name."""
     usual = "selective" if said.get("core") else "none"
     usual = "full" if said.get("every_layer") or "method" in said else usual
@@ -255,7 +254,7 @@ def _recompute(said: Mapping[str, Any]) -> str:
     return kind
 
 
-def _zero_stage(said: Mapping[str, Any]) -> int:
+def _zero_stage(said: dict[str, Any]) -> int:
     """ZeRO stage of a distributed optimizer, of FSDP, or as DeepSpeed names it."""
     if said.get("fsdp"):
         kind = said.get("sharding", SHARDING[-1])
@@ -267,7 +266,7 @@ def _zero_stage(said: Mapping[str, Any]) -> int:
     return int(said.get("zero_stage", said.get("distributed_optimizer", False)))
 
 
-def _add_replicas(said: Mapping[str, Any], fields: dict[str, Any], gpus: int | None) -> None:
+def _add_replicas(said: dict[str, Any], fields: dict[str, Any], gpus: int | None) -> None:
     """Replicas, and the ranks that share a state: torchtitan's degrees, Megatron's copies."""
     split = fields.get("tensor", 1) * fields.get("pipeline", 1) * fields.get("context", 1)
     data = max((gpus or split) // split, 1)
@@ -286,7 +285,7 @@ def _add_replicas(said: Mapping[str, Any], fields: dict[str, Any], gpus: int | N
         fields["shard"] = data // copies
 
 
-def _add_schedule(said: Mapping[str, Any], fields: dict[str, Any]) -> None:
+def _add_schedule(said: dict[str, Any], fields: dict[str, Any]) -> None:
     """The schedule that torchtitan names, the chunks, and what takes the place of a layer."""
     titan, pipeline = "torchtitan" in said, fields["pipeline"]
     if name := said.get("schedule"):
@@ -310,7 +309,7 @@ def _add_schedule(said: Mapping[str, Any], fields: dict[str, Any]) -> None:
         fields["virtual_stages"] = virtual
 
 
-def _nodes(said: Mapping[str, Any]) -> dict[str, int]:
+def _nodes(said: dict[str, Any]) -> dict[str, int]:
     """Nodes that run and that are spare, and GPUs of each; 0: not said."""
     numbers = {
         name: [int(one) for one in re.findall(r"\d+", str(said.get(name, "")))]
@@ -321,7 +320,7 @@ def _nodes(said: Mapping[str, Any]) -> dict[str, int]:
     return {"running": running, "spare": spare, "host": (numbers["host"] or [0])[-1]}
 
 
-def _offload(said: Mapping[str, Any]) -> str:
+def _offload(said: dict[str, Any]) -> str:
     """What leaves the GPU: one kind of `memory`, of all layers."""
     found = [
         one for one in ("parameters", "optimizer", "activations") if said.get(f"offload_{one}")

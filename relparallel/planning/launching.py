@@ -1,7 +1,6 @@
 """A plan in the words of launchers: files that they take, and strategies asked about in their words."""
 
 import math
-from os import PathLike
 from typing import Any, Final
 
 from relparallel._checks import among, require_instance
@@ -16,7 +15,7 @@ EVERY: Final = (*ENDINGS, ".html", *dict.fromkeys(end for ends in FORMS.values()
 """Endings of files that `Plan.save` writes."""
 
 
-def save_plan(plan: Any, path: str | PathLike[str], form: str | None) -> tuple[str, ...]:
+def save_plan(plan: Any, path: Any, form: str | None) -> tuple[str, ...]:
     """Write a plan by the ending of a path, and return what the file has no word for."""
     where = require_target(path=path, endings=EVERY)
     form = form_of(where.suffix, form, plan.best.policy != "restart")

@@ -326,7 +326,7 @@ WRITTEN = [(form, ending) for form, endings in FORMS.items() for ending in endin
 @given(launches(), st.sampled_from(WRITTEN))
 def test_every_file_reads_back_as_the_same_strategy_spares_and_interval(drawn, written):
     (told, sizes), (form, ending) = drawn, written
-    text, lost = launch_file(told, form, ending, sizes, ["a plan"])
+    text, lost = launch_file(told, form, ending, sizes, ("a plan",))
     found = read_launch(text, layers=sizes[0])
     assert found.strategy == told.strategy
     assert found[2:5] == told[2:5]
@@ -385,7 +385,7 @@ def usual(draw):
 def test_what_megatron_has_words_for_is_said_in_its_words(s, spares, layers):
     """None of it hides in comments: argparse alone finds it."""
     told = Launch(s, host=2, spares=spares, save_every=50, global_batch=s.data * s.micro_batch)
-    text, lost = launch_file(told, "nvrx", ".sh", (layers, 0), [])
+    text, lost = launch_file(told, "nvrx", ".sh", (layers, 0), ())
     assert lost == ()
     assert "# relparallel" not in text
     found = megatron(text)
@@ -417,7 +417,7 @@ def test_what_megatron_has_words_for_is_said_in_its_words(s, spares, layers):
 def test_torchtitan_bridge_and_slurm_have_their_own_words():
     s = read_strategy("TP2 PP4 DP16 VPP2 FSDP8 SP full MBS2")
     told = Launch(s, host=8, spares=3, save_every=70, global_batch=128)
-    text, lost = launch_file(told, "torchtitan", ".toml", (30, 0), ["a plan"])
+    text, lost = launch_file(told, "torchtitan", ".toml", (30, 0), ("a plan",))
     found = tomllib.loads(text)
     assert found["parallelism"]["data_parallel_shard_degree"] == 8
     assert found["parallelism"]["data_parallel_replicate_degree"] == 2
@@ -429,13 +429,13 @@ def test_torchtitan_bridge_and_slurm_have_their_own_words():
     assert [len([m for m in part if "layers." in m]) for part in parts] == deal(30, 0, s).tolist()
     assert [m for part in parts for m in part][1:-2] == [f"layers.{k}" for k in range(30)]
     assert lost == ("torchtitan has no word for spares=3",)
-    text, lost = launch_file(told, "bridge", ".yaml", (32, 0), ["a plan"])
+    text, lost = launch_file(told, "bridge", ".yaml", (32, 0), ("a plan",))
     found = yaml.safe_load(text)
     assert found["ddp"]["use_megatron_fsdp"] == found["dist"]["use_megatron_fsdp"] is True
     assert found["model"]["virtual_pipeline_model_parallel_size"] == 2
     assert found["checkpoint"] == {"save_interval": 70}
     assert "bridge has no word for data=16: start it on 128 GPUs" in lost
-    text, lost = launch_file(told, "slurm", ".sbatch", (32, 0), ["a plan"])
+    text, lost = launch_file(told, "slurm", ".sbatch", (32, 0), ("a plan",))
     assert lost == ()
     for line in ("#SBATCH --nodes=19", "#SBATCH --requeue", "srun ft_launcher --nnodes=16:19 "):
         assert line in text
@@ -443,7 +443,7 @@ def test_torchtitan_bridge_and_slurm_have_their_own_words():
 
 def test_what_torchtitan_cannot_say_is_said_and_kept():
     told = Launch(read_strategy("TP2 DP8 ZeRO-1 selective"), host=8)
-    text, lost = launch_file(told, "torchtitan", ".toml", (32, 0), [])
+    text, lost = launch_file(told, "torchtitan", ".toml", (32, 0), ())
     assert (
         lost
         == (
