@@ -30,7 +30,8 @@ _PLAN_EXAMPLES = """examples:
   relparallel plan llama3-405b h100-80gb-dgx --gpus 16384 --batch 2048 --why-not "TP8 PP16 DP128"
   relparallel plan config.json h100-80gb-dgx b200-180gb-dgx --gpus 512 256 --price 2.5 4
   relparallel plan config.json mine.csv --network topology.conf --failures log.csv --watched 64
-  relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json"""
+  relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json
+  relparallel plan config.json mine.csv --save plan.sbatch --why-not train.sh"""
 _COMMANDS = {
     "rehearse": (
         "measure the predictions on real processes that are killed",
@@ -222,7 +223,12 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--why-not", metavar="STRATEGY", help="why it is not the best, such as 'TP8 PP16 DP128'")
+    add(
+        "--why-not",
+        metavar="STRATEGY",
+        help="why it is not the best: words such as 'TP8 PP16 DP128', arguments of Megatron-LM, or a "
+        "file of a launcher",
+    )
     add("--wide", action="store_true", help="all strategies beside each other, whatever the width")
     add(
         "--save",
@@ -230,8 +236,10 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="the table as .csv, .json or .tex, or drawn as .svg, .pdf or .png",
+        help="the table as .csv, .json, .tex or .html, or drawn as .svg, .pdf or .png; the best for a "
+        "launcher as .sh, .args, .sbatch, .toml (torchtitan), .yaml or .txt (Megatron-Bridge)",
     )
+    add("--form", metavar="NAME", help="of a saved .sh: megatron, nvrx or slurm")
     add("--trace", type=Path, metavar="FILE", help="one step, for chrome://tracing or Perfetto")
 
 
@@ -296,11 +304,13 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from relparallel.planning.inputs import clusters_of
-    from relparallel.planning.table import ENDINGS
+    from relparallel.planning.inputs import clusters_of, model_of
+    from relparallel.planning.launching import EVERY, form_of
 
     for path in options.save:  # what is asked for afterwards is checked before the search
-        _target(path, ENDINGS)
+        _target(path, EVERY)
+        if options.form is not None:
+            form_of(path.suffix, options.form, standing_by=False)
     _target(options.trace)
     names = ("sequence", "network", "software", "precision", "measured", "rank")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
@@ -313,9 +323,9 @@ def _plan(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         given[name] = value[0] if value and len(value) == 1 else value
     if options.why_not is not None:
-        rp.parallel.read_strategy(
-            options.why_not, clusters_of(options.clusters, given["gpus"])[0].gpus
-        )
+        sizes = model_of(options.model, options.sequence, given.get("ignore", ()))[1]
+        gpus = clusters_of(options.clusters, given["gpus"])[0].gpus
+        rp.parallel.read_launch(options.why_not, gpus, sizes.layers)
     found = rp.planning.plan(
         options.model,
         options.clusters,
@@ -328,7 +338,8 @@ def _plan(options: argparse.Namespace) -> None:
     if options.why_not is not None:
         print(f"\n{found.why_not(options.why_not)}")
     for path in options.save:
-        found.save(path)
+        for lost in found.save(path, options.form):
+            print(f"{path}: {lost}")
     if options.trace:
         found.save_trace(options.trace)
 

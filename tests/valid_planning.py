@@ -91,7 +91,12 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "planning.learn": lambda: {"runs": measured(), "accept": False},
     "planning.read_cluster": lambda: {"path": machine()},
-    "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32},
+    "parallel.read_strategy": lambda: {"text": "TP8 PP2", "gpus": 32, "layers": 8},
+    "parallel.read_launch": lambda: {
+        "text": "--tensor-model-parallel-size 8",
+        "gpus": 32,
+        "layers": 8,
+    },
     "training.read_run_log": lambda: {
         "path": events(),
         "dialect": "events",

@@ -12,6 +12,7 @@ from .collectives import (
 )
 from .gpu_memory import Precision as Precision, memory as memory
 from .grid import StrategyGrid as StrategyGrid
+from .launchers import read_launch as read_launch, read_strategy as read_strategy
 from .levels import (
     best_blueconnect_order as best_blueconnect_order,
     blueconnect_time as blueconnect_time,
@@ -28,4 +29,4 @@ from .schedules import simulate_schedule as simulate_schedule
 from .steady_state import bubble_fraction as bubble_fraction, weight_delay as weight_delay
 from .step import step_time as step_time
 from .strategy import Placement as Placement, Strategy as Strategy
-from .strategy_text import notation as notation, read_strategy as read_strategy
+from .strategy_text import notation as notation

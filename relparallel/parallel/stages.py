@@ -154,13 +154,10 @@ def require_stage_layers(
         f"{chunks} integers >= 1 that sum to the {model.layers} layers, one for each of "
         f"{strategy.pipeline} "
         f"stages with {strategy.virtual_stages} chunks, 0 at either end too, or a text like "
-        "'4x15+1'"
+        "'4x15+1' or 'Et*4|(t*4|)*14tL'"
     )
-    if isinstance(stage_layers, str) and re.fullmatch(
-        r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", stage_layers
-    ):
-        runs = [run.split("x") for run in stage_layers.split("+")]
-        stage_layers = [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)]
+    if isinstance(stage_layers, str) and (read := read_layout(stage_layers)):
+        stage_layers = read
     if isinstance(stage_layers, str) or not isinstance(stage_layers, Sequence | np.ndarray):
         raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}")
     try:
@@ -186,17 +183,53 @@ def dealt_layers(model: Transformer, strategy: Strategy) -> NDArray[np.int64]:
     Equal; else the first chunks have one more, and embedding and loss take places as
     ``ends_as_layers`` says.
     """
+    return deal(model.layers, model.mtp_layers, strategy)
+
+
+def deal(layers: int, mtp: int, strategy: Strategy) -> NDArray[np.int64]:
+    """The same for so many layers, and so many behind them that predict further tokens."""
     p, v, folded = strategy.pipeline, strategy.virtual_stages, strategy.schedule in V_SHAPED
     said = ENDS.index(strategy.ends_as_layers)
-    ends = np.array(counted_ends(model.layers, model.mtp_layers, p, v, folded, said))
-    dealt = even_chunks(model.layers + int(ends.sum()), p * v)[::-1].copy()
+    ends = np.array(counted_ends(layers, mtp, p, v, folded, said))
+    dealt = even_chunks(layers + int(ends.sum()), p * v)[::-1].copy()
     np.subtract.at(dealt, [0, -1], ends)
     return dealt
 
 
-def in_chunks(layers: NDArray[np.int64]) -> str:
+def read_layout(text: str) -> list[int] | None:
+    """Layers of the chunks of ``4x15+1`` or ``Et*4|(t*4|)*14,tmL``; None of other texts.
+
+    The second is Megatron's ``pipeline_model_parallel_layout``: E is the embedding, t a layer, m one
+    that predicts a further token, L the loss; stages end at ``|``, commas say nothing, ``*n`` repeats
+    a letter or what stands in brackets.
+    """
+    if re.fullmatch(r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", text):
+        runs = [run.split("x") for run in text.split("+")]
+        return [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)]
+    if not re.fullmatch(r"(?=.*[|*EL])[EtmL|(),*\d\s]+", text):
+        return None
+    flat = re.sub(r"[,\s]", "", text)
+    for repeated in (r"\(([^()]*)\)\*(\d{1,3})", r"([EtmL|])\*(\d{1,3})"):
+        flat = re.sub(repeated, lambda found: found[1] * int(found[2]), flat)
+    if not re.fullmatch(r"E[t|]*[m|]*L", flat):
+        raise ValueError(
+            "layout must be E, then layers t, then m of further tokens, then L, with stages parted "
+            f"by |, such as 'Et*4|(t*4|)*14tmL', got {text!r:.80}"
+        )
+    return [stage.count("t") for stage in flat.split("|")]
+
+
+def in_letters(layers: NDArray[np.int64], mtp: int) -> str:
+    """The layers of chunks as Megatron's layout, which `read_layout` reads back."""
+    runs = [(number, len(list(run))) for number, run in groupby(layers[1:-1].tolist())]
+    middle = "".join(f"(t*{number}|)*{times}" for number, times in runs)
+    first, last = (f"t*{number}" if number else "" for number in layers[[0, -1]])
+    return re.sub(r"t\*1(?!\d)", "t", f"E{first}|{middle}{last}{'m' * mtp}L")
+
+
+def in_chunks(layers: Sequence[int] | NDArray[np.int64]) -> str:
     """Layers of chunks in words: ``4x15+1`` are fifteen chunks of four layers and one of one."""
-    runs = [(number, len(list(run))) for number, run in groupby(layers.tolist())]
+    runs = [(number, len(list(run))) for number, run in groupby(layers)]
     return "+".join(f"{number}x{times}" if times > 1 else str(number) for number, times in runs)
 
 

@@ -90,9 +90,11 @@ class Strategy:
             raise ValueError(f"shard must divide data = {self.data}, got {self.shard}")
         if self.data * self.context * self.tensor // self.expert_tensor % self.expert:
             also = f" * {self.tensor} (with tensor)" if self.experts_over_tensor else ""
+            over = self.data * self.context * self.tensor % self.expert == 0
+            way = f"; ETP1 SP (experts_over_tensor) has {self.tensor} times as many" * over
             raise ValueError(
                 f"expert must divide data * context = {self.data} * {self.context}{also}, got "
-                f"{self.expert}"
+                f"{self.expert}{way}"
             )
         if self.experts_over_tensor and self.tensor > 1 and not self.sequence_parallel:
             raise ValueError(

@@ -7,7 +7,7 @@ from relparallel._checks import MOST_DEVICES, require_flag, require_instance, re
 from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
 
-_NUMBERS: Final = {
+NUMBERS: Final = {
     "tp": "tensor",
     "pp": "pipeline",
     "cp": "context",
@@ -85,32 +85,8 @@ def notation(strategy: Strategy, short: bool = False) -> str:
     return " ".join(word for word in said if word)
 
 
-def read_strategy(text: str, gpus: int | None = None) -> Strategy:
-    """Read a strategy from its usual notation.
-
-    Parameters
-    ----------
-    text : str
-        Such as "TP8 PP16 DP128 VPP8 ZeRO-1 SP full", "TP 8, PP 16" or "tp2-pp8", each thing once.
-        ETP1 are whole experts; VPP, VP or v the chunks per stage; MBS the sequences in a
-        micro-batch; "ZeRO-1/16" or "shard=16" the ranks that share the state; FSDP is ZeRO-3,
-        FSDP16 and HSDP16 with 16 ranks in a shard group, HSDP 8x16 with 8 such groups; a schedule
-        by its name; none, selective, full or alternate recompute. What is not named is 1, or not done. With
-        chunks the schedule is the interleaved one.
-    gpus : int, optional
-        GPUs to fill: the data-parallel degree where the text has none.
-
-    Returns
-    -------
-    Strategy
-        What the text says.
-
-    Examples
-    --------
-    >>> read_strategy("TP8 PP16 VPP8 ZeRO-1", gpus=16384).data
-    128
-    """
-    require_instance(str, text=text)
+def read_notation(text: str) -> dict[str, Any]:
+    """Fields that the words of a text give."""
     fields: dict[str, Any] = {}
     place = _BETWEEN.match(text, 0).end()  # type: ignore[union-attr]
     while place < len(text):
@@ -124,7 +100,7 @@ def read_strategy(text: str, gpus: int | None = None) -> Strategy:
         place = _BETWEEN.match(text, found.end()).end()  # type: ignore[union-attr]
     if not fields:
         raise ValueError(f"text must be like {_EXAMPLE}, got {text!r:.80}")
-    return _strategy(fields, gpus)
+    return fields
 
 
 def _fields(found: re.Match[str]) -> dict[str, Any]:
@@ -139,7 +115,7 @@ def _fields(found: re.Match[str]) -> dict[str, Any]:
     for name, field in (("recompute", "recompute"), ("ends", "ends_as_layers")):
         if name in word:
             return {field: word[name].lower()}
-    known = _NUMBERS.get(word["name"].lower())
+    known = NUMBERS.get(word["name"].lower())
     if known is None or ("shard" in word and known != "zero_stage"):
         return {}
     return {known: int(word["number"])} | ({"shard": int(word["shard"])} if "shard" in word else {})
@@ -162,8 +138,9 @@ def _sharded(said: str, word: dict[str, str]) -> dict[str, Any]:
     return {"zero_stage": 3, "shard": ranks, **copies}
 
 
-def _strategy(fields: dict[str, Any], gpus: int | None) -> Strategy:
+def strategy_of(fields: dict[str, Any], gpus: int | None) -> Strategy:
     """A strategy from what was named, and what follows from that."""
+    fields = dict(fields)
     tensor, whole = fields.get("tensor", 1), fields.pop("expert_tensor", None)
     if whole == 1:
         fields["experts_over_tensor"] = True

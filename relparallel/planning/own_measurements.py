@@ -8,7 +8,7 @@ import pandas as pd
 
 from relparallel._checks import meant, require_flag, require_instance, require_real
 from relparallel.hardware import Cluster, clusters
-from relparallel.parallel import Strategy, notation, read_strategy
+from relparallel.parallel import Strategy, notation, read_launch
 from relparallel.parallel.corrections import Learned
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.run import Run, step_seconds
@@ -36,7 +36,7 @@ def learn(runs: Any, *, accept: bool = False, **common: Any) -> Learned:
     Parameters
     ----------
     runs : path, DataFrame or sequence of Run
-        A CSV file or table with a row for each run: strategy, as `read_strategy` takes it; model
+        A CSV file or table with a row for each run: strategy, as `read_launch` takes it; model
         and cluster, as `plan` takes them; batch, sequences of a step; one of "step [s]", "step
         [ms]", "tokens/s", "tokens/s/GPU" and "TFLOP/s/GPU" (of the model, nothing recomputed); and
         where they differ from what stands here gpus (those of the strategy), sequence (that of the
@@ -161,7 +161,10 @@ def _run_of(row: Mapping[str, Any], name: str) -> Run:
     gpus = _whole(row["gpus"]) if "gpus" in row else None
     strategy = row["strategy"]
     if not isinstance(strategy, Strategy):
-        strategy = read_strategy(strategy, gpus)
+        told = read_launch(strategy, gpus, model.layers)
+        if beside := told.beside(model):
+            raise ValueError(f"own runs are strategies alone, without {beside}")
+        strategy = told.strategy
     place = row["cluster"]
     if not isinstance(place, Cluster):
         size = (gpus or strategy.gpus) if place in clusters() else None

@@ -28,7 +28,7 @@ from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice, JointSearch
-from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
+from relparallel.parallel import Strategy, memory, notation
 from relparallel.parallel.gpu_memory import StageMemory
 from relparallel.parallel.prices import pricing
 from relparallel.parallel.stages import dealt_layers, in_chunks
@@ -43,10 +43,10 @@ from relparallel.planning.inputs import (
     require_room,
     usual_batch,
 )
+from relparallel.planning.launching import save_plan, why_not
 from relparallel.planning.own_logs import OwnLog, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
-    among_measured,
     as_latex,
     as_text,
     compared,
@@ -54,8 +54,6 @@ from relparallel.planning.table import (
     events_of,
     in_order,
     many_stages,
-    save_table,
-    speed_of,
 )
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import write
@@ -235,42 +233,12 @@ class Plan(Result):
         """Say why a strategy is not the answer: a rule it breaks, bytes it lacks, or what it loses.
 
         ``cluster`` is the place of the cluster among those that were given, that of the best where
-        omitted. A text without a data-parallel degree has the one that fills the cluster.
+        omitted. A text is one as `read_launch` takes it, words, arguments or a file; without a
+        data-parallel degree it has the one that fills the cluster.
         """
         place = self.found.index(self.best) if cluster is None else cluster
-        one = self.found[require_int(cluster=place, at_least=0, at_most=len(self.found) - 1)]
-        asked = read_strategy(strategy, one.cluster.gpus) if isinstance(strategy, str) else strategy
-        name, best = notation(require_instance(Strategy, strategy=asked)), notation(one.strategy)
-        if one.step is None:
-            return among_measured(one, asked, self._score)
-        same, name = name == best, name + f" on {one.cluster.name}" * (len(self.found) > 1)
-        options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
-        predict = getattr(self.question.get("learned"), "predict", step_time)
-        try:
-            step = predict(
-                self.model, asked, one.cluster, self.global_batch, network=one.network, **options
-            )
-        except ValueError as error:
-            return f"{name} cannot run: {error}"
-        if not step.fits:
-            return f"{name}: {speed_of(step)}; {step.notes[-2]}; {step.notes[-1]}."
-        nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)
-        if rest:
-            return f"{name}: {speed_of(step)}; it fills no whole nodes."
-        other = self._with(asked, one, one.cluster.nodes - nodes)
-        assert other.step is not None  # no speed was measured
-        said = f"{name}: {speed_of(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
-        if same:
-            return f"{said}; it is the best."
-        lost = 1 - self._score(other.search, other.choice) / self._score(one.search, one.choice)
-        if lost <= 0:
-            better = f"{-lost:.2%} better than" if lost < -1e-9 else "as good as"
-            return f"{said}; {better} {best}, the best of those that the plan was asked about."
-        return (
-            f"{said}, {other.goodput * DAY / 1e9:.4g}e9 tokens a day: {lost:.2%} less than {best}, "
-            f"whose step takes {one.step.total:.4g} s and which keeps {one.share:.2%} with "
-            f"{one.policy}."
-        )
+        require_int(cluster=place, at_least=0, at_most=len(self.found) - 1)
+        return why_not(self, self.found[place], strategy)
 
     def _with(self, asked: Strategy, one: JointPlan, spares: int) -> JointPlan:
         """The joint optimum among strategies with exactly these fields."""
@@ -313,9 +281,16 @@ class Plan(Result):
         )
         write(path, json.dumps({"traceEvents": events_of(line), "displayTimeUnit": "ms"}))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, by its ending."""
-        save_table(path, self.to_frame(), self.notes)
+    def save(self, path: str | PathLike[str], form: str | None = None) -> tuple[str, ...]:
+        """Write the plan by the ending of a path, and return what the file has no word for.
+
+        The table as .csv, .json, .tex or .html, drawn as .svg, .pdf or .png. The best strategy for
+        a launcher, with spares and checkpoints: .sh or .args of Megatron-LM, .sbatch or .slurm,
+        .toml of torchtitan, .yaml or .txt, overrides of Megatron-Bridge. ``form`` names one of
+        "megatron", "nvrx", "slurm", "torchtitan" and "bridge" where an ending fits several.
+        `read_launch` reads them back, with what stands in comments alone.
+        """
+        return save_plan(self, path, form)
 
     def to_latex(self) -> str:
         """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside numbers."""

@@ -237,10 +237,13 @@ def test_a_bad_table_of_speeds_says_where(tmp_path, text, told):
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        (["--save", "p.xls"], "path must end in .csv, .json, .tex, .svg, .pdf or .png, got p.xls"),
+        (["--save", "p.xls"], "path must end in .csv, .json, .tex, .svg, .pdf, .png, .html, .sh"),
         (["--save", "nodir/p.csv"], "path must lie in a folder that exists, got nodir/p.csv"),
         (["--trace", "nodir/t.json"], "folder that exists"),
+        (["--save", "p.toml", "--form", "slurm"], "path must end in .sbatch or .slurm or .sh for"),
+        (["--save", "p.sh", "--form", "slrum"], "did you mean 'slurm'"),
         (["--why-not", "XP8"], "XP8"),
+        (["--why-not", "--tensor-parallel 8 --lr 1"], "did you mean"),
         (["--watched", "3"], "name it with --failures"),
     ],
 )

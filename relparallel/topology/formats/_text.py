@@ -83,7 +83,11 @@ class _Once(yaml.SafeLoader):  # type: ignore[misc]
 
 def loaded(path: Path) -> Any:
     """Data of a YAML or JSON file, in which no key stands twice; several documents are a list."""
-    text = decoded(path)
+    return data_of(decoded(path), str(path))
+
+
+def data_of(text: str, name: str) -> Any:
+    """The same of a text; errors begin with a name."""
     try:
         if text.lstrip()[:1] in ("{", "["):
             return json.loads(text, object_pairs_hook=once, parse_constant=_refused)
@@ -91,7 +95,7 @@ def loaded(path: Path) -> Any:
         return parts if len(parts) > 1 else next(iter(parts), None)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(
-            f"{path}: no JSON or YAML that can be read ({error}); correct it"
+            f"{name}: no JSON or YAML that can be read ({error}); correct it"
         ) from None
 
 

@@ -1,0 +1,339 @@
+"""What launchers are told, read into a strategy and what stands beside it in their files."""
+
+import re
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from warnings import warn
+
+from relparallel._checks import meant, require_instance, require_int
+from relparallel.parallel.launch_words import said_by_field
+from relparallel.parallel.stages import deal, in_chunks, read_layout
+from relparallel.parallel.strategy import DEGREES, ENDS, Strategy
+from relparallel.parallel.strategy_text import read_notation, strategy_of
+from relparallel.topology.formats._text import data_of, decoded
+
+TITAN: Final[dict[str, str]] = {
+    "1F1B": "1f1b",
+    "GPipe": "gpipe",
+    "Interleaved1F1B": "interleaved_1f1b",
+    "ZBVZeroBubble": "zb_v",
+}
+"""Schedules of torchtitan that are known here."""
+SHARDING: Final = ("no_shard", "optim", "optim_grads", "optim_grads_params")
+"""Sharding strategies of Megatron-FSDP, in the order of the ZeRO stages that they are."""
+_FILES: Final = (".toml", ".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch", ".slurm")
+_STRATEGY: Final = tuple(Strategy.__dataclass_fields__)
+_DIRECT: Final = (*DEGREES, "expert", "expert_tensor", "virtual_stages", "shard")
+_CHUNKS: Final = re.compile(
+    r"layout[\s=:]*(\S+)|(?<!\S)(E[EtmL|(),*\d]*L|\d+(?:x\d+)?(?:\+\d+(?:x\d+)?)+)(?!\S)"
+)
+
+
+class Launch(NamedTuple):
+    """What a launcher is told: a strategy, and what stands beside it in its files.
+
+    ``stage_layers`` are the layers of every chunk where they are said, ``offload`` is that of
+    `memory`, ``passed`` are the words that change nothing of a strategy.
+    """
+
+    strategy: Strategy
+    host: int | None = None  # GPUs of a node
+    spares: int = 0  # nodes that stand by
+    save_every: int | None = None  # steps between two checkpoints
+    global_batch: int | None = None
+    stage_layers: tuple[int, ...] | None = None
+    offload: str = "none"
+    passed: tuple[str, ...] = ()
+
+    def beside(self, model: Any = None) -> dict[str, Any]:
+        """What a strategy (of a model) does not hold of it, as `step_time` takes it."""
+        found: dict[str, Any] = {} if self.offload == "none" else {"offload": self.offload}
+        if (chunks := self.stage_layers) is not None:
+            rules = (0, 1) if model is None else (model.mtp_layers,)
+            dealt = (deal(sum(chunks), more, self.strategy).tolist() for more in rules)
+            if [*chunks] not in dealt:
+                found["stage_layers"] = in_chunks(chunks)
+        return found
+
+
+def read_launch(
+    text: str | PathLike[str], gpus: int | None = None, layers: int | None = None
+) -> Launch:
+    """Read what a launcher is told: a strategy, its layers, spares and checkpoints.
+
+    Parameters
+    ----------
+    text : str or path
+        A strategy in words, as `read_strategy` takes it; arguments of Megatron-LM, overrides of
+        Megatron-Bridge or NeMo; or a file: a shell or Slurm script with such arguments (variables
+        that it sets are put in), torchtitan's TOML, DeepSpeed's JSON, YAML of Megatron-Bridge.
+    gpus : int, optional
+        GPUs to fill, where the text names neither replicas nor nodes.
+    layers : int, optional
+        Layers of the model, for words that count some of them.
+
+    Returns
+    -------
+    Launch
+        ``strategy``; ``spares``, nodes that stand by; ``save_every`` [steps]; ``global_batch``
+        [sequences]; ``stage_layers`` and ``offload``, as `step_time` and `memory` take them;
+        ``host``, GPUs of a node; ``passed``, words that change nothing of a strategy (a learning
+        rate, a path). What is not said is None, or nothing; a word that tells of a strategy and is
+        not known is refused.
+
+    Examples
+    --------
+    >>> told = read_launch("--tensor-model-parallel-size 4 --use-distributed-optimizer", gpus=16)
+    >>> told.strategy.tensor, told.strategy.data, told.strategy.zero_stage
+    (4, 4, 1)
+    """
+    require_instance((str, PathLike), text=text)
+    for name, given in (("layers", layers), ("gpus", gpus)):
+        if given is not None:
+            require_int(at_least=1, **{name: given})
+    path = Path(text)
+    if isinstance(text, str) and (path.suffix not in _FILES or re.search(r"[\n=]| -", text)):
+        return _read(text, "", gpus, layers)
+    try:
+        return _read(decoded(path), path.suffix, gpus, layers)
+    except ValueError as error:
+        raise ValueError(f"{path}: {str(error).removeprefix(f'{path}, ')}") from None
+
+
+def read_strategy(
+    text: str | PathLike[str], gpus: int | None = None, layers: int | None = None
+) -> Strategy:
+    """Read a strategy from its usual notation, or from what a launcher is told.
+
+    Parameters
+    ----------
+    text : str or path
+        Such as "TP8 PP16 DP128 VPP8 ZeRO-1 SP full", "TP 8, PP 16" or "tp2-pp8", each thing once.
+        ETP1 are whole experts; VPP, VP or v the chunks per stage, or all their layers, "4x15+1" or
+        "Et*4|(t*4|)*14tL"; MBS the sequences in a micro-batch; "ZeRO-1/16" or "shard=16" the ranks
+        that share the state; FSDP is ZeRO-3, FSDP16 and HSDP16 with 16 ranks in a shard group, HSDP
+        8x16 with 8 such groups; a schedule by its name; none, selective, full or alternate
+        recompute. What is not named is 1, or not done. With chunks the schedule is the interleaved
+        one. Or arguments or a file of a launcher, as `read_launch` takes them.
+    gpus : int, optional
+        GPUs to fill: the data-parallel degree where the text has none.
+    layers : int, optional
+        Layers of the model, for words that count some of them.
+
+    Returns
+    -------
+    Strategy
+        What the text says. Layers of chunks that no rule deals out, and what leaves the GPU, are no
+        part of a strategy: a warning says what `step_time` and `memory` have to be told as well.
+
+    Examples
+    --------
+    >>> read_strategy("TP8 PP16 VPP8 ZeRO-1", gpus=16384).data
+    128
+    >>> read_strategy("--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2").pipeline
+    2
+    """
+    told = read_launch(text, gpus, layers)
+    for name, value in told.beside().items():
+        said = f"no strategy holds {name}={value!r} of the text: tell step_time or memory as well"
+        warn(said, stacklevel=2)
+    return told.strategy
+
+
+def _read(text: str, ending: str, gpus: int | None, layers: int | None) -> Launch:
+    """A text in any form, with what a file of ours says in its comments."""
+    kept = {
+        name: data_of(value, name)
+        for name, value in re.findall(r"^# relparallel: (\w+)=(\S+)", text, re.MULTILINE)
+    }
+    if found := said_by_field(text, ending):
+        return _launch(*found, kept, gpus, layers)
+    if chunks := _CHUNKS.search(text):
+        fields = read_notation(f"{text[: chunks.start()]} {text[chunks.end() :]}")
+        return _with_chunks(fields, chunks[1] or chunks[2], gpus)
+    return Launch(strategy_of(read_notation(text), gpus))
+
+
+def _with_chunks(fields: dict[str, Any], said: Any, gpus: int | None) -> Launch:
+    """A strategy whose chunks have these layers: a layout, or lists of the names of modules."""
+    if isinstance(said, list) and all(isinstance(stage, list) for stage in said):
+        layer = re.compile(r"(^|\.)layers\.\d+$|^decoder$|^t$")
+        chunks = [sum(bool(layer.search(str(name))) for name in stage) for stage in said]
+    else:
+        text = "".join(map(str, said)).strip("'\"")
+        chunks = read_layout(text) or []
+        if not chunks:
+            raise ValueError(
+                f"layout must be like '4x15+1' or 'Et*4|(t*4|)*14tL', got {text!r:.80}"
+            )
+    stages = fields.get("pipeline", 1)
+    virtual, rest = divmod(len(chunks), stages)
+    if rest or fields.setdefault("virtual_stages", virtual) != virtual:
+        many = fields.get("virtual_stages", "as many")
+        raise ValueError(
+            f"layout must have {many} chunks in each of {stages} stages, got {said!r:.80}"
+        )
+    return Launch(strategy_of(fields, gpus), stage_layers=tuple(chunks))
+
+
+def _launch(
+    said: dict[str, Any],
+    passed: list[str],
+    kept: dict[str, Any],
+    gpus: int | None,
+    layers: int | None,
+) -> Launch:
+    """What was said by field, put together by the rules of the software that was told."""
+    if layers not in (None, said.setdefault("layers", layers)):
+        raise ValueError(f"num_layers must be the {layers} of the model, got {said['layers']}")
+    titan, nodes = "torchtitan" in said, _nodes(said)
+    fields: dict[str, Any] = {name: said[name] for name in _DIRECT if name in said}
+    fields |= {"recompute": _recompute(said), "zero_stage": _zero_stage(said)}
+    tensor, pipeline = fields.get("tensor", 1), fields.get("pipeline", 1)
+    fields["sequence_parallel"] = said.get("sequence_parallel", titan and tensor > 1)
+    if titan and fields.get("expert", 1) > 1:
+        fields.setdefault("expert_tensor", 1)
+    if tensor == 1 or "experts_over_tensor" in kept:
+        fields.pop("expert_tensor", None)  # without tensor ranks it says nothing
+    local = "local_batch" if titan and pipeline == 1 else "micro_batch"
+    fields["micro_batch"] = said.get(local, 1)
+    own = nodes["host"] * nodes["running"]
+    split = tensor * pipeline * fields.get("context", 1)
+    if own % split:  # of an example, whose user has others
+        own, passed = 0, [*passed, "nnodes"]
+    gpus = own or gpus
+    if "data" in kept:
+        gpus = kept["data"] * split
+    _add_replicas(said, fields, gpus)
+    if pipeline > 1:
+        _add_schedule(said, fields)
+    fields |= {name: value for name, value in kept.items() if name in _STRATEGY}
+    if "layout" in said and pipeline > 1:
+        told = _with_chunks(fields, said["layout"], gpus)
+    else:
+        told = Launch(strategy_of(fields, gpus))
+    if own:
+        told.strategy.for_gpus(own)
+    batch = said.get("global_batch", -1)
+    if batch < 0 and "accumulation" in said:
+        batch = said["accumulation"] * told.strategy.micro_batch * told.strategy.data
+    told = told._replace(
+        host=nodes["host"] or None,
+        spares=nodes["spare"],
+        save_every=said.get("save_every") if said.get("saves", True) else None,
+        global_batch=batch if batch > 0 else None,
+        offload=_offload(said),
+        passed=tuple(passed),
+    )
+    return told._replace(**{name: kept[name] for name in kept.keys() & {*Launch._fields}})
+
+
+def _recompute(said: dict[str, Any]) -> str:
+    """What is computed again; parts of a layer, and some of the layers, are refused by name."""
+    usual = "selective" if said.get("core") else "none"
+    usual = "full" if said.get("every_layer") or "method" in said else usual
+    kind = str(said.get("recompute", usual)).lower()
+    parts = re.findall(r"\w+", str(said.get("parts", "")))
+    many, chunks = said.get("unit", 1), said.get("pipeline", 1) * said.get("virtual_stages", 1)
+    wrong = "" if kind in ("none", "selective", "full") else kind
+    if kind == "selective" and "torchtitan" in said:
+        kind, wrong = "alternate", ", ".join({*parts} - {"op"})
+    elif kind == "selective":
+        wrong = ", ".join({*parts} - {"core_attn"})
+    elif kind == "full" and said.get("method") == "block":
+        whole = many * chunks >= (said.get("layers") or 1 << 30)
+        wrong = f"{many} layers of a stage" * (not whole)
+    elif kind == "full" and many > 1:
+        wrong = f"{many} layers at once"
+    if wrong:
+        raise ValueError(
+            "recompute must be none, selective (core_attn, the attention core), full (every layer) "
+            f"or alternate (every second matrix product: torchtitan's op), got {wrong}"
+        )
+    return kind
+
+
+def _zero_stage(said: dict[str, Any]) -> int:
+    """ZeRO stage of a distributed optimizer, of FSDP, or as DeepSpeed names it."""
+    if said.get("fsdp"):
+        kind = said.get("sharding", SHARDING[-1])
+        if kind not in SHARDING:
+            raise ValueError(f"data_parallel_sharding_strategy must be in {SHARDING}, got {kind!r}")
+        return SHARDING.index(kind)
+    if "torchtitan" in said and said.get("ranks", -1) != 1:
+        return 2 if said.get("reshard") == "never" else 3
+    return int(said.get("zero_stage", said.get("distributed_optimizer", False)))
+
+
+def _add_replicas(said: dict[str, Any], fields: dict[str, Any], gpus: int | None) -> None:
+    """Replicas, and the ranks that share a state: torchtitan's degrees, Megatron's copies."""
+    split = fields.get("tensor", 1) * fields.get("pipeline", 1) * fields.get("context", 1)
+    data = max((gpus or split) // split, 1)
+    if "torchtitan" in said:
+        replicas, ranks = said.get("replicas", 1), said.get("ranks", -1)
+        if ranks > 0 or gpus is not None or replicas > 1:
+            fields["data"] = replicas * (ranks if ranks > 0 else max(data // replicas, 1))
+        if replicas > 1 and ranks != 1:
+            fields["shard"] = fields["data"] // replicas
+    elif (copies := said.get("copies", 1)) > 1:
+        if data % copies:
+            raise ValueError(
+                f"num_distributed_optimizer_instances must divide the {data} replicas of "
+                f"{gpus} GPUs, got {copies}"
+            )
+        fields["shard"] = data // copies
+
+
+def _add_schedule(said: dict[str, Any], fields: dict[str, Any]) -> None:
+    """The schedule that torchtitan names, the chunks, and what takes the place of a layer."""
+    titan, pipeline = "torchtitan" in said, fields["pipeline"]
+    if name := said.get("schedule"):
+        known = {one.lower(): ours for one, ours in TITAN.items()}
+        if name.lower() not in known:
+            raise ValueError(
+                f"pipeline_parallel_schedule must be one of {', '.join(TITAN)}, got {name!r}"
+                f"{meant(TITAN, name)}"
+            )
+        fields["schedule"] = known[name.lower()]
+        if name.lower() == "interleaved1f1b" and not said.keys() & {"layout", "chunk_layers"}:
+            fields["virtual_stages"] = 2  # torchtitan's, where nothing else is said
+    more = [said.get(end, titan and "layout" not in said) for end in ("embedding", "loss")]
+    fields["ends_as_layers"] = ENDS[more[0] + 2 * more[1]]
+    if each := said.get("chunk_layers"):
+        if said["layers"] is None:
+            raise ValueError("layers must be those of the model where words count some, got None")
+        virtual, odd = divmod(-(-(said["layers"] + sum(more)) // each), pipeline)
+        if odd or (not titan and (said["layers"] + sum(more)) % each):
+            raise ValueError(f"layers of a chunk must fill {pipeline} stages alike, got {each}")
+        fields["virtual_stages"] = virtual
+
+
+def _nodes(said: dict[str, Any]) -> dict[str, int]:
+    """Nodes that run and that are spare, and GPUs of each; 0: not said."""
+    numbers = {
+        name: [int(one) for one in re.findall(r"\d+", str(said.get(name, "")))]
+        for name in ("nodes", "every_node", "host")
+    }
+    running = (numbers["nodes"] or numbers["every_node"] or [0])[0]
+    spare = max([running, *numbers["nodes"], *numbers["every_node"]]) - running
+    return {"running": running, "spare": spare, "host": (numbers["host"] or [0])[-1]}
+
+
+def _offload(said: dict[str, Any]) -> str:
+    """What leaves the GPU: one kind of `memory`, of all layers."""
+    found = [
+        one for one in ("parameters", "optimizer", "activations") if said.get(f"offload_{one}")
+    ]
+    if found[:2] == ["parameters", "optimizer"]:
+        found = found[:1] + found[2:]  # the optimizer goes with them
+    if many := said.get("offload_layers", 0):
+        found.append("activations")
+        if many < (said.get("layers") or 1 << 30) - 1:  # one layer at least stays in Megatron
+            found = [f"activations of {many} layers"]
+    if len(found) > 1 or (found and " " in found[0]):
+        raise ValueError(
+            "offload must be one of none, activations (of all layers, whose number is given), "
+            f"optimizer or parameters, got {' and '.join(found)}"
+        )
+    return found[0] if found else "none"

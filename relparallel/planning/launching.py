@@ -1,0 +1,136 @@
+"""A plan in the words of launchers: files that they take, and strategies asked about in their words."""
+
+import math
+from typing import Any, Final
+
+from relparallel._checks import among, require_instance
+from relparallel.parallel import Strategy, notation, read_launch, step_time
+from relparallel.parallel.launch_files import FORMS, launch_file
+from relparallel.parallel.launchers import Launch
+from relparallel.planning.table import ENDINGS, among_measured, save_table, speed_of
+from relparallel.topology.formats._text import require_target, write
+from relparallel.units import DAY
+
+EVERY: Final = (*ENDINGS, ".html", *dict.fromkeys(end for ends in FORMS.values() for end in ends))
+"""Endings of files that `Plan.save` writes."""
+
+
+def save_plan(plan: Any, path: Any, form: str | None) -> tuple[str, ...]:
+    """Write a plan by the ending of a path, and return what the file has no word for."""
+    where = require_target(path=path, endings=EVERY)
+    form = form_of(where.suffix, form, plan.best.policy != "restart")
+    if form is None:
+        if where.suffix == ".html":
+            write(where, "<!doctype html>\n<meta charset=utf-8>\n" + plan._repr_html_())
+        else:
+            save_table(path, plan.to_frame(), plan.notes)
+        return ()
+    told, more = _launch_of(plan)
+    sizes = plan.model.layers, plan.model.mtp_layers
+    head = (repr(plan).strip("<>"), *more)
+    text, lost = launch_file(told, form, where.suffix, sizes, head)
+    write(where, text)
+    return (*more, *lost)
+
+
+def form_of(ending: str, form: str | None, standing_by: bool) -> str | None:
+    """The form of a file; None: the table."""
+    fits = [name for name, endings in FORMS.items() if ending in endings]
+    if form is None:
+        if standing_by and "nvrx" in fits:
+            return "nvrx"
+        return fits[0] if fits else None
+    if form not in FORMS:
+        raise ValueError(f"form must be {among(FORMS, form)}")
+    if form not in fits:
+        raise ValueError(f"path must end in {' or '.join(FORMS[form])} for {form}, got {ending}")
+    return form
+
+
+def _launch_of(plan: Any) -> tuple[Launch, tuple[str, ...]]:
+    """The best of a plan, its hosts as a launcher counts them; and what no launcher is told."""
+    one, host = plan.best, plan.best.cluster.tray
+    seconds = one.search.question.tokens / one.throughput
+    every = max(round(one.interval / seconds), 1) if math.isfinite(one.interval) else None
+    more = []
+    if every is None:
+        more.append("no checkpoint interval: nothing that fails loses state")
+    if one.policy == "elastic":
+        more.append(
+            "recovery elastic: the plan goes on with fewer replicas, as torchft does; the launcher "
+            "waits for as many nodes as the job has"
+        )
+    if len(one.every) > 1:
+        more.append(f"checkpoints {one.checkpoint}: the interval is that of the first level")
+    told = Launch(
+        one.strategy,
+        host=host,
+        spares=(one.cluster.paid - one.strategy.gpus) // host,
+        save_every=every,
+        global_batch=plan.global_batch,
+    )
+    return told, tuple(more)
+
+
+def why_not(plan: Any, one: Any, strategy: Strategy | str) -> str:
+    """Why a strategy is not the answer on a cluster."""
+    told = Launch(strategy) if isinstance(strategy, Strategy) else None
+    if told is None:
+        told = read_launch(
+            require_instance(str, strategy=strategy), one.cluster.gpus, plan.model.layers
+        )
+    said = [_why_not(plan, one, told)]
+    if told.passed:
+        some = ", ".join(told.passed[:6]) + ", ..." * (len(told.passed) > 6)
+        said.append(f"Passed over, since no strategy has it: {some}.")
+    if told.global_batch not in (None, plan.global_batch):
+        said.append(f"The batch is the plan's {plan.global_batch:,}, not {told.global_batch:,}.")
+    return "\n".join(said)
+
+
+def _why_not(plan: Any, one: Any, told: Launch) -> str:
+    """The same of what a launcher is told."""
+    asked = told.strategy
+    name, best = notation(asked), notation(one.strategy)
+    if one.step is None:
+        return among_measured(one, asked, plan._score)
+    same, name = name == best, name + f" on {one.cluster.name}" * (len(plan.found) > 1)
+    options = {k: v for k, v in plan.question.items() if k in ("software", "precision")}
+    beside = told.beside(plan.model)
+    name += "".join(f" {word} {value}" for word, value in beside.items())
+    predict = getattr(plan.question.get("learned"), "predict", step_time)
+    batch = plan.global_batch
+    try:
+        step = predict(
+            plan.model, asked, one.cluster, batch, network=one.network, **options, **beside
+        )
+    except ValueError as error:
+        return f"{name} cannot run: {error}"
+    if not step.fits:
+        return f"{name}: {speed_of(step)}; {step.notes[-2]}; {step.notes[-1]}."
+    nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)
+    if rest:
+        return f"{name}: {speed_of(step)}; it fills no whole nodes."
+    try:
+        other = plan._with(asked, one, one.cluster.nodes - nodes)
+    except ValueError:  # it fits by what stands beside it alone
+        if not beside:
+            raise
+        longer = step.total / one.step.total - 1
+        return f"{name}: {speed_of(step)}: {longer:.2%} longer than {best}; only by that it fits."
+    assert other.step is not None  # no speed was measured
+    slower = 1.0 if not beside else step.total / other.step.total
+    step = step if beside else other.step
+    said = f"{name}: {speed_of(step)}, relative goodput {other.share:.2%} with {other.policy}"
+    if same and not beside:
+        return f"{said}; it is the best."
+    worth = plan._score(other.search, other.choice) / slower
+    lost = 1 - worth / plan._score(one.search, one.choice)
+    if lost <= 0:
+        better = f"{-lost:.2%} better than" if lost < -1e-9 else "as good as"
+        return f"{said}; {better} {best}, the best of those that the plan was asked about."
+    return (
+        f"{said}, {other.goodput / slower * DAY / 1e9:.4g}e9 tokens a day: {lost:.2%} less than "
+        f"{best}, whose step takes {one.step.total:.4g} s and which keeps {one.share:.2%} with "
+        f"{one.policy}."
+    )
