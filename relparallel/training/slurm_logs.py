@@ -117,7 +117,8 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
     trial = failed & ~(runs["main"] | bool(states or jobs) | (runs["state"].map(_LEVELS) == "node"))
     lost = failed & ~trial & (runs["ended"].isna() | (runs["nodes"].str.len() == 0))
     broken = runs[failed & ~trial & ~lost]
-    named = runs[runs["JobName"].isin(broken["JobName"])].groupby(_WHO, sort=False)
+    who, broke = (pd.MultiIndex.from_frame(one[_WHO]) for one in (runs, broken))
+    named = runs[who.isin(broke)].groupby(_WHO, sort=False)
     found = pd.DataFrame(
         [row for _, group in named for row in _failures(group, broken.index)],
         columns=["line", "node", "start", "resumed", "cause", "part", "known"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from public_data import DATA, needs_data
 from relparallel.training import read_failure_log
 
 HEAD = "JobID|JobName|State|Start|End|NodeList"
@@ -371,3 +372,21 @@ def test_arrays_parts_and_failed_nodes_of_json_are_read(tmp_path):
 def test_json_that_cannot_be_read_is_refused(tmp_path, text, said):
     with pytest.raises(ValueError, match=said):
         read_failure_log(written(tmp_path, text), population=9)
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "nodes", "hours", "back"),
+    [
+        ("sacct_requeued.txt", ["gpu064", "gpu096"], [6.5, 101.5], [900.0, 600.0]),
+        ("sacct_two.txt", ["gpu064", "gpu063"], [726.5, 1422.5], [300.0, 300.0]),
+        ("sacct.json", ["gpu017"], [6.5], [900.0]),
+    ],
+)
+def test_the_failures_of_public_cases(name, nodes, hours, back):
+    log = read_failure_log(DATA / "public-cases" / name, population=128)
+    assert log.node.tolist() == nodes
+    assert (log.start / 3600).tolist() == hours
+    assert ran_again(log) == back
+    assert np.isnan(log.repairs).all()
+    assert not log.still.any()

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from public_data import DATA, needs_data
 from relparallel.training import read_failure_log
 
 
@@ -207,3 +208,12 @@ def test_a_log_of_the_controller_without_nodes_or_times_is_refused(tmp_path):
         read_failure_log(written(tmp_path, DOWN.format("n1")), population=8)
     with pytest.raises(ValueError, match=r"lists of nodes, got 'n.1-' in row 1 .line 2"):
         control(tmp_path, said(5, DOWN.format("n[1-")))
+
+
+@needs_data
+def test_the_outages_of_a_public_case():
+    log = read_failure_log(DATA / "public-cases" / "slurmctld.log", population=64)
+    assert log.node.tolist() == ["gpu017", "gpu021", "gpu022", "gpu017"]
+    assert log.repairs[:3] == pytest.approx([19800, 86400, 86400], abs=1)
+    assert log.still.tolist() == [False, False, False, True]
+    assert log.cause.tolist() == ["not responding", "XID 79", "XID 79", "not responding"]
