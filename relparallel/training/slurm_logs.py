@@ -234,7 +234,10 @@ _CONTROLLER: Final = {  # words of a line: what it says of the node, and its pat
 }
 _OUT: Final = r"(DOWN)|DRAIN|FAIL"
 _IN: Final = r"IDLE|ALLOC|MIX|COMPL|RESUME|UNDRAIN|RESERVED|PLANNED"
-_PLANNED: Final = r"(?i)\bmaint|planned|scheduled|\bupgrad|\bupdat|\breboot\b|re-?imag|decommission"
+_PLANNED: Final = (
+    r"(?i)\b(?:maint|planned|scheduled|upgrad|updat|re-?imag|decommission|reboot asap)|^reboot\b"
+)
+_BROKEN: Final = r"(?i)\b(?:xid|ecc|err|fail|fault|lost|fell|hung|dead|broken)"
 _WIDE: Final = r"(?i)\b(?:rack|power|pdu|cool|cdu|switch|leaf|chassis|nvlink|nvl\d|fabric)"
 
 
@@ -279,7 +282,8 @@ def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
         one.end = one.answered
     events = pd.DataFrame([vars(one) for one in found], columns=[*_Outage.__annotations__])
     events = events.astype({"start": float, "end": float, "cause": str, "node": str, "wide": bool})
-    planned = events["cause"].str.contains(_PLANNED).astype(bool)
+    planned, broken = (events["cause"].str.contains(p).astype(bool) for p in (_PLANNED, _BROKEN))
+    planned &= ~broken
     wanted = events["cause"].isin(states) if states else ~planned
     kept = events[wanted].set_index("line").sort_values("start", kind="stable")
     wide = kept["wide"] | kept["cause"].str.contains(_WIDE).astype(bool)

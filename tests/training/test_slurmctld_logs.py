@@ -119,6 +119,9 @@ def test_what_is_planned_is_no_failure_unless_it_is_asked_for(tmp_path):
         said(700, WHY.format("n7", "GPU lost")),
         said(700, SET.format("n7", "DRAINED")),
     ]
+    for k, why in enumerate(("unplanned outage", "XID 79 after update", "needs reboot")):
+        broken = [said(800, WHY.format(f"m{k}", why)), said(800, SET.format(f"m{k}", "DOWN"))]
+        assert why in control(tmp_path, *lines, *broken).cause
     log = control(tmp_path, *lines)
     assert log.cause.tolist() == ["GPU lost"]
     assert "left out: 4 Maintenance window, planned" in " ".join(log.notes)
