@@ -42,7 +42,7 @@ class Times(NamedTuple):
 
 def stamped(rows: files.Rows) -> Times:
     """Times of all lines of a log, given as in the first of the rows that has one."""
-    front = {number: line[:FRONT] for number, line in files.read_lines(rows.path)}
+    front = {number: line[:FRONT] for number, line in files.read_lines(rows.path, "replace")}
     fronts = pd.Series(front, dtype=str)
     return times(fronts, pd.Series(fronts.index.isin(rows.table.index), fronts.index), rows.path)
 

@@ -215,7 +215,7 @@ def wordings(forms: Mapping[str, str]) -> Form:
 
     def rows(path: Any) -> Rows:
         found, passed, torn = {}, 0, []
-        for number, line in read_lines(path):
+        for number, line in read_lines(path, "replace"):
             mark = next((mark for mark in known if mark in line), None)
             if mark is None:
                 passed += bool(line.strip())

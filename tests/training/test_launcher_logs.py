@@ -281,6 +281,13 @@ def test_root_causes_are_enough_where_lines_have_no_time(tmp_path):
         read_failure_log(written(tmp_path, loose), population=8)
 
 
+def test_bytes_that_are_no_text_are_passed_over(tmp_path):
+    path = written(tmp_path, *Agent("glog").breaks(60), Agent("glog").starts(90))
+    path.write_bytes(b"\xff\xfe 10%\r20%\n" + path.read_bytes())
+    log = read_failure_log(path, population=8, since="2001-08-23", until="2001-08-24")
+    assert ran_again(log) == [30.0]
+
+
 def test_the_launcher_of_nvidia_is_no_plain_agent(tmp_path):
     lines = [*RESTARTS, *Agent("2023").breaks(600)]
     assert len(read_failure_log(written(tmp_path, *lines), population=8).start) == 4
