@@ -249,7 +249,8 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--dialect",
         metavar="NAME",
-        help="of the log, recognised where omitted: csv, slurm, nvrx, nvrx-cycles or xid",
+        help="of the log, recognised where omitted: csv, slurm, slurmctld, torchelastic, nvrx, "
+        "nvrx-cycles or xid",
     )
     add("--since", metavar="TIME", help="when the watch of the log began: a date, or seconds")
     add("--until", metavar="TIME", help="when it ended; default as the log's dated lines say")
@@ -267,7 +268,7 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
         "--states",
         nargs="+",
         metavar="NAME",
-        help="of a slurm or xid log: what counts as a failure",
+        help="of a slurm, slurmctld or xid log: what counts as a failure",
     )
     add(
         "--silence",

@@ -15,11 +15,14 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 SACCT = "JobID|JobName|State|Start|End|NodeList\n\
 1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n1\n"
+CONTROL = "[2026-01-05T00:00:00.000] error: Nodes n1 not responding, setting DOWN\n"
+AGENT = "[2026-01-05 00:00:00,000] torch.distributed.elastic.agent: Worker group FAILED\n"
 XID = "2026-01-05T00:00:00Z n1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n"
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.read_failure_log": {"ignore": {"empty"}, "clock": {"none"}},
     "training.read_failure_log of Xid": {"states": {"empty"}},
     "training.read_failure_log of Slurm": {"states": {"empty"}, "jobs": {"empty"}},
+    "training.read_failure_log of slurmctld": {"states": {"empty"}},
 }
 
 
@@ -66,6 +69,19 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "until": "2026-02-01",
         "states": ["79"],
         "silence": 60.0,
+    },
+    "training.read_failure_log of slurmctld": lambda: {
+        "path": written("slurmctld.txt", CONTROL),
+        "population": 4,
+        "since": "2026-01-01",
+        "until": "2026-02-01",
+        "states": ["not responding"],
+    },
+    "training.read_failure_log of torchelastic": lambda: {
+        "path": written("agents.txt", AGENT),
+        "population": 4,
+        "since": "2026-01-01",
+        "until": "2026-02-01",
     },
     "training.read_failure_log of Slurm": lambda: {
         "path": written("sacct.txt", SACCT),

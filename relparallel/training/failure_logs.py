@@ -392,7 +392,10 @@ class FailureLog(Result):
         >>> FailureLog(**rows, population=9, finish=10.0).down_distribution().tolist()
         [0.6, 0.3, 0.1]
         """
-        return self._outages()[1].distribution()
+        own = self._outages()[1]
+        if not own.timed and np.isnan(self.end).any():
+            raise ValueError("end must be known for nodes down, got none: give repair=")
+        return own.distribution()
 
     def report(
         self,

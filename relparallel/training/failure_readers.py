@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.training import machine_logs, xid_logs
+from relparallel.training import launcher_logs, slurm_logs, xid_logs
 from relparallel.training._arguments import LONGEST
 from relparallel.training.cause_levels import level_of
 from relparallel.training.failure_logs import FailureLog
@@ -44,7 +44,7 @@ from relparallel.training.log_files import (
 from relparallel.training.machine_logs import Found
 from relparallel.units import HOUR, MINUTE
 
-_FORMS: Final = (machine_logs, xid_logs)  # which enter what machines write
+_FORMS: Final = (slurm_logs, launcher_logs, xid_logs)  # which enter what machines write
 
 
 def read_failure_log(
@@ -67,10 +67,12 @@ def read_failure_log(
         The file; .gz, .bz2 and .xz are read too.
     population : int
         Nodes that were watched.
-    dialect : {"csv", "slurm", "nvrx", "nvrx-cycles", "xid"}, optional
+    dialect : {"csv", "slurm", "slurmctld", "torchelastic", "nvrx", "nvrx-cycles", "xid"}, optional
         Recognised from the file where omitted. "csv": one row per failure. "slurm": output of
-        ``sacct --parsable2 --duplicates --format=JobID,JobName,State,Start,End,NodeList``, more
-        columns are passed over. "nvrx": log of the launcher of NVIDIA's Resiliency Extension.
+        ``sacct --parsable2 --duplicates --format=JobID,JobName,State,Start,End,NodeList``; User,
+        Cluster, FailedNode and Elapsed are read where they are, more columns passed over; or of
+        ``sacct --json --duplicates``. "slurmctld": log of Slurm's controller. "torchelastic": log of
+        the agents of ``torchrun``. "nvrx": log of the launcher of NVIDIA's Resiliency Extension.
         "nvrx-cycles": its cycle-info JSON, a file or a folder of ``cycle_info.*``. "xid": lines of
         the kernel log with ``NVRM: Xid``.
     since, until : float or str, optional
@@ -80,7 +82,8 @@ def read_failure_log(
     overlaps : str
         As in `FailureLog`; "refuse" for "csv", "keep" for the others where omitted.
     repair : float
-        Time that every failure without an end took [s]; where omitted such an end is not known.
+        Time that every failure without an end took [s], those of a job none; where omitted such an
+        end is not known.
     levels : Mapping of str to str
         As in `FailureLog`.
     **options
@@ -101,12 +104,19 @@ def read_failure_log(
     -------
     FailureLog
         What was left out or read in one of several ways is in its notes, with the number of rows.
-        An empty end is an outage that still lasted at the end of the watch. Of Slurm one failure
-        for each run of a job that ended in one of the states; on the node that its next run no
-        longer has, else on the first one; back when the job, or the next one of its name, starts
-        again. Of NVIDIA's launcher one failure for each cycle of restarts, on the node that
-        detected it first; back when the last worker of the cycle, or of the next one that got so
-        far, has started.
+        An empty end is an outage that still lasted at the end of the watch.
+
+    Notes
+    -----
+    Slurm's accounting and the launchers tell when the job was back (``resumed``), never when a node
+    was: its repair is not known. Of the accounting a run that ended in NODE_FAIL or BOOT_FAIL is a
+    failure of a node: the one that FailedNode names, else the one that the next run no longer has;
+    FAILED and OUT_OF_MEMORY are failures of the job where jobs of its user and name hold a tenth of
+    the node-hours, of smaller ones their users' errors. The next run is one of the same job, else
+    of the same user and name; without a column User, of the same name, if somebody gave it. Tasks
+    of an array that fail on a node within a minute are one failure, nodes at one second one event.
+    The log of slurmctld tells when nodes were down or drained, and when they were in service again.
+    Of a launcher one failure for each restart, on the node of the root cause or the first to tell.
 
     Examples
     --------

@@ -137,6 +137,8 @@ def recognised(kind: str, path: Any, options: Mapping[str, Any] | None = None) -
     whole = [name for name, fit in found.items() if fit.share >= 1]
     if len(whole) > 1:
         raise ValueError(f"dialect must say which of {whole} {path} is: it fits each, got None")
+    # what fits without the options refuses them by name
+    whole = whole or [name for name, form in DIALECTS[kind].items() if form.fits(path).share >= 1]
     if whole:
         return whole[0]
     import_module("relparallel.training.run_logs")  # all forms of logs are entered
@@ -201,6 +203,37 @@ def lines(mark: str, pattern: str) -> Form:
         return Rows(path, table.astype(str), passed, torn=tuple(torn))
 
     return Form(rows, partial(has_line, mark=mark, form=form))
+
+
+def wordings(forms: Mapping[str, str]) -> Form:
+    """Rows that are lines with any of several words, ``said``, and the groups of its pattern.
+
+    What is in front of the words is ``front``.
+    """
+    known = {mark: re.compile(pattern) for mark, pattern in forms.items()}
+    none = dict.fromkeys((name for form in known.values() for name in form.groupindex), "")
+
+    def rows(path: Any) -> Rows:
+        found, passed, torn = {}, 0, []
+        for number, line in read_lines(path, "replace"):
+            mark = next((mark for mark in known if mark in line), None)
+            if mark is None:
+                passed += bool(line.strip())
+            elif match := known[mark].search(line.rstrip()):
+                said = {"said": mark, "front": line.partition(mark)[0]}
+                found[number] = {**said, **none, **match.groupdict("")}
+            else:
+                torn.append(number)
+        table = pd.DataFrame([*found.values()], [*found], ["said", "front", *none])
+        return Rows(path, table.astype(str), passed, torn=tuple(torn))
+
+    def fits(path: Any, **options: Any) -> Fit:
+        for _, line in lines_of(path):
+            if any(mark in line and form.search(line.rstrip()) for mark, form in known.items()):
+                return Fit(1)
+        return Fit(0, f"a line with {' or '.join(map(repr, known))}")
+
+    return Form(rows, fits)
 
 
 def has_line(path: Any, mark: str, form: re.Pattern[str], **options: Any) -> Fit:

@@ -46,8 +46,6 @@ class Outages(NamedTuple):
 
     def distribution(self) -> Floats:
         """Shares of the time of one log with 0 ... K nodes down."""
-        if not self.timed:
-            raise ValueError("end must be known for nodes down, got none: give repair=")
         time, number = self.down()
         share = np.bincount(number[0], weights=time[0]) / self.span
         return share[: int(np.flatnonzero(share)[-1]) + 1]

@@ -13,18 +13,9 @@ from relparallel._checks import require_instance, require_real
 from relparallel.training import log_files as files
 from relparallel.training._arguments import LONGEST
 from relparallel.training.incidents import SILENCE, level, outages, told as incidents_told
+from relparallel.training.line_times import FRONT, times
 from relparallel.training.machine_logs import Found
 
-_STAMPS: Final = (
-    (r"(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)", "iso"),
-    (r"\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d \d{4})", "%b %d %H:%M:%S %Y"),
-    (r"(\d{4} \w{3} +\d+ \d\d:\d\d:\d\d)", "%Y %b %d %H:%M:%S"),
-    (r"(\w{3} +\d+ \d\d:\d\d:\d\d)", "no year"),
-    (r"\b(\d{10}\.\d+) ", "since 1970"),
-    (r"\[ *(\d+\.\d+)\]", "s"),
-)
-_FRONT: Final = 120  # letters in which a line gives time and host
-_LATER: Final = 24  # letters by which times may stand farther behind than in the first line
 _NO_FAILURE: Final = ("13", "31", "43", "45", "63", "92", "94", "154")
 _LINE: Final = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)[^)]*\): (?P<xid>\d+)\b"
@@ -65,7 +56,7 @@ def _rows(path: Any) -> files.Rows:
         if match is None:
             torn += [number] if "NVRM: Xid" in line else []
             again = bool(_AGAIN.search(line)) and not _NOT_YET.search(line)
-            found[number] = line[:_FRONT], "", "", again, False
+            found[number] = line[:FRONT], "", "", again, False
             continue
         xid = "79" if match["lost"] else match["xid"] or f"s{match['sxid']}"
         gpu = (match["lost"] or match["gpu"] or match["switch"]).split(".")[0]
@@ -97,8 +88,8 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SI
         if not re.fullmatch(r"s?\d+", str(state)):
             raise ValueError(f"states must be Xid numbers, got {state!r}")
     path, table = rows.path, rows.table
-    at, clock = _times(table, path)
-    table = table.assign(start=at, node=_nodes(table, path))
+    given = times(table["front"], table["xid"] != "", path, need=True)
+    table = table.assign(start=given.at, node=_nodes(table, path))
     cause = ("xid " + table["xid"]).str.replace("xid s", "sxid ")
     told = table.assign(cause=cause)[table["xid"] != ""]
     asked = told["xid"].isin([*map(str, states)])
@@ -109,10 +100,7 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SI
     found = outages(kept.rename(columns={"gpu": "part"}), again, silence)
     return Found(
         table=found.assign(end=np.nan),
-        origin=float(np.nanmin(at, initial=np.inf)),
-        finish=float(np.nanmax(at, initial=-np.inf)),
-        dated=clock != "s",
-        years=clock != "no year",
+        **given.window,
         nodes=told["node"].nunique(),
         levels={cause: level(cause) or "gpu" for cause in found["cause"]},
         notes={
@@ -123,8 +111,9 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SI
             "of these {} lines call themselves not fatal": (told["harmless"] & ~wanted).sum(),
             "no line names a host: all are of one node": bool(len(told))
             and (told["node"] == Path(path).name).all(),
-            "the lines give no year: each is taken to follow the one above within months": clock
-            == "no year",
+            "the lines give no year: each is taken to follow the one above within months": not (
+                given.window["years"]
+            ),
         },
     )
 
@@ -144,47 +133,3 @@ def _nodes(table: pd.DataFrame, path: Any) -> pd.Series:
     """The host of each line, that of the file where lines name none."""
     hosts = table["front"].str.extract(_HOST)
     return hosts[0].fillna(hosts[1]).fillna(Path(path).name)
-
-
-def _times(table: pd.DataFrame, path: Any) -> tuple[Any, str]:
-    """Times of lines [s], NaN of those without an Xid that have none, and their clock.
-
-    Lines with an Xid all give them as the first one does.
-    """
-    told = table["xid"] != ""
-    fronts = table["front"][told] if told.any() else table["front"]
-    stamps = [(re.search(p, front), p, clock) for front in fronts.iloc[:1] for p, clock in _STAMPS]
-    if not told.any():
-        stamps = [(re.search(p, front), p, clock) for front in fronts for p, clock in _STAMPS]
-    match, pattern, clock = next((one for one in stamps if one[0]), (None, r"(\0)", "iso"))
-    place = match.start() + _LATER if match else 0
-    hits = [re.search(pattern, front) for front in table["front"]]
-    text = pd.Series([hit[1] if hit and hit.start() <= place else "" for hit in hits], table.index)
-    fault = {"a time in every Xid line, given as in the first one": told & (text == "")}
-    files.require_rows(table.rename(columns={"front": "line"}), fault, ["line"], path)
-    if clock in ("s", "since 1970"):
-        found = pd.to_numeric(text, errors="coerce")
-        faults = {
-            "times since one boot (dmesg -T and journalctl -o short-iso give dates)": found.dropna()
-            .diff()
-            .reindex(found.index)
-            < -1
-        }
-        files.require_rows(text.to_frame("time"), faults if clock == "s" else {}, ["time"], path)
-        return found.to_numpy(dtype=np.float64), clock
-    if clock == "iso":
-        text = text.str.replace(",", ".").str.replace("/", "-")
-        files.require_zones(text[told].to_frame("time"), path)
-    layout = {"iso": "ISO8601", "no year": "%Y %b %d %H:%M:%S"}.get(clock, clock)
-    if clock == "no year":
-        month = pd.to_datetime(text.str[:3], format="%b", errors="coerce").dt.month
-        year = (month.dropna().diff() < -6).cumsum().reindex(text.index).ffill().fillna(0)
-        leap = year[text.str.match("Feb +29")]
-        text = (
-            (year + (2000 - leap.iloc[0] if len(leap) else 2001)).astype(int).astype(str)
-            + " "
-            + text
-        )
-    dates = pd.to_datetime(text, format=layout, errors="coerce", utc=True)
-    files.require_rows(text.to_frame("time"), {"times": told & dates.isna()}, ["time"], path)
-    return (dates - files.EPOCH).dt.total_seconds().to_numpy(dtype=np.float64), clock

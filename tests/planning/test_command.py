@@ -114,7 +114,7 @@ def test_rows_are_ranked_by_the_replay_of_a_log(files, capsys):
     assert f"({rows[0]['replay from']:.4g} to {rows[0]['replay to']:.4g})" in said
 
 
-def test_a_log_of_slurm_is_read_by_its_dialect(files, capsys):
+def test_a_log_of_slurm_never_tells_the_repair_of_a_node(files, capsys):
     Path("sacct.txt").write_text(
         "JobID|JobName|State|Start|End|NodeList\n"
         "1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-11T00:00:00|n[1-4]\n"
@@ -123,19 +123,18 @@ def test_a_log_of_slurm_is_read_by_its_dialect(files, capsys):
         "9|eval|FAILED|2026-01-02T00:00:00|2026-01-02T01:00:00|n9\n"
     )
     line = "plan tiny.json mine.csv --batch 256 --failures sacct.txt --watched 4"
-    said, rows = asked(f"{line} --dialect slurm --levels NODE_FAIL=node", capsys)
-    assert "no failures of nodes: 1 FAILED" in said
-    same(
-        rows,
-        with_rates(
-            ComponentClass(name="NODE_FAIL", level="node", rate=2 / WATCHED, repair=3 * HOUR)
-        ),
-    )
-    _, rows = asked(f"{line} --dialect slurm --states FAILED --jobs eval --repair 3600", capsys)
-    failed = ComponentClass(name="FAILED", level="node", rate=1 / (4 * HOUR), repair=HOUR)
+    said, rows = asked(line, capsys)
+    assert "counted: 2 NODE_FAIL (level node)" in said
+    assert "left out: 1 FAILED of jobs with less than 10% of the node-hours (eval)" in said
+    # the job was back after 2 and 4 h: the repair is that of the recovery, until somebody says it
+    same(rows, with_rates(ComponentClass(name="NODE_FAIL", level="node", rate=2 / WATCHED)))
+    week = ComponentClass(name="NODE_FAIL", level="node", rate=2 / WATCHED, repair=168 * HOUR)
+    _, rows = asked(f"{line} --repair {168 * 3600}", capsys)
+    same(rows, with_rates(week))
+    _, rows = asked(f"{line} --jobs eval --repair 3600", capsys)
+    failed = ComponentClass(name="FAILED", level="job", rate=4 / WATCHED, repair=0.0)
     same(rows, with_rates(failed))
-    assert "'|' would split it" in refused(line, capsys)
-    assert "--clock tells of a csv log" in refused(f"{line} --dialect slurm --clock h", capsys)
+    assert "clock must be left out for the dialect 'slurm'" in refused(f"{line} --clock h", capsys)
     assert "did you mean 'slurm'" in refused(f"{line} --dialect slurmm", capsys)
 
 

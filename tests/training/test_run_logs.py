@@ -7,11 +7,10 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.training import read_failure_log, read_run_log
+from relparallel.training import read_run_log
 
 DATA = os.environ.get("RELPARALLEL_DATA")
 LOGS = sorted((Path(DATA) / "data/mlperf-training/logs").glob("*result_0.txt.gz")) if DATA else []
@@ -197,71 +196,3 @@ def test_a_torn_or_hostile_event_log_is_refused_with_its_line(tmp_path, lines, s
 def test_a_torn_mlperf_log_is_refused_with_its_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):
         read_run_log(written(tmp_path, lines), "mlperf")
-
-
-def test_accounting_of_slurm_gives_failures_and_the_time_until_the_job_ran_again(tmp_path):
-    head = "JobID|JobName|State|Start|End|NodeList"
-    lines = [
-        head,
-        "1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n[1-64]",
-        "1.batch||CANCELLED|2026-01-01T00:00:00|2026-01-01T05:00:00|n1",
-        "2|train|FAILED|2026-01-01T06:00:00|2026-01-01T09:00:00|n2",
-        "3|other|COMPLETED|2026-01-01T06:00:00|2026-01-01T09:30:00|n9",
-        "4|train|CANCELLED by 7|2026-01-01T10:00:00|2026-01-02T00:00:00|n[1-64]",
-    ]
-    states = ["NODE_FAIL", "FAILED"]  # a FAILED job counts where the user says so
-    log = read_failure_log(written(tmp_path, lines), population=64, dialect="slurm", states=states)
-    assert log.cause.tolist() == ["NODE_FAIL", "FAILED"]
-    assert log.repairs.tolist() == [3600.0, 3600.0]
-    assert np.isclose(log.watched, 86400.0)
-    with pytest.raises(ValueError, match="6 fields in every row, got 2 in row 1"):
-        read_failure_log(written(tmp_path, [head, "1|train"]), population=64, dialect="slurm")
-    with pytest.raises(ValueError, match="must have the columns JobID"):
-        read_failure_log(written(tmp_path, ["a|b"]), population=64, dialect="slurm")
-    for broken in ([head], [head, lines[5]]):
-        with pytest.raises(ValueError, match="must hold a job that broke, got"):
-            read_failure_log(written(tmp_path, broken), population=64, dialect="slurm")
-
-
-def event(cycle: int, name: str, second: int, node: str = "n1") -> str:
-    """A line of the launcher, behind what its log manager puts in front."""
-    front = "2026-01-01 00:00:00,123 [INFO] [n1] [workload:0(0) infra:0(0)] profiling.py:90 "
-    time = f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}.250 UTC"
-    return f"{front}  - Cycle: {cycle} Event: {name} Node: {node} Rank: None Time: {time}"
-
-
-RESTARTS = [
-    event(0, "rendezvous_started", 0),
-    event(0, "worker_start_completed", 60),
-    "2026-01-01 00:00:00,123 [INFO] [n1] [workload:0(0) infra:0(0)] launcher.py:1 Training started",
-    event(1, "failure_detected", 600, "n7"),
-    event(1, "failure_detected", 602),
-    event(1, "worker_start_completed", 660),
-    event(1, "worker_start_completed", 662, "n7"),
-    event(2, "failure_detected", 700),
-    event(3, "failure_detected", 760),
-    event(3, "worker_start_completed", 800),
-    event(4, "failure_detected", 900),
-]
-
-
-def test_a_launcher_tells_when_a_failure_was_seen_and_when_all_workers_ran_again(tmp_path):
-    log = read_failure_log(written(tmp_path, RESTARTS), population=8, dialect="nvrx")
-    assert log.node.tolist() == ["n7", "n1", "n1", "n1"]
-    assert log.start.tolist() == [600.0, 700.0, 760.0, 900.0]
-    # the second cycle never came up, the third did
-    assert log.repairs[:3].tolist() == [62.0, 100.0, 40.0]
-    # it did not run again: down at the end of the log, not back at once
-    assert np.isnan(log.repairs[3])
-    assert log.repair_of("not given") == pytest.approx(202.0 / 3)
-    assert any("1 failures have no end" in note for note in log.notes)
-
-
-@pytest.mark.parametrize("letters", [1, 4, 20, 40])
-def test_a_torn_line_of_a_launcher_is_counted_with_its_number(tmp_path, letters):
-    torn = [*RESTARTS[:5], RESTARTS[5][:-letters], *RESTARTS[6:]]
-    log = read_failure_log(written(tmp_path, torn), population=8)
-    assert log.start.tolist() == [600.0, 700.0, 760.0, 900.0]
-    assert "left out: 1 lines, line 6 the first, that hold no whole event" in log.notes
-    with pytest.raises(ValueError, match="must hold a job that broke, got 0"):
-        read_failure_log(written(tmp_path, ["Training started"]), population=8, dialect="nvrx")

@@ -321,10 +321,10 @@ def test_lines_that_are_no_xid_of_a_gpu_refuse_nothing(tmp_path):
     ("lines", "said"),
     [
         (["[12.5] NVRM: Xid (PCI:0000:3b"], "line 1 the first, whole Xids are missing"),
-        ([xid("", 79)], "a time in every Xid line"),
+        ([xid("", 79)], "a time in every line of an event"),
         (
             [xid("[12.5]", 79), xid("[Mon Mar  2 10:15:02 2026]", 79)],
-            "a time in every Xid line.*line 2",
+            "a time in every line of an event.*line 2",
         ),
         (
             [xid("[12.5]", 79), xid("[3.5]", 79)],

@@ -1,0 +1,282 @@
+"""What launchers of training write of failures: NVIDIA's Resiliency Extension, and torchelastic.
+
+They see processes that break and a job that runs again: never when a node is back.
+"""
+
+import json
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from relparallel.training import log_files as files
+from relparallel.training.line_times import stamped
+from relparallel.training.machine_logs import Found, spans, watch
+from relparallel.units import MINUTE
+
+
+@files.dialect(
+    "failures",
+    "nvrx",
+    files.lines(
+        "- Cycle: ",
+        r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \w+ "
+        r"Time: (?P<time>\S+ \S+ UTC)$",
+    ),
+)
+def _launcher(rows: files.Rows) -> Found:
+    """Cycles of the launcher: failures seen, and when the job was back.
+
+    ``- Cycle: 1 Event: failure_detected Node: host_123_0 Rank: 0 Time: 2026-01-01 00:10:00.250
+    UTC`` is what ``shared_utils/profiling.py`` of nvidia-resiliency-ext writes; a failure that is
+    detected begins a cycle.
+    """
+    table = rows.table
+    if table.empty:
+        raise ValueError(f"path must hold whole events of cycles, got none in {rows.path}")
+    events = table.assign(
+        line=table.index,
+        cycle=table["cycle"].astype(int),
+        # of a process on the host
+        node=table["node"].str.replace(r"_\d+_\d+$", "", regex=True),
+        at=files.seconds(table["time"], "time", "%Y-%m-%d %H:%M:%S.%f UTC", rows.path),
+    ).sort_values("at", kind="stable")
+    anew = (
+        (events["event"] == "rendezvous_started")
+        & (events["cycle"] == 0)
+        & (events["cycle"].shift() > 0)
+    )
+    events, cycle = events.assign(job=anew.cumsum()), ["job", "cycle"]
+    began = events.groupby(cycle).first()
+    seen = events[events["event"] == "failure_detected"].groupby(cycle).first()
+    # the first may be older
+    unseen = began.iloc[1:].drop(seen.index, errors="ignore").query("cycle > 0")
+    failed = pd.concat([seen, unseen]).sort_index()
+    back = events[events["event"] == "worker_start_completed"].groupby(cycle)["at"].max()
+    failed = failed.assign(
+        start=failed["at"],
+        resumed=back.reindex(failed.index).bfill(),
+        end=np.nan,
+        cause="not given",
+    )
+    leaps = began.reset_index().groupby("job")["cycle"].diff().fillna(1) - 1
+    return Found(
+        table=failed.set_index("line").sort_values("start", kind="stable"),
+        origin=float(events["at"].iloc[0]),
+        finish=float(events["at"].iloc[-1]),
+        nodes=events["node"].nunique(),
+        notes={
+            "left out: {} lines without an event of a cycle": rows.passed,
+            "{} cycles without failure_detected are taken to fail at their first event": len(
+                unseen
+            ),
+            "{:g} cycles left no event and are not counted": leaps.sum(),
+            "left out: {}, that hold no whole event": rows.unread,
+        },
+    )
+
+
+_SPAN: Final = ("cycle_start_time", "cycle_end_time", "active_nodes")
+_CYCLE: Final = {"job_id": "", "attempt_index": 0, "cycle_number": 0} | dict.fromkeys(_SPAN, "")
+
+
+def _cycle_objects(path: Any) -> files.Rows:
+    """Cycle-info objects of a file, one after another or in a list, or of the files of a folder."""
+    found: list[dict[str, Any]] = []
+    for file in (
+        sorted(Path(path).glob("cycle_info.*[0-9]")) if Path(path).is_dir() else [Path(path)]
+    ):
+        text = "".join(line for _, line in files.read_lines(file)).rstrip()
+        place = 0
+        while place < len(text):
+            line = 1 + text.count("\n", 0, place)
+            try:
+                start = len(text) - len(text[place:].lstrip())
+                part, place = json.JSONDecoder().raw_decode(text, start)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise ValueError(
+                    f"path must hold whole JSON, got line {line} of {file}: {error}"
+                ) from None
+            for one in part if isinstance(part, list) else [part]:
+                if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
+                    raise ValueError(
+                        f"path must hold job_id and start of cycles, got {one!r:.40}, line {line} "
+                        f"of {file}"
+                    )
+                known = _CYCLE | {name: one[name] for name in _CYCLE if one.get(name) is not None}
+                found.append({**known, "where": f"{line} of {file.name}"})
+    if not found:
+        raise ValueError(f"path must hold cycle-info JSON, got none in {path}")
+    return files.Rows(path, pd.DataFrame(found).set_index("where"))
+
+
+def _has_cycles(path: Any, **options: Any) -> files.Fit:
+    """Whether a folder has cycle-info files, or a file a start of a cycle."""
+    if Path(path).is_dir():
+        return files.Fit(any(Path(path).glob("cycle_info.*[0-9]")), "files cycle_info.*")
+    return files.has_line(path, '"cycle_start_time"', re.compile(""))
+
+
+@files.dialect("failures", "nvrx-cycles", files.Form(_cycle_objects, _has_cycles))
+def _cycles(rows: files.Rows) -> Found:
+    """Cycle-info JSON of the launcher: a cycle that ends and is followed by another one has failed.
+
+    ``fault_tolerance/cycle_info_writer.py`` of nvidia-resiliency-ext writes
+    ``cycle_info.JOB.ATTEMPT.CYCLE``: job_id, attempt_index, cycle_number (0 where left out),
+    cycle_start_time and cycle_end_time (ISO 8601, "" while it runs), active_nodes as Slurm folds
+    them.
+    """
+    order = ["job_id", "attempt_index", "cycle_number"]
+    path, table = rows.path, rows.table
+    whole = table[order[1:]].map(lambda n: type(n) is int and n >= 0).all(axis=1)
+    files.require_rows(table, {"whole numbers of attempts and cycles": ~whole}, order, path)
+    table = spans(table, _SPAN, path, [""]).sort_values(order)
+    after = table.shift(-1)
+    follows = table["job_id"] == after["job_id"]
+    faults = {
+        "every cycle once": table.duplicated(order),
+        "cycles that end after they start": table["ended"] < table["begun"],
+        "cycles one after another": follows
+        & (after["begun"] < np.fmax(table["ended"], table["begun"])),
+    }
+    files.require_rows(table, faults, [*order, "cycle_start_time", "cycle_end_time"], path)
+    own: list[Any] = table["nodes"].tolist()
+    gone = [
+        ([node for node in one if node not in other] or [*one, "not given"])[0]
+        for one, other in zip(own, [*own[1:], []], strict=True)
+    ]
+    failed = table.assign(
+        node=gone,
+        start=table["ended"].fillna(after["begun"]),
+        resumed=after["begun"],
+        end=np.nan,
+        cause="not given",
+    )
+    leaps = (after["cycle_number"] - table["cycle_number"] - 1)[
+        follows & (after["attempt_index"] == table["attempt_index"])
+    ]
+    return Found(
+        table=failed[follows],
+        **watch(table),
+        notes={
+            "{:g} cycles left no file and are not counted": leaps.sum(),
+            "the last cycles of {} jobs are not taken to have failed": (~follows).sum(),
+        },
+    )
+
+
+_ELASTIC: Final = {  # words of a line: what it says, and its pattern
+    "failed (exitcode: ": ("breaks", r"exitcode: (?P<value>-?\d+)"),
+    "Worker group FAILED": ("breaks", ""),
+    "Worker group UNHEALTHY": ("breaks", ""),
+    "Root Cause (first observed failure)": ("root", ""),
+    "  time      : ": ("time", r" : (?P<value>\S+)"),
+    "  host      : ": ("host", r" : (?P<value>\S+)"),
+    "  exitcode  : ": ("code", r" : (?P<value>-?\d+)"),
+    "has joined round": ("joins", r"The node '(?P<value>\S+)_(?P<agent>\d+)_\d+' has joined"),
+    "Starting worker group": ("starts", ""),
+    "starting workers for entrypoint": ("launches", ""),
+    "distributed/run.py:": ("launches", ""),
+    "death signal": ("stops", ""),
+}
+_LATE: Final = 10 * MINUTE  # NCCL's time-out: so late others tell of the same failure
+_ANY: Final = re.compile("")
+_AGENTS: Final = files.wordings({said: form for said, (_, form) in _ELASTIC.items()})
+
+
+@dataclass
+class _Break:
+    """A failure of workers, of which several agents may tell."""
+
+    line: Any
+    start: float
+    told: float  # when the last agent told of it
+    node: str = ""
+    cause: str = ""
+    resumed: float = np.nan
+    root: str = "~"  # when the first worker broke, by what agents say in the end
+
+
+def _has_agents(path: Any, **options: Any) -> files.Fit:
+    """Whether lines are of torchelastic, and not of NVIDIA's launcher, which is one."""
+    fit = _AGENTS.fits(path)
+    return files.Fit(0.5, "no cycles") if files.has_line(path, "- Cycle: ", _ANY).share else fit
+
+
+@files.dialect("failures", "torchelastic", _AGENTS._replace(fits=_has_agents))
+def _agents(rows: files.Rows) -> Found:
+    """Agents of torchelastic (torchrun): workers that broke, and when workers started again.
+
+    The wordings are those of ``torch/distributed/elastic`` of PyTorch 1.9 to 2.9. A failure counts
+    once, whoever tells of it, until workers start; where no line tells of starts, until ten minutes
+    pass. The node is the host of the root cause, or of the agent that tells first.
+    """
+    table = rows.table.assign(does=[_ELASTIC[said][0] for said in rows.table["said"]])
+    lines = table[~table["does"].isin(["root", "time", "host", "code"])]
+    if not lines["front"].str.contains(r"\d:\d\d:\d\d").any():  # only root causes have times
+        lines = table[table["does"] == "time"]
+    times = stamped(rows._replace(table=lines))
+    table = table.assign(at=times.at[table.index].where(table.index.isin(lines.index)).ffill())
+    found, again = _breaks(table)
+    breaks = pd.DataFrame([vars(one) for one in found], columns=[*_Break.__annotations__])
+    breaks = breaks.astype({"start": float, "resumed": float}).replace("", "not given")
+    breaks = breaks.assign(end=np.nan).set_index("line")
+    stops = (table["does"] == "stops").sum()
+    return Found(
+        table=breaks,
+        **times.window,
+        nodes=breaks["node"].nunique(),
+        levels=dict.fromkeys(breaks["cause"], "job"),
+        notes={
+            "left out: {} lines that tell of no failure and no start": rows.passed,
+            "left out: {} lines before the first one with a time": table["at"].isna().sum(),
+            "{} lines tell of a failure that another one told and count once": again,
+            "left out: {} times that a signal from outside stopped an agent: the log of the "
+            "scheduler says why": stops,
+            "{} failures after which no line says that workers started: when the job ran again is "
+            "not known": breaks["resumed"].isna().sum(),
+        },
+    )
+
+
+def _breaks(lines: pd.DataFrame) -> tuple[list[_Break], int]:
+    """Failures in their order, and how many lines tell of one that is known."""
+    starts = "starts" if (lines["does"] == "starts").any() else "launches"
+    agent = lines["front"].str.extract(r"\b[IWEF]\d{4} \S+ (\d+) ", expand=False)
+    hosts: dict[str, str] = {}
+    found: list[_Break] = []
+    now: _Break | None = None
+    root: dict[str, str] | None = None
+    again = 0
+    for line, at, does, value, name, process in zip(
+        lines.index, *(lines[c] for c in ("at", "does", "value", "agent")), agent, strict=True
+    ):
+        if does == "joins":
+            hosts[name] = value
+        elif does == starts and now:
+            now.resumed, now = at, None
+        elif does == "root":
+            root = {}
+        elif does in ("time", "host") and root is not None:
+            root[does] = value
+        elif at == at and (does == "breaks" or (does == "code" and root is not None)):
+            if not now or (starts == "launches" and at - now.told > _LATE):
+                now = _Break(line, at, at)
+                found.append(now)
+            else:
+                again += 1
+            if root and root.get("time", "~") < now.root:
+                now.root, now.node, now.cause = root["time"], root.get("host", ""), _exit(value)
+            now.node, now.cause = now.node or hosts.get(process, ""), now.cause or _exit(value)
+            now.told, root = at, None
+    return found, again
+
+
+def _exit(code: str) -> str:
+    """The name of an exit code: of a signal where it is below 0."""
+    names = {str(-one.value): one.name for one in signal.Signals}
+    return names.get(code, f"exit code {code}") if code else ""

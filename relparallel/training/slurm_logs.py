@@ -1,0 +1,351 @@
+"""What Slurm writes of failures: the accounting of jobs, and the log of its controller.
+
+The accounting tells when a job broke and when it ran again, never when a node was back; the log of
+the controller tells when a node was down or drained and when it was in service again.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance
+from relparallel.training import log_files as files
+from relparallel.training.line_times import stamped
+from relparallel.training.log_columns import texts
+from relparallel.training.log_files import Rows
+from relparallel.training.machine_logs import NEVER, Found, node_lists, spans, watch
+from relparallel.units import HOUR, MINUTE
+
+_LEVELS: Final = {"NODE_FAIL": "node", "BOOT_FAIL": "node", "FAILED": "job", "OUT_OF_MEMORY": "job"}
+_OTHERS: Final = (  # states that are no failures
+    "CANCELLED COMPLETED COMPLETING CONFIGURING DEADLINE EXPEDITING LAUNCH_FAILED PENDING "
+    "POWER_UP_NODE PREEMPTED RECONFIG_FAIL REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING REVOKED "
+    "RUNNING SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED TIMEOUT UPDATE_DB"
+)
+_STATES: Final = (*_LEVELS, *_OTHERS.split())
+_QUIET: Final = ("COMPLETED", "RUNNING", "PENDING", "COMPLETING", "CONFIGURING")
+# that jobs have where nobody names them
+_NAMELESS: Final = "wrap bash sh zsh interactive python python3 sbatch srun salloc job.sh run.sh"
+# between a job and its place in an array, or among those that start together
+_PART: Final = r"[_+]"
+_MAIN: Final = 0.1  # of the node-hours: jobs of a name with less are evaluations and trials
+_SACCT: Final = "JobID JobName State Start End NodeList"
+_MORE: Final = ("User", "Cluster", "FailedNode", "Elapsed", "ElapsedRaw", "NNodes", "")
+_WHO: Final = ["Cluster", "User", "JobName"]
+
+
+def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
+    """Rows of ``sacct``: its text, or the jobs of ``--json``."""
+    if not _is_json(path):
+        return Rows(path, files.read_table(path, _SACCT.split(), delimiter), delimiter=delimiter)
+    try:
+        jobs = json.loads("".join(line for _, line in files.read_lines(path)))["jobs"]
+        found = [_job(job) for job in jobs]
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"path must hold whole JSON, got {path}: {error}") from None
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+        raise ValueError(
+            "path must hold jobs with job_id, name, nodes, state and time.start, time.end, as "
+            f"sacct --json writes, got {error!r:.60} in {path}"
+        ) from None
+    places = [f"{number} of the jobs" for number in range(1, len(found) + 1)]
+    return Rows(path, pd.DataFrame(found, places, [*_SACCT.split(), *_MORE[:4]], dtype=str))
+
+
+def _is_json(path: Any) -> bool:
+    """Whether the first line that is not blank begins an object."""
+    return next((line for _, line in files.lines_of(path) if line.strip()), "").lstrip()[:1] == "{"
+
+
+def _job(job: Any) -> list[str]:
+    """The columns of a job; versions since 2023 write {"set": true, "number": 5} for 5."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return value["number"] if value.get("set", True) else None
+        return value
+
+    def date(name: str) -> str:
+        at = plain(job["time"][name])
+        return pd.Timestamp(at, unit="s", tz="UTC").isoformat() if at else "Unknown"
+
+    name, state = plain(job["job_id"]), job["state"]
+    for many, one, sign in (("array", "task_id", "_"), ("het", "job_offset", "+")):
+        if whole := plain((job.get(many) or {}).get("job_id")):
+            name = f"{whole}{sign}{plain(job[many][one])}"
+    state = state["current"] if isinstance(state, dict) else state
+    states = [state] if isinstance(state, str) else state
+    known = [one for one in states if one in _LEVELS] or states
+    own = [str(job.get(key) or "") for key in ("user", "cluster", "failed_node")]
+    own += [str(plain(job["time"].get("elapsed")) or "")]
+    nodes = str(job.get("nodes") or "")
+    return [str(name), str(job["name"]), str(known[0]), date("start"), date("end"), nodes, *own]
+
+
+def _fits(path: Any, *, delimiter: str = "|", **options: Any) -> files.Fit:
+    """Whether a file is of ``sacct``: a head with these columns, or JSON with jobs."""
+    if _is_json(path):
+        return files.has_line(path, '"jobs"', re.compile(""))
+    head = next((line for _, line in files.lines_of(path) if line.strip()), "").split()
+    if {*_SACCT.split()} <= {*head}:
+        return files.Fit(0.99, f"{delimiter!r} between its fields: sacct --parsable2 writes it")
+    return files.has_columns(path, _SACCT.split(), delimiter)
+
+
+@files.dialect("failures", "slurm", files.Form(_accounting, _fits))
+def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) -> Found:
+    """Runs of jobs that Slurm calls broken, and when the job ran again."""
+    path, table = rows.path, rows.table
+    _require_lists(states=states, jobs=jobs)
+    whole = table[~table["JobID"].str.contains(".", regex=False)]
+    once = whole[~whole.duplicated()]
+    for state in states:
+        require_choice(_STATES, states=state)
+    for name in jobs:
+        require_choice(tuple(once["JobName"].unique()), jobs=name)
+    began = once[~once["Start"].isin(NEVER)]
+    if began.empty:
+        raise ValueError(f"path must hold a run that started, got {len(table)} rows in {path}")
+    runs, strange, turned = _runs(began, path)
+    chosen = runs["JobName"].isin(jobs) if jobs else runs["state"].notna()
+    failed = chosen & runs["state"].isin(states or _LEVELS)
+    trial = failed & ~(runs["main"] | bool(states or jobs) | (runs["state"].map(_LEVELS) == "node"))
+    lost = failed & ~trial & (runs["ended"].isna() | (runs["nodes"].str.len() == 0))
+    broken = runs[failed & ~trial & ~lost]
+    who, broke = (pd.MultiIndex.from_frame(one[_WHO]) for one in (runs, broken))
+    named = runs[who.isin(broke)].groupby(_WHO, sort=False)
+    found = pd.DataFrame(
+        [row for _, group in named for row in _failures(group, broken.index)],
+        columns=["line", "node", "start", "resumed", "cause", "part", "known"],
+    ).astype({"start": float, "resumed": float, "known": bool, "cause": str, "node": str})
+    found = found.sort_values(["part", "start", "known"], ascending=[True, True, False])
+    again = found.groupby("part")["start"].diff() < MINUTE
+    found = found[~again].sort_values("start", kind="stable").set_index("line")
+    levels = {one: _LEVELS.get(one, "job") for one in found["cause"].unique()}
+    small = ", ".join(runs["JobName"][trial].unique()[:3])
+    return Found(
+        table=found.assign(end=np.nan, incident=pd.factorize(found["start"])[0]),
+        **watch(runs.assign(ended=runs["seen"])),
+        levels=levels,
+        notes={
+            "counted: {}": _counts(found["cause"] + " (level " + found["cause"].map(levels) + ")"),
+            "left out: {}; jobs= counts those of the jobs it names": trial.any()
+            and f"{_counts(runs['state'][trial])} of jobs with less than {_MAIN:.0%} of the "
+            f"node-hours ({small}), errors of their users",
+            "no failures: {}": _counts(
+                runs["state"][chosen & ~failed & ~runs["state"].isin(_QUIET)]
+            ),
+            "left out: {} steps of jobs": len(table) - len(whole),
+            "left out: {} rows that are given twice": len(whole) - len(once),
+            "left out: {} runs of other jobs": (~chosen).sum(),
+            "left out: {} runs that never started": len(once) - len(began),
+            "left out: {} runs in states that Slurm does not document": strange,
+            "left out: {} runs that failed without an end or nodes": lost.sum(),
+            "left out: columns {}": ", ".join(table.columns.difference([*_SACCT.split(), *_MORE])),
+            "{} runs end up to an hour before they start: the clock was set back": turned,
+            "{} runs failed with the node of another one, or with a part of their job, and count "
+            "once": again.sum(),
+            "{} failures are put on the first of the nodes that may have failed": (
+                ~found["known"] & (found["cause"].map(levels) == "node")
+            ).sum(),
+            "{} runs had not ended, and no column Elapsed says how long they ran: the watch ends "
+            "with the last time in the log, or as until= says": runs["seen"].isna().sum(),
+            "{} failures were followed by another run of the job; when a node was back the "
+            "accounting does not tell": found["resumed"].notna().sum(),
+        },
+    )
+
+
+def _require_lists(**named: Any) -> None:
+    """Refuse what is no list of texts."""
+    for name, given in named.items():
+        texts(**{name: [*require_instance((list, tuple), **{name: given})]})
+
+
+def _counts(values: pd.Series) -> str:
+    """How often each of them occurs."""
+    return ", ".join(f"{many} {value}" for value, many in values.value_counts().items())
+
+
+def _runs(table: pd.DataFrame, path: Any) -> tuple[pd.DataFrame, int, int]:
+    """Runs with state, times, nodes and who they are; how many are in no known state, turn back."""
+    full = {
+        text: [s for s in _STATES if s == cut or (cut.endswith("+") and s.startswith(cut[:-1]))]
+        for text in table["State"].unique()
+        for cut in [(text.split() or [""])[0]]  # "CANCELLED by 7"; without --parsable2 "OUT_OF_ME+"
+    }
+    known = table["State"].map(lambda text: len(full[text]) == 1).astype(bool)
+    runs: pd.DataFrame = spans(table[known], ["Start", "End", "NodeList"], path, NEVER)
+    runs = runs.assign(**{name: runs.get(name, "") for name in _MORE[:4]})
+    back = runs["begun"] - runs["ended"]
+    turned = (back > 0) & (back <= HOUR)
+    text = runs.get("ElapsedRaw", runs["Elapsed"]).str.replace("-", " days ")
+    text = text.where(text.str.contains(":"), text + " s")
+    lasts = pd.to_timedelta(text, errors="coerce").dt.total_seconds()
+    runs = runs.assign(
+        state=[full[text][0] for text in runs["State"]],
+        ended=runs["ended"] + HOUR * turned,
+        seen=(runs["ended"] + HOUR * turned).fillna(runs["begun"] + lasts),
+        base=runs["JobID"].str.split(_PART).str[0],
+    )
+    many = runs["nodes"].str.len()
+    faults = {"runs that end after they start": runs["ended"] < runs["begun"]}
+    if "NNodes" in runs:
+        faults["as many nodes as NNodes says"] = (many > 0) & (runs["NNodes"] != many.astype(str))
+    files.require_rows(runs, faults, ["JobID", "State", "Start", "End", "NodeList"], path)
+    size = many * (runs["seen"].fillna(runs[["begun", "seen"]].max().max()) - runs["begun"])
+    share = size.groupby([runs[name] for name in _WHO]).transform("sum")
+    return runs.assign(main=share >= _MAIN * size.sum()), int((~known).sum()), int(turned.sum())
+
+
+def _failures(runs: Any, broken: Any) -> Iterator[tuple[Any, ...]]:
+    """Failures of jobs of one user and name: node, start, when the job ran again, cause."""
+    named = (runs["User"] != "") | ~runs["JobName"].isin(_NAMELESS.split())
+    for run in runs[runs.index.isin(broken)].itertuples():
+        later = runs[(runs["begun"] >= run.ended) & (runs.index != run.Index)]
+        own = later[later["JobID"] == run.JobID]
+        later = later[named[later.index] & (later["base"] != run.base)]
+        again = (own if len(own) else later).sort_values("begun", kind="stable").head(1)
+        told = [node for node in (run.FailedNode,) if node in run.nodes]
+        left = [node for node in run.nodes if node not in set(again["nodes"].explode())]
+        gone = told or left or run.nodes
+        part = f"job {run.base}" if "+" in run.JobID else gone[0]
+        part += f" {run.base}" * (_LEVELS.get(run.state) != "node")
+        back = float(again["begun"].min())
+        yield run.Index, gone[0], run.ended, back, run.state, part, len(gone) == 1
+
+
+_UNIT: Final = r"\b[Nn]odes? (?P<node>\S+) "
+_CONTROLLER: Final = {  # words of a line: what it says of the node, and its pattern
+    "not responding, setting DOWN": ("silent", _UNIT),
+    "unexpectedly rebooted": ("silent", _UNIT),
+    "not resumed by ResumeTimeout": ("silent", _UNIT),
+    "state set to": ("state", _UNIT + "state set to:? (?P<rest>.+)"),
+    "reason set to": ("reason", _UNIT + "reason set to:? (?P<rest>.+)"),
+    "state to INVAL with reason": ("reason", _UNIT + "state to INVAL with reason: ?(?P<rest>.+)"),
+    ", draining the node": ("reason", r"(?P<rest>\w+ \w+) on (?:node )?(?P<node>\S+), draining"),
+    "returned to service": ("up", _UNIT),
+    "now responding": ("answers", _UNIT),
+}
+_OUT: Final = r"(DOWN)|DRAIN|FAIL"
+_IN: Final = r"IDLE|ALLOC|MIX|COMPL|RESUME|UNDRAIN|RESERVED|PLANNED"
+_PLANNED: Final = (
+    r"(?i)\b(?:maint|planned|scheduled|upgrad|updat|re-?imag|decommission|reboot asap)|^reboot\b"
+)
+_BROKEN: Final = r"(?i)\b(?:xid|ecc|err|fail|fault|lost|fell|hung|dead|broken)"
+_WIDE: Final = r"(?i)\b(?:rack|power|pdu|cool|cdu|switch|leaf|chassis|nvlink|nvl\d|fabric)"
+
+
+@dataclass
+class _Outage:
+    """A time in which a node was not in service."""
+
+    line: Any
+    node: str
+    start: float
+    cause: str
+    wide: bool  # it may be one event of several nodes
+    marks: set[str] = field(default_factory=set)  # "silent", "down", "drained"
+    answered: float = np.nan  # when it answered, where no line says that it is in service
+    end: float = np.nan
+
+    @property
+    def answers(self) -> bool:
+        """Whether that it answers is all that is known of its return."""
+        return self.marks == {"silent"} and not np.isnan(self.answered)
+
+
+@files.dialect(
+    "failures", "slurmctld", files.wordings({said: form for said, (_, form) in _CONTROLLER.items()})
+)
+def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
+    """Log of slurmctld: when nodes were down or drained, why, and when they were in service again.
+
+    The wordings are those of node_mgr.c, ping_nodes.c and power_save.c of Slurm 2 to 25. A node
+    that is both down and drained is back when it is neither.
+    """
+    _require_lists(states=states)
+    times = stamped(rows)
+    at = times.at[rows.table.index]
+    turned = at.diff().between(-HOUR - 1, -HOUR / 2)  # clocks are set back in autumn
+    table = rows.table.assign(
+        at=at + HOUR * turned.cumsum(), nodes=node_lists(rows.table["node"], rows.path)
+    )
+    found, unseen = _outages(table[table["at"].notna()].sort_values("at", kind="stable"))
+    answered = [one for one in found if one.answers]
+    for one in answered:
+        one.end = one.answered
+    events = pd.DataFrame([vars(one) for one in found], columns=[*_Outage.__annotations__])
+    events = events.astype({"start": float, "end": float, "cause": str, "node": str, "wide": bool})
+    planned, broken = (events["cause"].str.contains(p).astype(bool) for p in (_PLANNED, _BROKEN))
+    planned &= ~broken
+    wanted = events["cause"].isin(states) if states else ~planned
+    kept = events[wanted].set_index("line").sort_values("start", kind="stable")
+    wide = kept["wide"] | kept["cause"].str.contains(_WIDE).astype(bool)
+    burst = (kept.groupby("cause")["start"].diff() > 1).groupby(kept["cause"]).cumsum()
+    own = pd.Series(np.arange(len(kept)).astype(str), kept.index)
+    event = (kept["cause"] + " " + burst.astype(str)).where(wide, own)
+    return Found(
+        table=kept.assign(incident=pd.factorize(event)[0], still=kept["end"].isna()),
+        **times.window,
+        nodes=events["node"].nunique(),
+        notes={
+            "left out: {} lines that tell of no node": rows.passed + len(rows.torn),
+            "left out: {} lines without a time": table["at"].isna().sum(),
+            "left out: {}, planned (states= names the reasons that count)": _counts(
+                events["cause"][planned & (not states)]
+            ),
+            "left out: {}, which states= does not name": _counts(
+                events["cause"][~wanted & bool(states)]
+            ),
+            "left out: {} returns of nodes that were down before the log began": unseen,
+            "{} nodes answered and no line puts them back in service: taken to be back then": len(
+                answered
+            ),
+        },
+    )
+
+
+def _outages(lines: pd.DataFrame) -> tuple[list[_Outage], int]:
+    """Outages in the order of their starts, and how many nodes are back that were never down."""
+    out: dict[str, _Outage] = {}  # nodes that are not in service
+    why: dict[str, tuple[float, str]] = {}
+    found: list[_Outage] = []
+    unseen = 0
+    for at, said, rest, nodes, line in zip(
+        *(lines[name] for name in ("at", "said", "rest", "nodes")), lines.index, strict=True
+    ):
+        says, reason = _CONTROLLER[said][0], re.sub(r"(?<=\S)\s+[\[(].*$", "", rest)
+        if says == "state":
+            gone = re.match(_OUT, rest)
+            says = ("down" if gone[1] else "drained") if gone else "in" * bool(re.match(_IN, rest))
+        for node in nodes:
+            now = out.get(node)
+            if says == "reason":
+                why[node] = at, reason
+                if now and at - now.start < MINUTE:
+                    now.cause = reason
+            elif says in ("silent", "down", "drained"):
+                if now and says == "silent" and now.answers:  # it had been in service since
+                    now = None
+                if not now:
+                    told, cause = why.get(node, (-np.inf, ""))
+                    usual = said.split(",")[0] if says == "silent" else says
+                    cause = cause if at - told < MINUTE else usual
+                    now = out[node] = _Outage(line, node, at, cause, says == "silent")
+                    found.append(now)
+                now.marks.add(says)
+            elif now and says == "answers":
+                now.answered = at
+            elif now and says in ("up", "in"):
+                now.marks -= {"silent", "down", "drained"} if says == "in" else {"silent", "down"}
+                if not now.marks:
+                    out.pop(node).end = at
+            else:
+                unseen += says == "up"
+    return found, unseen
