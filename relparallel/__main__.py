@@ -6,9 +6,11 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import relparallel as rp
-from relparallel.units import GB
+from relparallel.planning import cluster_fields
+from relparallel.planning.cluster_fields import EACH, FIELDS
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
@@ -24,13 +26,16 @@ out of tolerance; 2 the command or a file was wrong; 130 interrupted
 """
 _PLAN = """Find the best parallel strategies of a model on one cluster or several, with intervals and reasons.
 
-MODEL is a published name or a config.json of Hugging Face; CLUSTER a published name (with --gpus) or a CSV,
-JSON or YAML file with the fields accelerator, gpus, gpus_per_node, network_gbit."""
+MODEL is a published name or a config.json of Hugging Face; CLUSTER a published name (with --gpus) or a YAML,
+JSON or CSV file whose fields have the names of the options down to --levels ("network_gbit: 3200"), or "own"
+where options say all. An option wins over a field. A later plan from the same YAML file says what has changed
+since the last; --init writes such a file."""
 _PLAN_EXAMPLES = """examples:
   relparallel plan llama3-405b h100-80gb-dgx --gpus 16384 --batch 2048 --why-not "TP8 PP16 DP128"
   relparallel plan config.json h100-80gb-dgx b200-180gb-dgx --gpus 512 256 --price 2.5 4
   relparallel plan config.json mine.csv --network topology.conf --failures log.csv --watched 64
-  relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json
+  relparallel plan config.json mine.csv --failures log.csv --watched 64 --price 2.5 --init hall.yaml
+  relparallel plan config.json hall.yaml --save plan.csv --save plan.svg --trace step.json
   relparallel plan config.json mine.csv --save plan.sbatch --why-not train.sh"""
 _COMMANDS = {
     "rehearse": (
@@ -162,67 +167,8 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL")
     add("clusters", nargs="+", metavar="CLUSTER")
-    add(
-        "--gpus",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="GPUs of each cluster that is given by name",
-    )
-    add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
-    add(
-        "--sequence",
-        type=int,
-        metavar="N",
-        help="tokens of a sequence; default as published, of a file at most 8192",
-    )
-    add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each")
-    add("--strategies", type=int, metavar="N", default=5, help="rows for each cluster; default 5")
-    add("--network", metavar="NAME", help="whose parts fail too: a file or a name, rail-optimised")
-    add("--software", metavar="NAME", help="default the newest measured on the accelerator")
-    add(
-        "--precision", metavar="FORMAT", help="of products with weights: bf16 (default), fp8 or fp4"
-    )
-    add(
-        "--storage",
-        type=float,
-        metavar="GB/S",
-        help="that checkpoints are written and read with; default Llama 3's, by the GPUs",
-    )
-    add(
-        "--measured",
-        type=Path,
-        metavar="FILE",
-        help="own runs that correct predictions: a CSV file with the columns strategy and tokens/s "
-        "or another speed, and where they differ from the plan model, cluster, batch, software; "
-        "or the log of a run, as a trainer prints it",
-    )
-    add("--only-measured", action="store_true", help="choose among the measured strategies only")
-    add(
-        "--failures",
-        metavar="FILE",
-        type=Path,
-        help="own failure log, a CSV file with one row per failure",
-    )
-    _add_log_options(parser)
-    add(
-        "--rank",
-        choices=("independent", "events", "replay"),
-        help="rows by the formula for independent failures (default), by that for events that nodes "
-        "of the log share, or by a replay of the log",
-    )
-    add(
-        "--ignore",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="fields of config.json and columns of the log that change nothing",
-    )
-    _add_answer_options(parser)
-
-
-def _add_answer_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    _add_fields(parser, [name for name in FIELDS if name != "cluster"])
+    add("--init", type=Path, metavar="FILE", help="write these options as a cluster file, in YAML")
     add(
         "--why-not",
         metavar="STRATEGY",
@@ -243,69 +189,41 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     add("--trace", type=Path, metavar="FILE", help="one step, for chrome://tracing or Perfetto")
 
 
-def _add_log_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
-    add(
-        "--dialect",
-        metavar="NAME",
-        help="of the log, recognised where omitted: csv, slurm, slurmctld, torchelastic, nvrx, "
-        "nvrx-cycles or xid",
-    )
-    add("--since", metavar="TIME", help="when the watch of the log began: a date, or seconds")
-    add("--until", metavar="TIME", help="when it ended; default as the log's dated lines say")
-    add("--clock", metavar="UNIT", help="of a csv log: iso, s, min, h, d or a format")
-    add(
-        "--overlaps",
-        metavar="HOW",
-        help="of failures of one node in the log: refuse, merge or keep",
-    )
-    add("--delimiter", metavar="SIGN", help="between the fields of a csv or slurm log")
-    add(
-        "--repair", type=float, metavar="SECONDS", help="of every failure of the log without an end"
-    )
-    add(
-        "--states",
-        nargs="+",
-        metavar="NAME",
-        help="of a slurm, slurmctld or xid log: what counts as a failure",
-    )
-    add(
-        "--silence",
-        type=float,
-        metavar="SECONDS",
-        help="of an xid log: after which another line of a node is another failure; default 180",
-    )
-    add("--jobs", nargs="+", metavar="NAME", help="of a slurm log: jobs that count; default all")
-    add(
-        "--levels",
-        nargs="+",
-        type=_pair,
-        default=[],
-        metavar="CAUSE=LEVEL",
-        help="what fails with a cause of the log: gpu, node (default), switch, rack or job",
-    )
-
-
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("models", nargs="+", metavar="MODEL", help="as for plan")
     add("--on", nargs="+", required=True, metavar="CLUSTER", help="as for plan")
-    add("--gpus", type=int, nargs="+", metavar="N", help="sizes of clusters given by name")
-    add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
-    add("--price", type=float, nargs="+", metavar="X", help="of a GPU-hour, for all or each")
+    _add_fields(parser, ["gpus", "batch", "price"])
     add("--save", type=Path, metavar="FILE", help="the table as .csv")
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    return name, value
+def _add_fields(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Add options of the names of fields of a cluster file."""
+    for name in names:
+        field, flag = FIELDS[name], f"--{name.replace('_', '-')}"
+        if field.read is cluster_fields.flag:
+            parser.add_argument(flag, action="store_true", default=None, help=field.about)
+            continue
+        several = name in EACH or field.read in cluster_fields.SEVERAL
+        parser.add_argument(
+            flag, metavar=field.unit, help=field.about, nargs="+" if several else None
+        )
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """Fields that options say; those of each cluster are lists."""
+    from relparallel.planning.cluster_files import read_fields
+
+    said = {name: value for name in FIELDS if (value := getattr(options, name, None)) is not None}
+    each = {name: said.pop(name) for name in EACH if name in said}
+    listed = {name: [read_fields({name: one})[name] for one in each[name]] for name in each}
+    return read_fields(said) | listed
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from relparallel.planning.inputs import clusters_of, model_of
+    from relparallel.planning.cluster_files import cluster_files, require_new
+    from relparallel.planning.inputs import model_of
+    from relparallel.planning.last_run import since_last
     from relparallel.planning.launching import EVERY, form_of
 
     for path in options.save:  # what is asked for afterwards is checked before the search
@@ -313,28 +231,16 @@ def _plan(options: argparse.Namespace) -> None:
         if options.form is not None:
             form_of(path.suffix, options.form, standing_by=False)
     _target(options.trace)
-    names = ("sequence", "network", "software", "precision", "measured", "rank")
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    if Path(options.model).suffix == ".json" or options.failures is None:
-        given["ignore"] = options.ignore
-    given |= {"only_measured": True} if options.only_measured else {}
-    if options.storage is not None:
-        given["storage_bandwidth"] = options.storage * GB
-    for name in ("gpus", "price"):
-        value = getattr(options, name)
-        given[name] = value[0] if value and len(value) == 1 else value
+    given = _given(options)
+    files: Any = cluster_files(options.clusters, given)
+    if options.init is not None:
+        require_new(options.init, len(files))
     if options.why_not is not None:
-        sizes = model_of(options.model, options.sequence, given.get("ignore", ()))[1]
-        gpus = clusters_of(options.clusters, given["gpus"])[0].gpus
-        rp.parallel.read_launch(options.why_not, gpus, sizes.layers)
-    found = rp.planning.plan(
-        options.model,
-        options.clusters,
-        global_batch=options.batch,
-        strategies=options.strategies,
-        rates=_own_rates(options),
-        **given,
-    )
+        asked = files[0].fields
+        ignore = asked.get("ignore", ()) if Path(options.model).suffix == ".json" else ()
+        sizes = model_of(options.model, asked.get("sequence"), ignore)[1]
+        rp.parallel.read_launch(options.why_not, files[0].cluster.gpus, sizes.layers)
+    found = rp.planning.plan(options.model, files)
     print(found.to_text(10**4) if options.wide else found)
     if options.why_not is not None:
         print(f"\n{found.why_not(options.why_not)}")
@@ -343,6 +249,11 @@ def _plan(options: argparse.Namespace) -> None:
             print(f"{path}: {lost}")
     if options.trace:
         found.save_trace(options.trace)
+    if options.init is not None:
+        files[0].save(options.init)
+        print(f"\nwritten: {options.init}, for relparallel plan {options.model} {options.init}")
+    elif len(files) == 1 and (path := files[0].path) is not None and path.suffix != ".csv":
+        print(f"\n{since_last(found, path, options.model, given)}")
 
 
 def _target(path: Path | None, endings: tuple[str, ...] = ()) -> None:
@@ -353,47 +264,17 @@ def _target(path: Path | None, endings: tuple[str, ...] = ()) -> None:
         require_target(path=path, endings=endings)
 
 
-_LOG: tuple[str, ...] = (
-    "dialect",
-    "since",
-    "until",
-    "clock",
-    "overlaps",
-    "delimiter",
-    "repair",
-    "states",
-    "jobs",
-)
-_LOG += ("silence",)
-
-
-def _own_rates(options: argparse.Namespace) -> object:
-    """What fails, from a failure log; the table of a published run where none is given."""
-    if options.failures is None:
-        if named := [
-            f"--{name}" for name in ("watched", "levels", *_LOG) if getattr(options, name)
-        ]:
-            raise ValueError(f"{', '.join(named)} tell of a log: name it with --failures")
-        return "llama3"
-    if options.watched is None:
-        raise ValueError("--watched must say how many nodes the failure log covers, got none")
-    from relparallel.training.log_files import dialect_of
-
-    given = {name: value for name in _LOG if (value := getattr(options, name)) is not None}
-    if (
-        options.ignore
-        and "ignore" in dialect_of("failures", options.dialect, options.failures)[1].takes
-    ):
-        given["ignore"] = options.ignore
-    given |= {"levels": dict(options.levels)} if options.levels else {}
-    return rp.training.read_failure_log(options.failures, population=options.watched, **given)
-
-
 def _study(options: argparse.Namespace) -> None:
     _target(options.save, (".csv",))
-    price = options.price[0] if options.price and len(options.price) == 1 else options.price
+    given = _given(options)
+    price = given.pop("price", [None])
+    asked = {"global_batch": given["batch"]} if "batch" in given else {}
     table = rp.planning.study(
-        options.models, options.on, options.gpus, price=price, global_batch=options.batch
+        options.models,
+        options.on,
+        given.get("gpus"),
+        price=price[0] if len(price) == 1 else price,
+        **asked,
     )
     print(table.to_string(index=False))
     if options.save:

@@ -12,7 +12,9 @@ from relparallel.parallel import Strategy, notation, read_launch
 from relparallel.parallel.corrections import Learned
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.run import Run, step_seconds
-from relparallel.planning.inputs import _number, _whole, clusters_of, model_of
+from relparallel.planning.cluster_fields import number as _number, whole as _whole
+from relparallel.planning.cluster_files import clusters_of
+from relparallel.planning.inputs import model_of
 from relparallel.training import read_run_log
 from relparallel.training.log_files import lines_of, read_rows, recognised
 from relparallel.workload import Transformer

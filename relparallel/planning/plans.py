@@ -33,11 +33,11 @@ from relparallel.parallel.gpu_memory import StageMemory
 from relparallel.parallel.prices import pricing
 from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.parallel.step import step_timeline
+from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import asked_for, doubt_of, order_of
 from relparallel.planning.inputs import (
     assumptions,
-    clusters_of,
     model_of,
     network_of,
     require_room,
@@ -319,6 +319,7 @@ class Plan(Result):
         )
 
 
+@from_files
 def plan(
     model: str | PathLike[str] | Transformer,
     cluster: str | PathLike[str] | Cluster | Sequence[str | Cluster],
@@ -344,10 +345,10 @@ def plan(
     model : str, path or Transformer
         A name of `workload.transformers`, a ``config.json`` of Hugging Face, or the sizes.
     cluster : str, path, Cluster, or sequence of them
-        A name of `hardware.clusters`, a file as `read_cluster` takes it, or the nodes. Several are
-        compared.
+        A name of `hardware.clusters`, a file as of `read_cluster`, over whose other fields what is
+        given here wins, or the nodes. Several are compared.
     gpus : int or sequence of int, optional
-        GPUs of each cluster that is given by a name of `hardware.clusters`.
+        GPUs of each cluster that is given by a name of `hardware.clusters` or a file.
     global_batch : int, optional
         Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as
         a power of two; the notes say so.
@@ -420,11 +421,7 @@ def plan(
     log = own_log(rank, rates, options)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
-    prices = (
-        None
-        if price is None
-        else tuple(require_column("price", price, len(machines), above=0).tolist())
-    )
+    paid = None if price is None else require_column("price", price, len(machines), above=0)
     if global_batch is None:
         global_batch = usual_batch(sizes, max(one.gpus for one in machines))
         notes.append(
@@ -454,7 +451,7 @@ def plan(
         model=sizes,
         global_batch=global_batch,
         found=found,
-        price=prices,
+        price=paid if paid is None else tuple(paid.tolist()),
         strategies=strategies,
         notes=(*notes, *assumed),
         rank=rank,

@@ -13,8 +13,9 @@ import pandas as pd
 
 from relparallel._checks import require_column, require_int
 from relparallel.hardware import Cluster, clusters as published
+from relparallel.planning.cluster_files import arguments_of, cluster_files
 from relparallel.planning.doubt import order_of
-from relparallel.planning.inputs import clusters_of, model_of
+from relparallel.planning.inputs import model_of
 from relparallel.planning.plans import plan, refuse_unknown
 from relparallel.sweep import map_chunks
 from relparallel.training.failing_parts import rate_table
@@ -27,7 +28,7 @@ def study(
     models: Any,
     clusters: Any,
     gpus: int | Sequence[int] | None = None,
-    rates: Any = "llama3",
+    rates: Any = None,
     *,
     price: float | Sequence[float] | None = None,
     executor: Executor | None = None,
@@ -38,16 +39,18 @@ def study(
     Parameters
     ----------
     models, clusters, rates : one or a sequence of them, or Mapping of str to them
-        As of `plan`; a Mapping names what has no name of its own.
+        As of `plan`; a Mapping names what has no name of its own. Without rates, what fails is the
+        log of a cluster file that has one, else as in "llama3".
     gpus : int or sequence of int, optional
         Sizes of each cluster that is given by a name of `hardware.clusters`; others have their own.
     price : float or sequence of float, optional
-        Of a GPU-hour, one for all or one for each of ``clusters``.
+        Of a GPU-hour, one for all or one for each of ``clusters``; those of cluster files where
+        omitted.
     executor : concurrent.futures.Executor, optional
         Makes several plans at a time: a pool, or a dask cluster by ``Client(...).get_executor()``.
         The table does not depend on it.
     **options
-        Of `plan`, for all.
+        Of `plan`, for all; they win over what cluster files say.
 
     Returns
     -------
@@ -66,17 +69,24 @@ def study(
     refuse_unknown(options)
     reading = options.get("sequence"), options.pop("ignore", ())
     sizes = _each("models", models, lambda one: _model(one, *reading))
-    tables = _each("rates", rates, lambda one: (rate_table(one, Cluster(nodes=1)), one)[1])
-    asked = list(product(sizes, _machines(clusters, gpus, price), tables))
+    given = options if rates is None else {**options, "rates": rates}
+    tables = _each(
+        "rates",
+        "llama3" if rates is None else rates,
+        lambda one: (rate_table(one, Cluster(nodes=1)), one)[1],
+    )
+    asked = list(product(sizes, _machines(clusters, gpus, price, given), tables))
     questions = [(sizes[model], *machine, tables[table]) for model, machine, table in asked]
     answers = map_chunks(
         partial(_answer, options), questions, executor, lambda _, said: ({_WHY: said}, None)
     )
     rows, alike = list[dict[str, Any]](), dict[Any, list[int]]()
-    for (model, (name, machine, size, _), table), (row, found) in zip(asked, answers, strict=True):
+    for (model, place, table), (row, found) in zip(asked, answers, strict=True):
+        name, machine, size, said = place
         if found is not None:
             alike.setdefault((model, table, size), []).append(len(rows))
-        head = {"model": model, "cluster": name, "gpus": size or machine.gpus, "rates": table}
+        fails = "own log" if "rates" in said else table
+        head = {"model": model, "cluster": name, "gpus": size or machine.gpus, "rates": fails}
         rows.append(head | row)
     for places in alike.values():
         plans, these = [answers[k][1] for k in places], [rows[k] for k in places]
@@ -89,9 +99,9 @@ def study(
 
 def _answer(options: Mapping[str, Any], question: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
     """Best of a plan as a row, and what it is compared by; or why there is no plan."""
-    model, _, machine, size, price, rates = question
+    model, _, machine, size, said, rates = question
     try:
-        found = plan(model, machine, gpus=size, rates=rates, price=price, **options)
+        found = plan(model, machine, gpus=size, **{"rates": rates, **said, **options})
     except ValueError as error:
         return {_WHY: str(error)}, None
     row = found.clusters().drop(columns="before the next with probability").iloc[0]
@@ -104,24 +114,32 @@ def _model(one: Any, sequence: int | None, ignore: Any) -> Any:
     return one if one == name else sizes
 
 
-def _machines(clusters: Any, gpus: Any, price: Any) -> list[tuple[str, Any, Any, Any]]:
-    """Name, cluster, size where the cluster is only a name, and price of a GPU-hour."""
+def _machines(
+    clusters: Any, gpus: Any, price: Any, given: Mapping[str, Any]
+) -> list[tuple[str, Any, Any, dict[str, Any]]]:
+    """Name, cluster, size where the cluster is only a name, and arguments of `plan` of its own."""
     sizes = gpus if isinstance(gpus, (list, tuple)) and gpus else [gpus]
 
-    def sized(one: Any) -> list[tuple[Any, Any]]:
+    def sized(one: Any) -> list[tuple[Any, Any, dict[str, Any]]]:
         if isinstance(one, str) and one in published():
-            return [(one, require_int(gpus=size, at_least=1)) for size in sizes]
-        return [(machine, None) for machine in clusters_of(one, None)]
+            return [(one, require_int(gpus=size, at_least=1), {}) for size in sizes]
+        files = cluster_files(one, {})
+        return [(file.cluster, None, arguments_of([file], False, given)) for file in files]
 
     found = _each("clusters", clusters, sized)
-    prices = [None] * len(found)
     if price is not None:
         prices = require_column("price", price, len(found), above=0).tolist()
+        for several, paid in zip(found.values(), prices, strict=True):
+            for _, _, said in several:
+                said["price"] = paid
     machines = [
-        (name if size or len(several) == 1 else machine.name, machine, size, paid)
-        for (name, several), paid in zip(found.items(), prices, strict=True)
-        for machine, size in several
+        (name if size or len(several) == 1 else machine.name, machine, size, said)
+        for name, several in found.items()
+        for machine, size, said in several
     ]
+    free = [name for name, *_, said in machines if "price" not in said]
+    if 0 < len(free) < len(machines):
+        raise ValueError(f"price must be said of every cluster or of none, got none of {free[0]}")
     if gpus is not None and not any(size for _, _, size, _ in machines):
         raise ValueError(f"gpus must be left out unless a cluster is given by name, got {gpus!r}")
     return machines

@@ -235,10 +235,10 @@ def test_measured_speeds_are_the_only_rows(files, capsys):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ("--dialect slurm", "--dialect tell of a log: name it with --failures"),
-        ("--watched 4 --clock h", "--watched, --clock tell of a log"),
+        ("--dialect slurm", "dialect tell of a log: name it with failures"),
+        ("--watched 4 --clock h", "watched, clock tell of a log"),
         ("--ignore who", "ignore must be left out unless model is a config.json, got ['who']"),
-        ("--failures log.csv", "--watched must say how many nodes"),
+        ("--failures log.csv", "watched must say how many nodes"),
         ("--rank replay", "rank must be 'independent' unless rates is a FailureLog, got 'replay'"),
     ],
 )

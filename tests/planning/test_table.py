@@ -11,7 +11,8 @@ import pytest
 import relparallel as rp
 from relparallel.__main__ import main
 from relparallel._tables import latex_table, text_table
-from relparallel.planning import plans
+from relparallel.planning import cluster_files, plans
+from relparallel.planning.cluster_files import arguments_of
 from relparallel.planning.table import compared
 
 FIELDS = ("tensor", "pipeline", "context", "data")
@@ -244,7 +245,7 @@ def test_a_bad_table_of_speeds_says_where(tmp_path, text, told):
         (["--save", "p.sh", "--form", "slrum"], "did you mean 'slurm'"),
         (["--why-not", "XP8"], "XP8"),
         (["--why-not", "--tensor-parallel 8 --lr 1"], "did you mean"),
-        (["--watched", "3"], "name it with --failures"),
+        (["--watched", "3"], "name it with failures"),
     ],
 )
 def test_what_comes_after_the_search_is_checked_before_it(
@@ -272,26 +273,27 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         def to_text(self, width):
             return str(width)
 
-    def plan(model, clusters, **options):
-        seen.update(options, model=model, clusters=clusters)
+    def plan(model, files):
+        seen.update(arguments_of(files, True, {}), model=model)
+        seen.update({name: [one.fields[name] for one in files] for name in ("cluster", "gpus")})
         return Found()
 
     log = {}
     monkeypatch.setattr(rp.planning, "plan", plan)
     monkeypatch.setattr(
-        rp.training, "read_failure_log", lambda path, **options: log.update(options) or "log"
+        cluster_files, "read_failure_log", lambda path, **options: log.update(options) or "log"
     )
     line = (
         "plan config.json a b --gpus 8 16 --batch 4 --sequence 2048 --price 4 5.5 --strategies 3 "
         "--network n.conf --software s --precision fp8 --measured m.csv --failures f --watched 9 "
         "--dialect csv --clock h --overlaps merge --levels software=job power=rack --ignore x y "
         "--wide "
-        "--delimiter ; --repair 60 --rank replay"
+        "--delimiter ; --repair 60 --rank replay --spares 2 --storage 50 --since 2026-01-01"
     )
     assert main(line.split()) == 0
     assert {k: str(v) if k == "measured" else v for k, v in seen.items()} == {
         "model": "config.json",
-        "clusters": ["a", "b"],
+        "cluster": ["a", "b"],
         "gpus": [8, 16],
         "global_batch": 4,
         "sequence": 2048,
@@ -304,6 +306,8 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "ignore": ["x", "y"],
         "rank": "replay",
         "rates": "log",
+        "spares": 2,
+        "storage_bandwidth": 50e9,
     }
     assert log == {
         "population": 9,
@@ -313,6 +317,7 @@ def test_options_of_the_command_reach_the_plan(monkeypatch, tmp_path):
         "ignore": ["x", "y"],
         "delimiter": ";",
         "repair": 60.0,
+        "since": "2026-01-01",
         "levels": {"software": "job", "power": "rack"},
     }
 
