@@ -77,7 +77,8 @@ class Fields:
     def size(self, size: str) -> Any:
         """A size of the table, by any name; 0 counts as absent, a list of layers as its mean."""
         stated = {name: self(name) for name in tables()["fields"][size]}
-        found = [value for value in stated.values() if value not in (None, 0)]
+        none = (None, 0, -1) if size == "window" else (None, 0)
+        found = [value for value in stated.values() if value not in none]
         if size != "vocabulary" and any(other != found[0] for other in found):
             raise ValueError(f"{size} must be stated once, got {stated!r:.80}")
         if found and not isinstance(found[0], list):
@@ -179,7 +180,7 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     listed = fields("mlp_layer_types", "is_moe_layer")
     if listed is None and (rule := fields.family.get("mixture")):
         return [bool(fields.at({"i": i, "L": layers}).formula(rule)) for i in every]
-    frequency = fields("moe_layer_freq", "moe_layer_interval", default=1)
+    frequency = fields("moe_layer_freq", "moe_layer_frequency", "moe_layer_interval", default=1)
     first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
     last = fields("moe_layer_end_index", default=layers - 1)
     step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
