@@ -57,6 +57,9 @@ class Fields:
         """Value of a name in a formula; an optional field that is absent is 0."""
         if (value := self(name)) is None and name not in tables()["optional"]:
             raise KeyError(name)
+        number: dict[str, Any] = {name: value}
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            require_int(at_least=0, **number)
         return 0 if value is None else value
 
     def formula(self, text: Any) -> Any:
@@ -68,6 +71,8 @@ class Fields:
             return eval(f"({text})", {"__builtins__": {}, "max": max}, names)
         except NameError as error:
             raise ValueError(f"{error.name} is missing") from None
+        except (ArithmeticError, IndexError) as error:
+            raise ValueError(f"{text}: {error}") from None
 
     def __call__(self, *names: str, default: Any = None) -> Any:
         """Value of the first field that is there."""
@@ -163,7 +168,9 @@ def overrides(fields: Fields, layers: int) -> list[dict[str, Any]]:
             raise ValueError(f"per_layer_config.{unknown[0]} is not known")
         own[int(index)].update(values)
     for listed, name in fields.family.get("per_layer", {}).items():
-        for layer, value in zip(own, fields(listed, default=[None] * layers), strict=True):
+        if len(values := fields(listed, default=[None] * layers)) != layers:
+            raise ValueError(f"{listed} must be {layers}, got {len(values)}")
+        for layer, value in zip(own, values, strict=True):
             layer |= {} if value in (None, fields(name)) else {name: value}
     return own
 

@@ -43,6 +43,10 @@ _LENGTHS: Final = (
     "max_position_embedding",
     "max_position_embeddings",
 )
+_BLOCKS: Final = {  # fields of block_configs
+    "attention": ("no_op", "replace_with_linear", "n_heads_in_group"),
+    "ffn": ("no_op", "replace_with_linear", "ffn_mult"),
+}
 _VERSION: Final = "transformers_version"
 _MOST_LAYERS: Final = 10**5  # more than any model has: each of them is looked at
 _STRETCHED: Final = "original_max_position_embeddings"
@@ -110,7 +114,7 @@ def read_config(
         latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
         model = Transformer(**sizes | {"sequence": length}, latent=latent)
     except (
-        KeyError,
+        LookupError,
         TypeError,
         ValueError,
         ZeroDivisionError,
@@ -177,9 +181,11 @@ def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], l
     said, architectures = str(config.get("model_type")), config.get("architectures")
     built = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     snake = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", built.split("For")[0]).lower()
-    for name in (built, said, said.removesuffix("_text"), snake):
+    for name in (built, said, said.removesuffix("_text")):
         if name in known:
             return {"name": name} | known[name], []
+    if snake in known:
+        return {"name": snake} | known[snake], [f"{said} is read as {built} says"]
     name = said.removesuffix("_text")
     if built.endswith(_WHOLE) and config.get("hidden_act") == "silu":
         return {"name": name}, [
@@ -198,28 +204,26 @@ def _unfolded(config: Mapping[str, Any]) -> dict[str, Any]:
     if not (blocks := unfolded.pop("block_configs", None)):
         return unfolded
     heads, hidden = config["num_attention_heads"], config["hidden_size"]
-    kinds, kv_heads, widths, linear = list[str](), list[int | None](), list[int](), 0
+    kinds, groups, widths = list[str](), list[int | None](), list[int]()
     for block in blocks:
-        known = {"no_op", "replace_with_linear", "n_heads_in_group", "ffn_mult"}
         for part, said in block.items():
-            for name, value in said.items() if isinstance(said, Mapping) else [("", said)]:
-                if (part not in ("attention", "ffn") or name not in known) and value:
-                    raise ValueError(f"block_configs.{part}.{name} is not known, got {value!r}")
-        attention, ffn = block["attention"], block["ffn"]
-        kind = "linear" if attention.get("replace_with_linear") else "attention"
-        kinds.append("no_op" if attention.get("no_op") else kind)
-        group = attention.get("n_heads_in_group")
-        kv_heads.append(heads // group if kinds[-1] == "attention" and group else None)
-        linear += bool(ffn.get("replace_with_linear"))
+            known = _BLOCKS.get(part, ())
+            for name in said if isinstance(said, Mapping) else ("",):
+                if name not in known and (not name or said[name]):
+                    raise ValueError(f"block_configs.{part}.{name} is not known, got {said!r:.80}")
+        mixer, ffn = block["attention"], block["ffn"]
+        left_out, linear = mixer.get("no_op"), mixer.get("replace_with_linear")
+        kinds.append("no_op" if left_out else "linear" if linear else "attention")
+        groups.append(mixer["n_heads_in_group"] if kinds[-1] == "attention" else None)
         whole = not (ffn.get("no_op") or ffn.get("replace_with_linear"))
-        widths.append(whole and -(int(2 * ffn["ffn_mult"] * hidden / 3) // -256) * 256)
-    usual = Counter(filter(None, kv_heads)).most_common(1)[0][0]
+        widths.append(-(int(2 * ffn["ffn_mult"] * hidden / 3) // -256) * 256 if whole else 0)
+    kv_heads = [heads // group if group else None for group in groups]
     return unfolded | {
         "layer_types": kinds,
-        "num_key_value_heads": usual,
+        "num_key_value_heads": next(filter(None, kv_heads), heads),
         "num_key_value_heads_per_layer": kv_heads,
         "intermediate_size": widths,
-        "linear_ffn_blocks": linear,
+        "linear_ffn_blocks": sum(bool(b["ffn"].get("replace_with_linear")) for b in blocks),
     }
 
 
@@ -310,7 +314,8 @@ def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> 
             f"{empty} of {experts + empty} experts compute nothing: {mean} of {active} do so in the "
             "mean, where tokens are spread evenly"
         )
-        active, found["vectors"] = mean, sum(blocks) * empty * sizes["hidden"]  # of the router
+        active = mean
+        found["vectors"] = found.get("vectors", 0) + sum(blocks) * empty * sizes["hidden"]  # router
     dense = blocks.count(False)
     if wide % width and dense:
         raise ValueError(f"shared experts must be a multiple of experts {width} wide, got {wide}")
