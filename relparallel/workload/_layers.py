@@ -57,6 +57,8 @@ class Fields:
         """Value of a name in a formula; an optional field that is absent is 0."""
         if (value := self(name)) is None and name not in tables()["optional"]:
             raise KeyError(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         number: dict[str, Any] = {name: value}
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             require_int(at_least=0, **number)

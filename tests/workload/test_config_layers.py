@@ -150,6 +150,7 @@ def test_a_shared_expert_of_any_width_is_a_dense_block_beside_the_others(tmp_pat
         ("deci-7b", {"num_key_value_heads_per_layer": [4]}, "per_layer must be 32, got 1"),
         ("dots3-note", {"per_layer_config": {"0": {"act": 1}}}, "per_layer_config.act is not kno"),
         ("jamba-1.5-large", {"attn_layer_period": 0}, "attn_layer_period.*: .* by zero"),
+        ("lfm2-1.2b", {"block_ffn_dim_multiplier": 1.5}, "block_ffn_dim_multiplier must be an int"),
         ("lfm2-1.2b", {"conv_L_cache": None}, "conv_L_cache is missing"),
         ("arctic", {"intermediate_size": [4864, 1]}, "must be one number or 35"),
         ("falcon-h1-0.5b", {"layer_types": ["full_attention"] * 36}, "got layer_types in"),
