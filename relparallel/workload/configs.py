@@ -194,7 +194,8 @@ def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], l
     near = get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ValueError(
-        f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}"
+        f"path must hold a model of the {len(known)} types in data/model_families.yaml, or one "
+        f"whose architecture is of them or like Llama's, got {said} in {path}{hint}"
     )
 
 
