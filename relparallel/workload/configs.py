@@ -47,6 +47,7 @@ _BLOCKS: Final = {  # fields of block_configs
     "attention": ("no_op", "replace_with_linear", "n_heads_in_group"),
     "ffn": ("no_op", "replace_with_linear", "ffn_mult"),
 }
+_SIZED: Final = r".*_(size|dim|rank|heads|layers)$"
 _VERSION: Final = "transformers_version"
 _MOST_LAYERS: Final = 10**5  # more than any model has: each of them is looked at
 _STRETCHED: Final = "original_max_position_embeddings"
@@ -123,7 +124,7 @@ def read_config(
     ) as error:
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"path must hold the sizes of a model, got {where}: {why}") from None
-    harmless = re.compile("|".join([*_layers.tables()["harmless"], *family.get("ignore", ())]))
+    harmless = _harmless(family)
     unknown = [
         name for name in fields.unread() if name not in ignore and not harmless.fullmatch(name)
     ]
@@ -138,6 +139,14 @@ def read_config(
     notes = (*opened, *said, *own, *fields.notes, f"sequences of {length} tokens, {source}")
     notes += (counted,) if model.mixture_layers else ()
     return ModelConfig(name=where.stem, model=model, active_parameters=active, notes=notes)
+
+
+def _harmless(family: Mapping[str, Any]) -> re.Pattern[str]:
+    """Fields that change no size; a pattern with a gap never takes what is named as a size."""
+    patterns = _layers.tables()["harmless"]
+    wide = "|".join(pattern for pattern in patterns if ".*" in pattern)
+    named = [pattern for pattern in patterns if ".*" not in pattern]
+    return re.compile("|".join([*named, *family.get("ignore", ()), f"(?!{_SIZED})(?:{wide})"]))
 
 
 def _loaded(path: Path) -> dict[str, Any]:

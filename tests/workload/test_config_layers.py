@@ -159,6 +159,8 @@ def test_a_shared_expert_of_any_width_is_a_dense_block_beside_the_others(tmp_pat
             {"sparse_attention_config": {"sparse_attention_freq": [1]}},
             "freq.i.*range",
         ),
+        ("arctic", {"router_hidden_size": 64}, "got router_hidden_size in"),
+        ("glm-5.2", {"indexer_kv_heads": 2}, "got indexer_kv_heads in"),
         ("mamba2-2.7b", {"num_heads": None}, "mamba_num_heads is missing"),
     ],
 )
