@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -232,7 +231,12 @@ def _figures_folder() -> Path:
         return checkout / "figures"
     inside = here.is_relative_to(checkout)
     own = checkout / ".relparallel" / "figures" if inside else here / "figures"
-    _say_once(own)
+    # from here, so that a kernel is told once
+    warnings.warn(
+        f"figures of this run go to {own}: those of the collection are written by "
+        "`relparallel figures`, which takes parameters by -p and a folder by --output-dir",
+        stacklevel=1,
+    )
     return own
 
 
@@ -245,15 +249,6 @@ def _as_stored(notebooks: Path) -> bool:
     cells = json.loads(session.read_text("utf-8"))["cells"]
     stored = {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
     return {text.strip() for text in shell.history_manager.input_hist_raw} - {""} <= stored
-
-
-@cache
-def _say_once(folder: Path) -> None:
-    warnings.warn(
-        f"figures of this run go to {folder}: those of the collection are written by "
-        "`relparallel figures`, which takes parameters by -p and a folder by --output-dir",
-        stacklevel=4,
-    )
 
 
 def save(fig: Figure, name: str, *, show: bool = True) -> None:

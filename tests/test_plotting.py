@@ -89,7 +89,6 @@ NOTEBOOK = ROOT / "notebooks" / "43_reliability_of_strategies.ipynb"
 def by_hand(monkeypatch):
     monkeypatch.delenv("RELPARALLEL_FIGURES", raising=False)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    plotting._say_once.cache_clear()
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import cache
 from typing import Any, Final
 
@@ -49,8 +48,8 @@ class Fields:
 
     def at(self, values: Mapping[str, Any]) -> "Fields":
         """The same file with other values of some fields: those of one layer."""
-        other = copy(self)
-        other._values = self._values | dict(values)
+        other = Fields({}, {})
+        other.__dict__.update(self.__dict__, _values=self._values | dict(values))
         return other
 
     def __getitem__(self, name: str) -> Any:

@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology.formats._text import once
 from relparallel.workload import _layers
-from relparallel.workload._layers import Fields
 from relparallel.workload.language_models import LatentAttention, Transformer
 
 _LATENT: Final = {
@@ -109,7 +108,7 @@ def read_config(
     config, opened = _opened(_loaded(where))
     family, said = _family(config, where)
     try:
-        fields = Fields(_unfolded(config), family)
+        fields = _layers.Fields(_unfolded(config), family)
         sizes = _sizes(fields)
         length, source = _length(fields, sizes, asked)
         latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
@@ -237,7 +236,7 @@ def _unfolded(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sizes(fields: Fields) -> dict[str, Any]:
+def _sizes(fields: _layers.Fields) -> dict[str, Any]:
     """Arguments of `Transformer`, without the length of a sequence."""
     family = fields.family
     sizes: dict[str, Any] = {"gated": True} | dict.fromkeys(_FLAGS[1:], False)
@@ -277,7 +276,7 @@ def _sizes(fields: Fields) -> dict[str, Any]:
     return sizes
 
 
-def _latent(fields: Fields) -> dict[str, Any]:
+def _latent(fields: _layers.Fields) -> dict[str, Any]:
     """Latent attention, with an index where the family has one."""
     if not fields("kv_lora_rank"):
         return {}
@@ -292,7 +291,9 @@ def _latent(fields: Fields) -> dict[str, Any]:
     return {"latent": latent, "kv_heads": None, "head_size": None, **looked}
 
 
-def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
+def _experts(
+    fields: _layers.Fields, sizes: Mapping[str, Any], kinds: Sequence[str]
+) -> dict[str, Any]:
     """Feed-forward blocks; ``kinds`` of layers name them where a layer has one block of any kind."""
     blocks = [kind == "experts" for kind in kinds if kind in ("dense", "experts")]
     found: dict[str, Any] = {}
@@ -341,7 +342,7 @@ def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> 
     }
 
 
-def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
+def _vectors(fields: _layers.Fields, sizes: Mapping[str, Any]) -> int:
     """Parameters of no product: biases of queries, keys and values; embedding tables per layer."""
     layers, h = sizes["layers"], sizes["hidden"]
     heads, kv, d, _ = _layers.shape(fields, "own", h)
@@ -377,7 +378,7 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
     return int(found)
 
 
-def _further(fields: Fields) -> int:
+def _further(fields: _layers.Fields) -> int:
     """Layers of multi-token prediction."""
     modules, each = fields.size("mtp_layers") or 0, fields("mtp_transformer_layers", default=1)
     count = int(modules * each) if fields("use_mtp", default=True) else 0
@@ -414,7 +415,7 @@ def _active(model: Transformer, card: str | None) -> tuple[int, str]:
     )
 
 
-def _length(fields: Fields, sizes: dict[str, Any], asked: int | None) -> tuple[int, str]:
+def _length(fields: _layers.Fields, sizes: dict[str, Any], asked: int | None) -> tuple[int, str]:
     """Length of a sequence, and what says it."""
     stretched = fields("rope_scaling", "rope_parameters", default={})
     found = {name: fields(name) for name in _LENGTHS if fields(name) is not None}
@@ -432,7 +433,7 @@ def _length(fields: Fields, sizes: dict[str, Any], asked: int | None) -> tuple[i
     return length, f"{name} in the file" + (most if name == _LENGTHS[-1] else "")
 
 
-def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
+def _mean_layer(fields: _layers.Fields, sizes: dict[str, Any]) -> str:
     """Encoder and decoder as one stack of layers of mean size."""
     decoder = fields("num_decoder_layers", default=sizes["layers"])
     if decoder != sizes["layers"] or "gated" in str(fields("feed_forward_proj", default="")):
@@ -448,7 +449,7 @@ def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
     )
 
 
-def _patches(fields: Fields, sizes: dict[str, Any]) -> str:
+def _patches(fields: _layers.Fields, sizes: dict[str, Any]) -> str:
     """Patches of an image and one token that is classified; patches and classes replace words."""
     size = fields.need("patch_size")
     sizes |= {"sequence": (fields.need("image_size") // size) ** 2 + 1, "ffn": fields.size("ffn")}
