@@ -5,8 +5,11 @@ tables, the same bytes on every run. Colours are those of Okabe and Ito, which a
 vision tell apart.
 """
 
+import json
 import os
 import re
+import sys
+import warnings
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -214,11 +217,38 @@ def bars(table: pd.Series, what: str, ax: Axes | None = None, *, most: int = 20)
 
 
 def _figures_folder() -> Path:
-    """Folder for figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here."""
+    """Folder for figures: ``$RELPARALLEL_FIGURES``, that of the collection, or one of this run.
+
+    Those of the collection are written by its runner, and by JupyterLab where it runs a notebook of
+    the checkout as it is stored; a copy, or other parameters, never replace them.
+    """
     if folder := os.environ.get("RELPARALLEL_FIGURES"):
         return Path(folder)
-    checkout = Path(__file__).resolve().parent.parent
-    return (checkout if (checkout / "notebooks").is_dir() else Path.cwd()) / "figures"
+    checkout, here = Path(__file__).resolve().parent.parent, Path.cwd()
+    if not (checkout / "notebooks").is_dir():
+        return here / "figures"
+    if _as_stored(checkout / "notebooks"):
+        return checkout / "figures"
+    inside = here.is_relative_to(checkout)
+    own = checkout / ".relparallel" / "figures" if inside else here / "figures"
+    # from here, so that a kernel is told once
+    warnings.warn(
+        f"figures of this run go to {own}: those of the collection are written by "
+        "`relparallel figures`, which takes parameters by -p and a folder by --output-dir",
+        stacklevel=1,
+    )
+    return own
+
+
+def _as_stored(notebooks: Path) -> bool:
+    """Whether this is JupyterLab in such a folder, and all that ran so far is in the file."""
+    session = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or session.resolve().parent != notebooks or not session.is_file():
+        return False
+    cells = json.loads(session.read_text("utf-8"))["cells"]
+    stored = {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
+    return {text.strip() for text in shell.history_manager.input_hist_raw} - {""} <= stored
 
 
 def save(fig: Figure, name: str, *, show: bool = True) -> None:

@@ -1,5 +1,11 @@
-"""Figures have the asked size and the same bytes on every run."""
+"""Figures have the asked size and the same bytes on every run, and go where they belong."""
 
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -73,3 +79,86 @@ def test_sizes_and_types_are_checked():
         plotting.figure(height=-1)
     with pytest.raises(TypeError, match="fig must be Figure, got None"):
         plotting.save(None, "a")
+
+
+ROOT = Path(plotting.__file__).resolve().parents[1]
+NOTEBOOK = ROOT / "notebooks" / "43_reliability_of_strategies.ipynb"
+
+
+@pytest.fixture
+def by_hand(monkeypatch):
+    monkeypatch.delenv("RELPARALLEL_FIGURES", raising=False)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+
+
+@pytest.mark.slow
+def test_papermill_on_a_copy_elsewhere_leaves_the_figures_of_the_collection_alone(
+    tmp_path, by_hand
+):
+    import papermill
+
+    cells = [
+        "days = 1.0",
+        "from relparallel.plotting import figure, save\n"
+        "for name in ('99-elsewhere', '99-again'):\n"
+        "    fig, ax = figure()\n"
+        "    ax.plot([0, days], [0, 1])\n"
+        "    save(fig, name)",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    book.cells[0].metadata["tags"] = ["parameters"]
+    nbformat.write(book, tmp_path / "in.ipynb")
+    done = papermill.execute_notebook(
+        str(tmp_path / "in.ipynb"),
+        str(tmp_path / "out.ipynb"),
+        parameters={"days": 3.0},
+        kernel_name="python3",
+        language="python",
+        progress_bar=False,
+        cwd=str(tmp_path),
+    )
+    drawn = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert drawn == {f"99-{n}.{end}" for n in ("elsewhere", "again") for end in ("svg", "pdf")}
+    assert not list((ROOT / "figures").glob("99-*"))
+    said = [out["text"] for out in done.cells[-1].outputs if out.get("name") == "stderr"]
+    assert "".join(said).count(f"figures of this run go to {tmp_path / 'figures'}") == 1
+
+
+@pytest.mark.parametrize("folder", ["", "notebooks"])
+def test_a_run_by_hand_inside_the_checkout_writes_where_git_does_not_look(
+    folder, by_hand, monkeypatch
+):
+    monkeypatch.chdir(ROOT / folder)
+    with pytest.warns(UserWarning, match="figures of this run go to .*relparallel.figures"):
+        assert plotting._figures_folder() == ROOT / ".relparallel" / "figures"
+    assert ".relparallel/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
+
+
+def source(book: dict, count: int) -> list[str]:
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    return ["", *("".join(cell["source"]) for cell in code[:count])]
+
+
+@pytest.mark.parametrize(
+    ("session", "change", "collection"),
+    [
+        (NOTEBOOK, (), True),
+        (NOTEBOOK, ("mttr_hours = 6.0",), False),
+        ("copy.ipynb", (), False),
+        ("gone.ipynb", (), False),
+    ],
+)
+def test_jupyterlab_writes_those_of_the_collection_from_a_notebook_as_it_is_stored(
+    session, change, collection, by_hand, monkeypatch, tmp_path
+):
+    (tmp_path / "copy.ipynb").write_text(NOTEBOOK.read_text("utf-8"), "utf-8")
+    ran = [*source(json.loads(NOTEBOOK.read_text("utf-8")), 3), *change]
+    shell = SimpleNamespace(history_manager=SimpleNamespace(input_hist_raw=ran))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / session))
+    monkeypatch.chdir(tmp_path)
+    if collection:
+        assert plotting._figures_folder() == ROOT / "figures"
+    else:
+        with pytest.warns(UserWarning, match="relparallel figures"):
+            assert plotting._figures_folder() == tmp_path / "figures"

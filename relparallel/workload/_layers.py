@@ -1,7 +1,7 @@
 """What each layer of a ``config.json`` holds: how it mixes tokens, and its feed-forward block."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -24,16 +24,56 @@ def tables() -> Mapping[str, Any]:
     return loaded
 
 
+def _flat(values: Mapping[str, Any], nested: Sequence[str]) -> dict[str, Any]:
+    """Fields that say something; those of a nested object by dotted names."""
+    inner = {f"{n}.{name}": v for n in nested for name, v in (values.get(n) or {}).items()}
+    outer = {name: value for name, value in values.items() if name not in nested}
+    return {name: value for name, value in (outer | inner).items() if value is not None}
+
+
 class Fields:
     """Fields of a file, whether they were read, and what was assumed; null means absent."""
 
     def __init__(self, values: Mapping[str, Any], family: Mapping[str, Any]) -> None:
-        renames = family.get("rename", {})
-        stated = {
-            renames.get(name, name): value for name, value in values.items() if value is not None
-        }
+        stated: dict[str, Any] = {}
+        for name, value in _flat(values, family.get("nested", ())).items():
+            new = family.get("rename", {}).get(name, name)
+            if stated.get(new, value) != value:
+                raise ValueError(f"{new} must be stated once, got {stated[new]} and {value}")
+            stated[new] = value
         self._values = dict(family.get("constants", {})) | stated
         self._unread, self.family, self.notes = set(stated), family, list[str]()
+        for name, text in family.get("derive", {}).items():
+            self._values[name] = self.formula(text)
+
+    def at(self, values: Mapping[str, Any]) -> "Fields":
+        """The same file with other values of some fields: those of one layer."""
+        other = Fields({}, {})
+        other.__dict__.update(self.__dict__, _values=self._values | dict(values))
+        return other
+
+    def __getitem__(self, name: str) -> Any:
+        """Value of a name in a formula; an optional field that is absent is 0."""
+        if (value := self(name)) is None and name not in tables()["optional"]:
+            raise KeyError(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        number: dict[str, Any] = {name: value}
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            require_int(at_least=0, **number)
+        return 0 if value is None else value
+
+    def formula(self, text: Any) -> Any:
+        """What a formula of the table gives for this file."""
+        if not isinstance(text, str):
+            return text
+        names: Any = self
+        try:  # the table is ours: nothing of the file is evaluated
+            return eval(f"({text})", {"__builtins__": {}, "max": max}, names)
+        except NameError as error:
+            raise ValueError(f"{error.name} is missing") from None
+        except (ArithmeticError, IndexError) as error:
+            raise ValueError(f"{text}: {error}") from None
 
     def __call__(self, *names: str, default: Any = None) -> Any:
         """Value of the first field that is there."""
@@ -43,17 +83,19 @@ class Fields:
     def size(self, size: str) -> Any:
         """A size of the table, by any name; 0 counts as absent, a list of layers as its mean."""
         stated = {name: self(name) for name in tables()["fields"][size]}
-        found = [value for value in stated.values() if value not in (None, 0)]
+        none = (None, 0, -1) if size == "window" else (None, 0)
+        found = [value for value in stated.values() if value not in none]
         if size != "vocabulary" and any(other != found[0] for other in found):
             raise ValueError(f"{size} must be stated once, got {stated!r:.80}")
         if found and not isinstance(found[0], list):
             require_int(at_least=0, **{size: found[0]})
         if not found or not isinstance(found[0], list):
             return max(found) if size == "vocabulary" and found else (found or [None])[0]
-        mean = round(
-            sum(require_int(at_least=0, **{size: one}) for one in found[0]) / len(found[0])
-        )
-        if len(set(found[0])) > 1:
+        if len(found[0]) != (layers := self.size("layers")):
+            raise ValueError(f"{size} must be one number or {layers}, got {found[0]!r:.80}")
+        listed = [one for one in found[0] if require_int(at_least=0, **{size: one})]
+        mean = round(sum(listed) / max(len(listed), 1))
+        if len(set(listed)) > 1:
             self.notes.append(f"{size} differs among layers: priced as its mean, {mean}")
         return mean
 
@@ -68,8 +110,11 @@ class Fields:
 
 
 def mixer_kinds(fields: Fields, layers: int) -> list[str]:
-    """How each layer mixes tokens, by the names in ``kinds`` of the table."""
+    """How each layer mixes tokens, by the names in ``kinds`` of the table; some have several."""
+    if every := fields.family.get("every"):
+        return list(every) * layers
     known = {word: kind for kind, words in tables()["kinds"].items() for word in words}
+    known |= fields.family.get("words", {})
     stated = fields("hybrid_override_pattern", "layers_block_type", "layer_types")
     # may say the same again
     fields("full_attention_interval", "no_rope_layers", "hybrid_layer_pattern")
@@ -80,21 +125,27 @@ def mixer_kinds(fields: Fields, layers: int) -> list[str]:
     if unknown or len(words) != layers:
         said = f"{len(words)} of them" if not unknown else ", ".join(unknown)
         raise ValueError(f"kinds of the {layers} layers must be of {', '.join(known)}, got {said}")
-    return [known[word] for word in words]
+    kinds = [known[word] for word in words]
+    if stated is not None:  # of no use, or said again
+        fields.size("window")
+        fields(*compile(fields.family.get("layer", "0"), "", "eval").co_names)
+    if shared := fields("indexer_types"):  # scores of tokens are those of an earlier layer
+        fields("index_topk_freq", "index_skip_topk_offset", "index_share_for_mtp_iteration")
+        if len(shared) != layers:
+            raise ValueError(f"indexer_types must be {layers}, got {len(shared)}")
+        kinds = ["shared" if t == "shared" else k for t, k in zip(shared, kinds, strict=True)]
+    return kinds + ["linear"] * fields("linear_ffn_blocks", default=0)
 
 
 def _by_rule(fields: Fields, layers: int) -> list[str]:
     """Kinds of layers where the file does not list them."""
     every = range(layers)
+    if rule := fields.family.get("layer"):
+        return [fields.at({"i": i, "L": layers}).formula(rule) for i in every]
     if (ratios := fields("compress_ratios")) is not None:
         return [f"ratio {ratio}" for ratio in ratios[:layers]]
     if fields("o_lora_rank"):
         raise ValueError("compress_ratios or layer_types is missing")
-    if (full := fields("attn_type_list")) is not None:
-        return ["attention" if one else "linear_attention" for one in full]
-    if fields.family.get("state") == "kimi_delta":
-        full = fields("linear_attn_config", default={})["full_attn_layers"]
-        return ["attention" if i + 1 in full else "linear_attention" for i in every]
     if period := fields("full_attention_interval"):
         return ["linear_attention" if (i + 1) % period else "attention" for i in every]
     if not window(fields):
@@ -110,6 +161,21 @@ def _by_rule(fields: Fields, layers: int) -> list[str]:
     return ["local" if i >= first else "attention" for i in every]
 
 
+def overrides(fields: Fields, layers: int) -> list[dict[str, Any]]:
+    """Sizes of a layer that are not those of the model."""
+    own: list[dict[str, Any]] = [{} for _ in range(layers)]
+    for index, values in fields("per_layer_config", default={}).items():
+        if unknown := sorted(set(values) - set(tables()["per_layer"])):
+            raise ValueError(f"per_layer_config.{unknown[0]} is not known")
+        own[int(index)].update(values)
+    for listed, name in fields.family.get("per_layer", {}).items():
+        if len(values := fields(listed, default=[None] * layers)) != layers:
+            raise ValueError(f"{listed} must be {layers}, got {len(values)}")
+        for layer, value in zip(own, values, strict=True):
+            layer |= {} if value in (None, fields(name)) else {name: value}
+    return own
+
+
 def window(fields: Fields) -> int | None:
     """Tokens that a query of a layer with a window looks at."""
     found, used = fields.size("window"), fields("use_sliding_window", default=True)
@@ -120,7 +186,9 @@ def ffn_kinds(fields: Fields, layers: int) -> list[bool]:
     """Whether the feed-forward block of each layer is a mixture of experts."""
     every = range(layers)
     listed = fields("mlp_layer_types", "is_moe_layer")
-    frequency = fields("moe_layer_freq", "moe_layer_interval", default=1)
+    if listed is None and (rule := fields.family.get("mixture")):
+        return [bool(fields.at({"i": i, "L": layers}).formula(rule)) for i in every]
+    frequency = fields("moe_layer_freq", "moe_layer_frequency", "moe_layer_interval", default=1)
     first = fields("first_k_dense_replace", "moe_layer_start_index", default=0)
     last = fields("moe_layer_end_index", default=layers - 1)
     step = fields("interleave_moe_layer_step", "decoder_sparse_step", default=1)
@@ -187,83 +255,63 @@ def attention(fields: Fields, kind: str, layers: int, hidden: int, gate: str | N
     )
 
 
-def state(fields: Fields, layers: int, hidden: int) -> Mixer:
-    """Linear attention or a state space, by its row in ``states``."""
-    if "state" not in fields.family:
-        raise ValueError(f"linear attention of {fields.family['name']} is not known")
-    row = tables()["states"][fields.family["state"]]
-    nested = fields("linear_attn_config", default={})
-    named = ("key_heads", "key", "value_heads", "value", "kernel", "rank")
-    found = {size: nested.get(row[size]) or fields.need(row[size]) for size in named if size in row}
-    keys, values = found["key_heads"] * found["key"], found["value_heads"] * found["value"]
-    kernel, rank, mixed = found.get("kernel", 0), found.get("rank", 0), 2 * keys + values
-    scalars = row["scalars"] * found["value_heads"]
-    products = (
-        (hidden, mixed + scalars + (2 * rank or values)),
-        *((rank, values),) * (2 if rank else 0),
-    )
+def by_formula(fields: Fields, kind: str, layers: int, hidden: int, gate: str | None) -> Mixer:
+    """A mixer by the formulas of its row in ``mixers``."""
+    row = dict(tables()["mixers"][fields.family.get("mixers", {}).get(kind, kind)])
+    heads, kv, d, value = shape(fields, kind, hidden)
+    columns = {None: 0, "entry": heads * value, "head": heads}[gate]
+    names = {"h": hidden, "heads": heads, "kv": kv, "d": d, "value": value, "gate": columns}
+    at = fields.at(names | {"kind": kind, "local": (kind == "sliding" and window(fields)) or 0})
+    for name, text in row.pop("let", {}).items():
+        at = at.at({name: at.formula(text)})
+    sizes = {part: at.formula(text) for part, text in row.items()}
     return Mixer(
-        layers=layers,
-        products=(*products, (values, hidden)),
-        vectors=kernel * mixed + 3 * found["value_heads"] + values,
-        operations=row["flops"] * values * found["key"] + 2 * kernel * mixed,
+        layers=layers, **sizes | {part: sizes.get(part) or None for part in ("window", "top")}
     )
 
 
-def compressed(fields: Fields, kind: str, layers: int, hidden: int) -> Mixer:
-    """DeepSeek-V4: one key that all heads share, a window, and keys made of several tokens each."""
-    heads, d, rank = fields.size("heads"), fields.size("head_size"), fields("q_lora_rank")
-    groups, out, streams = fields("o_groups"), fields("o_lora_rank"), fields("hc_mult")
-    scored, size = fields("index_n_heads"), fields("index_head_dim")
-    more: tuple[tuple[int, int], ...] = ()
-    if kind == "sparse":
-        more = ((hidden, 4 * d + 4 * size + scored), (rank, scored * size))
-    elif kind == "heavy":
-        more = ((hidden, 2 * d),)
-    mixing = (streams * hidden, 2 * (2 + streams) * streams)  # of its residual streams
-    rows = (
-        (hidden, rank + d),
-        (rank, heads * d),
-        *more,
-        mixing,
-        (heads * d // groups, groups * out),
+def gated(fields: Fields) -> str | None:
+    """Whether the output of attention has a gate for each entry or each head."""
+    found: str | None = (
+        fields.family.get("gate") if fields("attn_output_gate", default=True) else None
     )
-    looked: dict[str, Any] = {"heavy": {"stride": 128}, "sliding": {}}
-    looked["sparse"] = {"stride": 4, "top": fields("index_topk"), "index": scored * size}
-    return Mixer(
-        layers=layers,
-        products=(*rows, (groups * out, hidden)),
-        heads=heads,
-        head_size=d,
-        window=window(fields),
-        **looked[kind],
-    )
+    for name, kinds in tables()["gates"].items():
+        if stated := fields(name):
+            if stated not in kinds:
+                raise ValueError(f"{name} must be of {', '.join(map(str, kinds))}, got {stated}")
+            found = kinds[stated]
+    return found
 
 
 def mixers(
-    fields: Fields, kinds: list[str], hidden: int
+    fields: Fields, kinds: list[str], hidden: int, layers: int
 ) -> tuple[dict[str, Any], tuple[Mixer, ...]]:
     """Arguments of `Transformer` for its own attention, and the mixers of other layers."""
-    counted = Counter(kind for kind in kinds if kind not in ("dense", "experts"))
-    if fields("o_lora_rank"):
-        return {"attention_layers": 0}, tuple(
-            compressed(fields, k, n, hidden) for k, n in counted.items()
-        )
-    gate = fields.family.get("gate") if fields("attn_output_gate", default=True) else None
-    gate = "head" if fields("use_head_wise_attn_gate") else gate
+    other = overrides(fields, layers)
+    values = [tuple(o.items()) for o in [*other, *[{}] * (len(kinds) - layers)]]
+    sized = zip(kinds, values, strict=True)
+    counted = Counter((k, o) for k, o in sized if k not in ("dense", "experts", "none"))
+    gate, latent = gated(fields), fields("kv_lora_rank")
     heads, kv, d, _ = shape(fields, "own", hidden)
     own, made = {"kv_heads": kv, "head_size": None if d * heads == hidden else d}, list[Mixer]()
-    if counted["sliding"] and not window(fields) and fields("use_sliding_window", default=True):
-        raise ValueError("layers with a window need sliding_window")
-    for kind, n in counted.items():
-        if kind == "state":
-            made.append(state(fields, n, hidden))
-        elif not fields("kv_lora_rank") and (
-            gate or fields("share_q_dim") or shape(fields, kind, hidden) != (heads, kv, d, d)
+    for (kind, sizes), n in counted.items():
+        at = fields.at(dict(sizes))
+        if kind == "sliding" and not window(fields) and fields("use_sliding_window", default=True):
+            raise ValueError("layers with a window need sliding_window")
+        if kind in fields.family.get("mixers", {}) or kind in tables()["mixers"]:
+            made.append(by_formula(at, kind, n, hidden, gate))
+        elif kind not in ("full", "sliding"):
+            named = "linear attention" if kind == "state" else f"the kind {kind}"
+            raise ValueError(f"{named} of {fields.family['name']} is not known")
+        elif latent and (gate or sizes):
+            made.append(by_formula(at, "latent", n, hidden, gate))
+        elif not latent and (
+            gate or fields("share_q_dim") or shape(at, kind, hidden) != (heads, kv, d, d)
         ):
-            made.append(attention(fields, kind, n, hidden, gate))
+            made.append(attention(at, kind, n, hidden, gate))
         elif kind == "sliding":
             own |= {"window": window(fields), "windowed_layers": n}
-    if made or len(kinds) > sum(counted.values()):
-        own["attention_layers"] = sum(counted.values()) - sum(mixer.layers for mixer in made)
+    total = sum(counted.values())
+    if made or total != layers:
+        own["attention_layers"] = total - sum(mixer.layers for mixer in made)
     return own, tuple(made)

@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology.formats._text import once
 from relparallel.workload import _layers
-from relparallel.workload._layers import Fields
 from relparallel.workload.language_models import LatentAttention, Transformer
 
 _LATENT: Final = {
@@ -31,6 +30,7 @@ _LATENT: Final = {
 }
 _FLAGS: Final = ("gated", "biases", "learned_positions", "tied", "qk_norm")
 _WRAPPERS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
+_WHOLE: Final = ("ForCausalLM", "ForConditionalGeneration")
 _LENGTHS: Final = (
     "initial_context_length",
     "original_max_position_embeddings",
@@ -42,6 +42,12 @@ _LENGTHS: Final = (
     "max_position_embedding",
     "max_position_embeddings",
 )
+_BLOCKS: Final = {  # fields of block_configs
+    "attention": ("no_op", "replace_with_linear", "n_heads_in_group"),
+    "ffn": ("no_op", "replace_with_linear", "ffn_mult"),
+}
+_SIZED: Final = r".*_(size|dim|rank|heads|layers)$"
+_VERSION: Final = "transformers_version"
 _MOST_LAYERS: Final = 10**5  # more than any model has: each of them is looked at
 _STRETCHED: Final = "original_max_position_embeddings"
 _TOWER: Final = re.compile(
@@ -101,14 +107,14 @@ def read_config(
     asked = None if sequence is None else require_int(sequence=sequence, at_least=1)
     config, opened = _opened(_loaded(where))
     family, said = _family(config, where)
-    fields = Fields(config, family)
     try:
+        fields = _layers.Fields(_unfolded(config), family)
         sizes = _sizes(fields)
         length, source = _length(fields, sizes, asked)
         latent = LatentAttention(**sizes.pop("latent")) if "latent" in sizes else None
         model = Transformer(**sizes | {"sequence": length}, latent=latent)
     except (
-        KeyError,
+        LookupError,
         TypeError,
         ValueError,
         ZeroDivisionError,
@@ -117,19 +123,29 @@ def read_config(
     ) as error:
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"path must hold the sizes of a model, got {where}: {why}") from None
-    harmless = re.compile("|".join([*_layers.tables()["harmless"], *family.get("ignore", ())]))
+    harmless = _harmless(family)
     unknown = [
         name for name in fields.unread() if name not in ignore and not harmless.fullmatch(name)
     ]
     if unknown:
         raise ValueError(
             f"path must hold fields whose effect is known, got {', '.join(unknown)} in {where}: "
-            f"ignore=[...] takes those that change neither parameters nor operations"
+            f"--ignore {' '.join(unknown)} (in Python ignore={unknown}) takes them, where they "
+            "change neither parameters nor operations"
         )
     active, counted = _active(model, family.get("card"))
-    notes = (*opened, *said, *fields.notes, f"sequences of {length} tokens, {source}")
+    own = (family["note"],) if "note" in family else ()
+    notes = (*opened, *said, *own, *fields.notes, f"sequences of {length} tokens, {source}")
     notes += (counted,) if model.mixture_layers else ()
     return ModelConfig(name=where.stem, model=model, active_parameters=active, notes=notes)
+
+
+def _harmless(family: Mapping[str, Any]) -> re.Pattern[str]:
+    """Fields that change no size; a pattern with a gap never takes what is named as a size."""
+    patterns = _layers.tables()["harmless"]
+    wide = "|".join(pattern for pattern in patterns if ".*" in pattern)
+    named = [pattern for pattern in patterns if ".*" not in pattern]
+    return re.compile("|".join([*named, *family.get("ignore", ()), f"(?!{_SIZED})(?:{wide})"]))
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -144,13 +160,17 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 def _opened(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The language model inside a wrapper, and what was left out."""
-    outer, inner, notes = dict(config), dict(config), []
+    outer, inner, notes = dict(config), dict(config), list[str]()
     while found := next(
         (inner[name] for name in _WRAPPERS if isinstance(inner.get(name), dict)), None
     ):
-        inner = {"model_type": outer.get("model_type")} | found
-        if outer.get("tie_word_embeddings") is not None:
-            inner.setdefault("tie_word_embeddings", outer["tie_word_embeddings"])
+        inner = {name: outer.get(name) for name in ("model_type", "architectures")} | found
+        tied = outer.get("tie_word_embeddings")
+        said = inner.setdefault("tie_word_embeddings", tied)
+        if tied not in (None, said):  # the wrapper's word counts since version 5
+            inner["tie_word_embeddings"] = tied if str(outer.get(_VERSION)) >= "5" else said
+            said = inner["tie_word_embeddings"]
+            notes.append(f"tie_word_embeddings is stated twice: {said} is taken")
     towers = sorted(
         {n for c in (outer, inner) for n in c if _TOWER.fullmatch(n) and isinstance(c[n], dict)}
     )
@@ -166,22 +186,57 @@ def _family(config: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Any], l
     known = {
         name: row for family, row in rows.items() for name in (family, *row.get("aliases", ()))
     }
-    said = str(config.get("model_type"))
-    if (name := said.removesuffix("_text")) in known:
-        return {"name": name} | known[name], []
-    architectures = config.get("architectures")
-    if str(architectures).endswith("ForCausalLM']") and config.get("hidden_act") == "silu":
+    said, architectures = str(config.get("model_type")), config.get("architectures")
+    built = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    snake = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", built.split("For")[0]).lower()
+    for name in (built, said, said.removesuffix("_text")):
+        if name in known:
+            return {"name": name} | known[name], []
+    if snake in known:
+        return {"name": snake} | known[snake], [f"{said} is read as {built} says"]
+    name = said.removesuffix("_text")
+    if built.endswith(_WHOLE) and config.get("hidden_act") == "silu":
         return {"name": name}, [
             f"{said} is no known family: read as a Llama, all its fields being understood"
         ]
     near = get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ValueError(
-        f"path must hold a model of {', '.join(sorted(known))}, got {said} in {path}{hint}"
+        f"path must hold a model of the {len(known)} types in data/model_families.yaml, or one "
+        f"whose architecture is of them or like Llama's, got {said} in {path}{hint}"
     )
 
 
-def _sizes(fields: Fields) -> dict[str, Any]:
+def _unfolded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A file whose layers differ by ``block_configs``, with a list of every size instead."""
+    unfolded = dict(config)
+    if not (blocks := unfolded.pop("block_configs", None)):
+        return unfolded
+    heads, hidden = config["num_attention_heads"], config["hidden_size"]
+    kinds, groups, widths = list[str](), list[int | None](), list[int]()
+    for block in blocks:
+        for part, said in block.items():
+            known = _BLOCKS.get(part, ())
+            for name in said if isinstance(said, Mapping) else ("",):
+                if name not in known and (not name or said[name]):
+                    raise ValueError(f"block_configs.{part}.{name} is not known, got {said!r:.80}")
+        mixer, ffn = block["attention"], block["ffn"]
+        left_out, linear = mixer.get("no_op"), mixer.get("replace_with_linear")
+        kinds.append("no_op" if left_out else "linear" if linear else "attention")
+        groups.append(mixer["n_heads_in_group"] if kinds[-1] == "attention" else None)
+        whole = not (ffn.get("no_op") or ffn.get("replace_with_linear"))
+        widths.append(-(int(2 * ffn["ffn_mult"] * hidden / 3) // -256) * 256 if whole else 0)
+    kv_heads = [heads // group if group else None for group in groups]
+    return unfolded | {
+        "layer_types": kinds,
+        "num_key_value_heads": next(filter(None, kv_heads), heads),
+        "num_key_value_heads_per_layer": kv_heads,
+        "intermediate_size": widths,
+        "linear_ffn_blocks": sum(bool(b["ffn"].get("replace_with_linear")) for b in blocks),
+    }
+
+
+def _sizes(fields: _layers.Fields) -> dict[str, Any]:
     """Arguments of `Transformer`, without the length of a sequence."""
     family = fields.family
     sizes: dict[str, Any] = {"gated": True} | dict.fromkeys(_FLAGS[1:], False)
@@ -200,13 +255,13 @@ def _sizes(fields: Fields) -> dict[str, Any]:
     layers = require_int(layers=sizes["layers"], at_least=1, at_most=_MOST_LAYERS)
     hidden, _ = require_int(hidden=sizes["hidden"], heads=sizes["heads"], at_least=1)
     kinds = _layers.mixer_kinds(fields, layers)
-    own, mixers = _layers.mixers(fields, kinds, hidden)
+    own, mixers = _layers.mixers(fields, kinds, hidden, layers)
     sizes |= {**own, "mixers": mixers, "ffn": fields.size("ffn")} | _latent(fields)
     if fields("use_double_wide_mlp"):  # in the layers that make no keys and values
         sizes["ffn"] += round(sizes["ffn"] * fields.need("num_kv_shared_layers") / layers)
-    single = [] if {"dense", "experts"}.isdisjoint(kinds) else kinds
-    sizes |= _experts(fields, sizes, single)
-    if sizes["ffn"] is None and sizes["gated"] and sizes.get("dense_layers", 1):
+    sizes |= _experts(fields, sizes, kinds)
+    dense = sizes.get("dense_layers", sizes.get("ffn_layers", 1))
+    if sizes["ffn"] is None and sizes["gated"] and dense:
         raise ValueError("intermediate_size is missing")
     sizes["vectors"] = _vectors(fields, sizes)
     sizes["mtp_layers"] = _further(fields)
@@ -221,23 +276,32 @@ def _sizes(fields: Fields) -> dict[str, Any]:
     return sizes
 
 
-def _latent(fields: Fields) -> dict[str, Any]:
+def _latent(fields: _layers.Fields) -> dict[str, Any]:
     """Latent attention, with an index where the family has one."""
     if not fields("kv_lora_rank"):
         return {}
     latent = {size: fields(name) for size, name in _LATENT.items() if fields(name)}
-    for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
+    for name in ("qk_nope_head_dim", "v_head_dim"):
         fields.need(name)
+    latent["rope"] = require_int(qk_rope_head_dim=fields("qk_rope_head_dim"), at_least=0)
+    if "q_rank" not in latent:  # then layers that choose keys are mixers
+        latent = {size: width for size, width in latent.items() if not size.startswith("index")}
     best = fields("index_topk") if "index_heads" in latent else None
     looked = {} if best is None else {"window": best}
     return {"latent": latent, "kv_heads": None, "head_size": None, **looked}
 
 
-def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
-    """Mixtures of experts; ``kinds`` are those of layers that have one block each."""
+def _experts(
+    fields: _layers.Fields, sizes: Mapping[str, Any], kinds: Sequence[str]
+) -> dict[str, Any]:
+    """Feed-forward blocks; ``kinds`` of layers name them where a layer has one block of any kind."""
     blocks = [kind == "experts" for kind in kinds if kind in ("dense", "experts")]
-    found: dict[str, Any] = {"ffn_layers": len(blocks)} if blocks else {}
-    experts = fields.size("experts") or 0
+    found: dict[str, Any] = {}
+    if blocks or fields.family.get("single"):
+        found["ffn_layers"] = len(blocks)
+    elif isinstance(widths := fields("intermediate_size"), list) and 0 in widths:
+        found["ffn_layers"] = len(widths) - widths.count(0)
+    experts = (fields.size("experts") or 0) if fields("is_moe", default=True) else 0
     if experts <= 1:
         return found | {"ffn": fields.size("shared_ffn") or sizes["ffn"]}
     blocks = blocks or _layers.ffn_kinds(fields, sizes["layers"])
@@ -253,22 +317,37 @@ def _experts(fields: Fields, sizes: Mapping[str, Any], kinds: Sequence[str]) -> 
         )
         found["vectors"] = 2 * sum(blocks) * latent * sizes["hidden"]
         width = width * latent // sizes["hidden"]
-    if wide % width:
+    active = fields.size("active_experts")
+    if empty := fields("zero_expert_num"):
+        require_int(zero_expert_num=empty, at_least=1)
+        mean = round(active * experts / (experts + empty))
+        fields.notes.append(
+            f"{empty} of {experts + empty} experts compute nothing: {mean} of {active} do so in the "
+            "mean, where tokens are spread evenly"
+        )
+        active = mean
+        found["vectors"] = found.get("vectors", 0) + sum(blocks) * empty * sizes["hidden"]  # router
+    dense = blocks.count(False)
+    if wide % width and dense:
         raise ValueError(f"shared experts must be a multiple of experts {width} wide, got {wide}")
+    if wide % width:  # beside every mixture stands a dense block
+        found |= {"ffn": wide, "ffn_layers": 2 * len(blocks)}
+        wide, dense = 0, len(blocks)
     return found | {
         "experts": experts,
-        "active_experts": fields.size("active_experts"),
+        "active_experts": active,
         "expert_ffn": width,
         "shared_experts": wide // width,
-        "dense_layers": blocks.count(False),
+        "dense_layers": dense,
     }
 
 
-def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
+def _vectors(fields: _layers.Fields, sizes: Mapping[str, Any]) -> int:
     """Parameters of no product: biases of queries, keys and values; embedding tables per layer."""
     layers, h = sizes["layers"], sizes["hidden"]
     heads, kv, d, _ = _layers.shape(fields, "own", h)
     found = sizes.get("vectors", 0)
+    found += fields.at({"h": h, "L": layers}).formula(fields.family.get("vectors", 0))
     biased = fields(
         "attention_bias",
         "qkv_bias",
@@ -299,7 +378,7 @@ def _vectors(fields: Fields, sizes: Mapping[str, Any]) -> int:
     return int(found)
 
 
-def _further(fields: Fields) -> int:
+def _further(fields: _layers.Fields) -> int:
     """Layers of multi-token prediction."""
     modules, each = fields.size("mtp_layers") or 0, fields("mtp_transformer_layers", default=1)
     count = int(modules * each) if fields("use_mtp", default=True) else 0
@@ -336,7 +415,7 @@ def _active(model: Transformer, card: str | None) -> tuple[int, str]:
     )
 
 
-def _length(fields: Fields, sizes: dict[str, Any], asked: int | None) -> tuple[int, str]:
+def _length(fields: _layers.Fields, sizes: dict[str, Any], asked: int | None) -> tuple[int, str]:
     """Length of a sequence, and what says it."""
     stretched = fields("rope_scaling", "rope_parameters", default={})
     found = {name: fields(name) for name in _LENGTHS if fields(name) is not None}
@@ -354,7 +433,7 @@ def _length(fields: Fields, sizes: dict[str, Any], asked: int | None) -> tuple[i
     return length, f"{name} in the file" + (most if name == _LENGTHS[-1] else "")
 
 
-def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
+def _mean_layer(fields: _layers.Fields, sizes: dict[str, Any]) -> str:
     """Encoder and decoder as one stack of layers of mean size."""
     decoder = fields("num_decoder_layers", default=sizes["layers"])
     if decoder != sizes["layers"] or "gated" in str(fields("feed_forward_proj", default="")):
@@ -370,7 +449,7 @@ def _mean_layer(fields: Fields, sizes: dict[str, Any]) -> str:
     )
 
 
-def _patches(fields: Fields, sizes: dict[str, Any]) -> str:
+def _patches(fields: _layers.Fields, sizes: dict[str, Any]) -> str:
     """Patches of an image and one token that is classified; patches and classes replace words."""
     size = fields.need("patch_size")
     sizes |= {"sequence": (fields.need("image_size") // size) ** 2 + 1, "ffn": fields.size("ffn")}

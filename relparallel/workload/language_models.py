@@ -52,8 +52,8 @@ class Transformer:
     mixers : tuple of Mixer
         What layers have in the place of this attention.
     attention_layers, ffn_layers : int, optional
-        Layers with this attention, all but those of ``mixers`` where omitted; and with a
-        feed-forward block.
+        How often this attention stands in all layers, in all but those of ``mixers`` where omitted;
+        and how often a feed-forward block does. A layer may have several of each.
     mtp_layers : int
         Layers of multi-token prediction behind the last one, each with a projection of 2 h^2 and
         the output layer once more. They cost time and memory, but are no part of the model's
@@ -97,14 +97,9 @@ class Transformer:
 
     def __post_init__(self) -> None:
         require_int(active_experts=self.active_experts, at_least=1, at_most=self.experts)
-        require_int(
-            ffn_layers=self.ffn_blocks,
-            dense_layers=self.dense_layers,
-            at_least=0,
-            at_most=self.layers,
-        )
+        require_int(ffn_layers=self.ffn_blocks, at_least=0, at_most=3 * self.layers)
         require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.ffn_blocks)
-        require_int(attention_layers=self.attentions, at_least=0, at_most=self.layers - self.mixed)
+        require_int(attention_layers=self.attentions, at_least=0, at_most=2 * self.layers)
         require_int(windowed_layers=self.windowed, at_least=0, at_most=self.attentions)
         if self.latent and (self.kv_heads or self.head_size or self.qk_norm or self.biases):
             raise ValueError(

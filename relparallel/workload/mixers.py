@@ -35,7 +35,7 @@ class LatentAttention:
     q_rank: int | None = whole(default=None, at_least=1)
     kv_rank: int = whole(at_least=1)
     nope: int = whole(at_least=1)
-    rope: int = whole(at_least=1)
+    rope: int = whole(at_least=0)
     value: int = whole(at_least=1)
     index_heads: int = whole(default=0, at_least=0)
     index_size: int = whole(default=0, at_least=0)

@@ -114,12 +114,9 @@ def test_tokens_behind_a_window_cost_no_more():
     [
         ({"windowed_layers": 7, "window": 4}, "windowed_layers must be an integer in .0, 6."),
         ({"mixers": (STATE,) * 4}, "attention_layers must be an integer in"),
+        ({"attention_layers": 13}, "attention_layers must be an integer in .0, 12."),
         ({"mixers": (3,)}, "mixers"),
-        (
-            {"attention_layers": 5, "mixers": (STATE,)},
-            "attention_layers must be an integer in .0, 4.",
-        ),
-        ({"ffn_layers": 7}, "ffn_layers must be an integer in .0, 6."),
+        ({"ffn_layers": 19}, "ffn_layers must be an integer in .0, 18."),
         ({"ffn_layers": 2, "dense_layers": 3}, "dense_layers must be an integer in .0, 2."),
         ({"mtp_layers": -1}, "mtp_layers must be an integer >= 0"),
         ({"window": 0}, "window must be an integer >= 1"),
