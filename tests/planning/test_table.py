@@ -132,7 +132,7 @@ def test_a_text_table_wraps_long_cells_and_keeps_brackets():
         ({"softwear": "x"}, "did you mean 'software'"),
         ({"fabric": "rail-only"}, "plan takes no option 'fabric'"),
         ({"workload": 1}, "plan takes no option 'workload'"),
-        ({"cluster": "h100"}, "got 'h100'; did you mean 'h100-80gb-dgx' or 'h100-80gb-roce'"),
+        ({"cluster": "h100"}, "got 'h100'; did you mean 'h100-80gb-dgx' or 'h100-80gb-gx2560'"),
         ({"cluster": "B200-dgx"}, "did you mean 'b200-180gb-dgx'"),
         ({"model": "llama-3-70b"}, "got 'llama-3-70b'; did you mean 'llama3-70b'"),
         ({"network": "rail-optimized"}, "did you mean 'rail-optimised'"),
