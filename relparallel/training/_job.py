@@ -315,7 +315,10 @@ def job_rows(
         lasting=float(events.lasting),
         apart=not events.together,
     )
-    return job.chosen(checkpointing.interval, checkpointing.every)
+    job = job.chosen(checkpointing.interval, checkpointing.every)
+    if checkpointing.unseen is None or not np.isinf(job.interval):
+        return job
+    return job.chosen(checkpointing.unseen, checkpointing.every)
 
 
 def through_spare_trays(
