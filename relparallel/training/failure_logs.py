@@ -205,9 +205,9 @@ class FailureLog(Result):
         Returns
         -------
         Estimate
-            Failures per second of a node that is up; half a failure over the time watched, the mean
-            of the posterior, where there was none. Garwood's interval (1936), as wide as the
-            twelfths of the window differ.
+            Per second of a node that is up; where there was none, half a failure over the time
+            watched, the mean of the posterior. Garwood's interval (1936); twelfths of the window
+            that differ widen it.
 
         Examples
         --------
@@ -247,11 +247,7 @@ class FailureLog(Result):
         return cause_levels.reading(self.level_of(), self.levels or {})
 
     def repair_of(self, cause: str) -> float | None:
-        """Return the mean time to repair of a cause [s], None where no repair was seen.
-
-        Kaplan and Meier's (1958): a node still down when the watch ends counts until then, an end
-        that is not known for nothing; the tail is exponential.
-        """
+        """Return the mean repair of a cause [s] (Kaplan and Meier), None where none was seen."""
         found = counted_repair(self, cause)
         return None if found is None else found.value
 
