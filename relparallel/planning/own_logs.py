@@ -20,8 +20,7 @@ from relparallel.optimize.joint_plans import JointPlan, plan_of
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.optimize.joint_sites import Site
 from relparallel.parallel import notation
-from relparallel.planning.few_failures import FewFailures
-from relparallel.planning.log_words import repaired, unseen, watched
+from relparallel.planning.few_failures import FewFailures, repaired, unseen, watched
 from relparallel.training import FailureLog, SharedEvents, spares_needed
 from relparallel.training.failure_sources import Replay
 from relparallel.training.order_statistics import NORMAL

@@ -36,6 +36,7 @@ from relparallel.parallel.step import step_timeline
 from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import asked_for, doubt_of, order_of
+from relparallel.planning.few_failures import causes, never
 from relparallel.planning.inputs import (
     assumptions,
     model_of,
@@ -44,7 +45,6 @@ from relparallel.planning.inputs import (
     usual_batch,
 )
 from relparallel.planning.launching import save_plan, why_not
-from relparallel.planning.log_words import causes, never
 from relparallel.planning.own_logs import OwnLog, bounds_of, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (

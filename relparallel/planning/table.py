@@ -18,7 +18,7 @@ from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
-from relparallel.planning.log_words import causes
+from relparallel.planning.few_failures import causes
 from relparallel.published import shipped_rows
 from relparallel.topology.formats._text import require_target, write
 from relparallel.training import FailureLog

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from relparallel.hardware import Cluster
 from relparallel.training.failure_rates import counted_repair
 from relparallel.training.failures import ComponentClass
-
-if TYPE_CHECKING:
-    from relparallel.training.failure_logs import FailureLog
 
 USUAL: Final = {
     "job": "job software application framework user network fabric storage",
@@ -48,7 +45,7 @@ def reading(found: Mapping[str, str], given: Mapping[str, str]) -> str:
     return f"causes of the log: {'; '.join(said)}"
 
 
-def classes(log: FailureLog, cluster: Cluster | None) -> tuple[ComponentClass, ...]:
+def classes(log: Any, cluster: Cluster | None) -> tuple[ComponentClass, ...]:
     """See `FailureLog.classes`."""
     place = Cluster(nodes=log.population) if cluster is None else cluster
     host = "tray" if place.tray < place.gpus_per_node else "node"

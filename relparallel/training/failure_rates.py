@@ -10,18 +10,16 @@ their coefficient of variation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel.metrics import Estimate
 from relparallel.training._independent_logs import BLOCKS
 from relparallel.training.outages import Outages
 from relparallel.units import DAY
-
-if TYPE_CHECKING:
-    from relparallel.training.failure_logs import FailureLog
 
 Floats = NDArray[np.float64]
 
@@ -38,31 +36,25 @@ class Counted(NamedTuple):
 
     def estimate(self, failures: int, level: float) -> Estimate:
         """A rate with its interval (Garwood 1936)."""
-        from scipy.special import gammaincinv
-
         tail, unit = (1 - level) / 2, self.value / (self.number or NONE_SEEN)
-        lower = float(unit * gammaincinv(self.number, tail)) if failures else 0.0
-        upper = float(unit * gammaincinv(self.number + 1, 1 - tail))
+        lower = float(unit * scipy.special.gammaincinv(self.number, tail)) if failures else 0.0
+        upper = float(unit * scipy.special.gammaincinv(self.number + 1, 1 - tail))
         what = f"{failures} failures" if failures else "no failure, mean of the posterior"
         method = f"{what}, {100 * level:g} % interval by {BLOCKS} parts of the window"
         return Estimate(value=self.value, lower=lower, upper=upper, method=method, exact=False)
 
     def rates(self, chance: Any) -> Any:
         """Quantiles of the posterior of a rate, over its point value."""
-        from scipy.special import gammaincinv
-
-        return gammaincinv(self.number + 0.5, chance) / (self.number or NONE_SEEN)
+        return scipy.special.gammaincinv(self.number + 0.5, chance) / (self.number or NONE_SEEN)
 
     def means(self, chance: Any) -> Any:
         """Quantiles of the posterior of a mean, over its point value."""
-        from scipy.special import gammainccinv
-
         if np.isinf(self.number):
             return np.ones(np.shape(chance))
-        return self.number / gammainccinv(self.number, chance)
+        return self.number / scipy.special.gammainccinv(self.number, chance)
 
 
-def counted_rate(log: FailureLog) -> Counted:
+def counted_rate(log: Any) -> Counted:
     """Failures of a log per second of a node that is up.
 
     Without a failure the mean of the posterior, half a failure over the time. Few failures come
@@ -75,13 +67,11 @@ def counted_rate(log: FailureLog) -> Counted:
 
 def _rate(start: Floats, span: float, exposure: float) -> Counted:
     """Rate of failures that started at times since a window of a length [s] began."""
-    from scipy.special import chdtri
-
     if not start.size:
         return Counted(0.0, NONE_SEEN / exposure)
     counts = np.histogram(start, BLOCKS, (0.0, span))[0]
     spread = float(counts.var(ddof=1) / counts.mean())
-    least = 1.0 if start.size >= FEW else chdtri(BLOCKS - 1, _CHANCE) / (BLOCKS - 1)
+    least = 1.0 if start.size >= FEW else scipy.special.chdtri(BLOCKS - 1, _CHANCE) / (BLOCKS - 1)
     return Counted(start.size / (spread if spread > least else 1.0), start.size / exposure)
 
 
@@ -90,7 +80,7 @@ def outage_rate(log: Outages) -> Estimate:
     return _rate(log.start[0], log.span, log.exposure).estimate(log.start[0].size, 0.95)
 
 
-def counted_repair(log: FailureLog, cause: str | None = None) -> Counted | None:
+def counted_repair(log: Any, cause: str | None = None) -> Counted | None:
     """Mean repair of a cause of a log, or of all [s]; None where none was seen to end.
 
     The area under the estimate of Kaplan and Meier (1958): a node that is still down when the watch
@@ -107,9 +97,7 @@ def counted_repair(log: FailureLog, cause: str | None = None) -> Counted | None:
     spread = float(ended.var(ddof=1) / ended.mean() ** 2) if np.ptp(ended) else 0.0
     number = ended.size / max(spread, 1.0) if spread or ended.size == 1 else np.inf
     if still.any():
-        from scipy.stats import CensoredData, ecdf
-
-        alive = ecdf(CensoredData.right_censored(took, still)).sf
+        alive = scipy.stats.ecdf(scipy.stats.CensoredData.right_censored(took, still)).sf
         left = np.append(1.0, alive.probabilities)
         mean = np.diff(alive.quantiles, prepend=0.0) @ left[:-1] + left[-1] * mean
     return Counted(number, float(mean))
