@@ -25,6 +25,7 @@ from relparallel.optimize.joint_question import (
     measured_of,
     orders_of,
     recoveries_of,
+    with_unseen,
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch
@@ -230,7 +231,8 @@ def joint(
     repair, restart, pause : float, optional
         Of policies by name: mean time until a failed node is back, fixed part of a restart besides
         reading the checkpoint, and standstill of a job that goes on without going back [s]; a day,
-        300 and 30 where omitted.
+        300 and 30 where omitted. A repair that is given takes the place of those that a log has
+        seen.
     price : float or sequence of float, optional
         Of a GPU and second, network included; one for each cluster. For the objective "cost".
     horizon : float
@@ -340,7 +342,12 @@ def joint(
         orders=ranked,
         write_off=write_off,
         recoveries=recoveries_of(policies, repair=repair, restart=restart, pause=pause),
-        checkpoints=checkpoints_of(checkpoints, storage_bandwidth, workload, gpus),
+        checkpoints=with_unseen(
+            checkpoints_of(checkpoints, storage_bandwidth, workload, gpus),
+            rates,
+            max(one.nodes for one in clusters),
+        ),
+        repaired=repair is not None,
         horizon=horizon,
     )
     return answer(question, sites_of(question, machines, spares, executor))

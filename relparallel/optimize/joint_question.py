@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,11 +16,14 @@ from relparallel.topology import Topology
 from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
+    FailureLog,
     Recovery,
+    checkpoint_interval,
     checkpoint_time,
     published_network_rates,
 )
 from relparallel.training._arguments import require_rate, require_time
+from relparallel.training.failure_rates import NONE_SEEN
 from relparallel.training.failure_sources import SharedEvents
 from relparallel.training.network_parts import parts_of
 from relparallel.training.recovery_policies import POLICIES
@@ -49,6 +52,8 @@ class Question:
     recoveries: Mapping[str, Recovery]
     checkpoints: Mapping[str, Checkpointing]
     horizon: float  # s
+    # a repair was given, which takes the place of those that a log has seen
+    repaired: bool = False
 
     @property
     def tokens(self) -> int:
@@ -204,6 +209,25 @@ def checkpoints_of(
         require_instance(str, checkpoints=name)
         require_instance(Checkpointing, checkpoints=one)
     return dict(checkpoints)
+
+
+def with_unseen(
+    checkpoints: Mapping[str, Checkpointing], rates: Any, nodes: int
+) -> Mapping[str, Checkpointing]:
+    """Checkpoints that are written also where no failure of a log goes back to one.
+
+    As is best against half a failure of the job over the time watched: the mean of the posterior
+    of what a log has not seen.
+    """
+    if not isinstance(rates, FailureLog):
+        return checkpoints
+    between = rates.exposure / (nodes * NONE_SEEN)
+    return {
+        name: one
+        if one.unseen is not None
+        else replace(one, unseen=float(checkpoint_interval(max(one.levels[-1].cost, 1.0), between)))
+        for name, one in checkpoints.items()
+    }
 
 
 def measured_of(

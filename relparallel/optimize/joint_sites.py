@@ -23,7 +23,7 @@ from relparallel.optimize.joint_strategies import (
 )
 from relparallel.parallel.grid import lawful_degrees
 from relparallel.sweep import map_chunks
-from relparallel.training import FailureModel
+from relparallel.training import FailureLog, FailureModel
 from relparallel.training.failing_parts import rate_table
 
 HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
@@ -158,6 +158,8 @@ def _failures(question: Question, cluster: Cluster, wired: bool) -> FailureModel
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
     table, source = rate_table(question.rates, cluster, question.source), question.source
     if isinstance(table, tuple):
+        if question.repaired and isinstance(question.rates, FailureLog):
+            table = tuple(replace(entry, repair=None) for entry in table)
         return FailureModel(classes=table, cluster=cluster, source=source)
     if wired:
         table = replace(

@@ -65,7 +65,7 @@ def day_of_state(state: SteadyState, gpus: int, step: float) -> Day:
     low, median, high = _left_by_failures(mean, variance)
     wide = NORMAL * mean * math.hypot(steps, slow)
     least, most = mean - math.hypot(mean - low, wide), mean + math.hypot(high - mean, wide)
-    chance, whole = _without_failures(state)
+    chance, whole = without_failures(state, DAY)
     if chance > 0.05 and variance > 0:  # the best days are those; a smooth law has none of them
         median = min(median, whole)
         most = whole * (1 + float(ndtri(1 - 0.05 / chance)) * math.hypot(steps, slow))
@@ -90,11 +90,11 @@ def _left_by_failures(mean: float, variance: float) -> tuple[float, float, float
     return float(low), float(median), float(high)
 
 
-def _without_failures(state: SteadyState) -> tuple[float, float]:
-    """Chance that a day begins at full speed and nothing fails in it, and its share."""
+def without_failures(state: SteadyState, length: float) -> tuple[float, float]:
+    """Chance that a time [s] begins at full speed and nothing fails in it, and its share."""
     job = state.job
     whole = float(job.down()[job.states()[1] == 1].sum())
-    chance = whole * math.exp(-DAY * float(job.rate.sum()))
+    chance = whole * math.exp(-length * float(job.rate.sum()))
     written = job.cost / np.cumprod(np.concatenate([[1], job.every[:-1]]))
     return chance, 1 / (1 + float(written.sum()) / job.interval)
 

@@ -29,7 +29,8 @@ def assumptions(rates: Any, options: Mapping[str, Any], machines: Sequence[Clust
     """What is said of failures, of storage that nothing was said of, and of spare trays."""
     said = [f"parts fail as in the table {rates!r}"] if isinstance(rates, str) else []
     if isinstance(rates, FailureLog):
-        said = [*(note for note in rates.notes if note != rates.reading), rates.reading]
+        told = [rates.reading] * bool(rates.incidents)
+        said = [*(note for note in rates.notes if note != rates.reading), *told]
     if not {"checkpoints", "storage_bandwidth"} & options.keys():
         rate = STORAGE * max(one.gpus for one in machines) / GB
         said.append(f"checkpoints are written at {rate:,.0f} GB/s, Llama 3's storage by the GPUs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +20,11 @@ from relparallel.optimize.joint_plans import JointPlan, plan_of
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.optimize.joint_sites import Site
 from relparallel.parallel import notation
+from relparallel.planning.few_failures import FewFailures, repaired, unseen, watched
 from relparallel.training import FailureLog, SharedEvents, spares_needed
 from relparallel.training.failure_sources import Replay
 from relparallel.training.order_statistics import NORMAL
-from relparallel.units import DAY, YEAR
+from relparallel.units import DAY, MINUTE, YEAR
 
 RANKS: Final = ("independent", "events", "replay")
 """By what rows are ranked: a formula for independent failures, one for shared events, the log."""
@@ -55,11 +56,19 @@ class OwnLog:
     """A log, what was replayed of it, and the law of shared events that it gives."""
 
     log: FailureLog
+    repaired: bool = False  # a repair was given, which is used in place of those of the log
     replayed: dict[Any, Replayed] = field(default_factory=dict, repr=False)
     refused: dict[str, None] = field(default_factory=dict, repr=False)  # why something was not
 
+    @cached_property
+    def few(self) -> FewFailures:
+        """The doubt that its failures leave."""
+        return FewFailures(log=self.log, given=self.repaired)
+
     def events(self, nodes: int) -> SharedEvents:
         """Events of the log as so many of its nodes meet them, and drift of its rate."""
+        if not self.log.start.size:
+            return SharedEvents(sizes=(1.0,))
         return self.log.shared_events(nodes=min(nodes, self.log.population))
 
     def of(self, search: JointSearch, choice: Choice) -> Replayed:
@@ -147,13 +156,20 @@ class OwnLog:
             raise ValueError(f"rank must be another than 'replay' here: {'; '.join(self.refused)}")
         return plan_of(one.search, first, one.counts)
 
+    def facts(self, one: JointPlan) -> list[str]:
+        """What the log is, which repair the plan takes of it, and what the log has not seen."""
+        return [watched(self.log), *repaired(self.few, one), *unseen(self.log, one)]
+
     def said(self, one: JointPlan, count: int, rank: str) -> list[str]:
         """What the log says of the spares, of independence, and of the order of the rows."""
+        if not self.log.start.size:
+            return [self._spares(one)]
         turned = self._turned(one, count, rank)
-        if self.refused:
-            return [f"the log cannot be replayed everywhere: {'; '.join(self.refused)}"]
         verdict = self.log.report(np.random.default_rng(0), replications=_LOGS).verdict
-        return [self._replay(one), self._spares(one), f"failures of the log, {verdict}", turned]
+        said = [self._spares(one), f"failures of the log, {verdict}"]
+        if self.refused:
+            return [f"the log cannot be replayed everywhere: {'; '.join(self.refused)}", *said]
+        return [self._replay(one), *said, turned]
 
     def _replay(self, one: JointPlan) -> str:
         """How the log is replayed."""
@@ -176,13 +192,18 @@ class OwnLog:
 
     def _spares(self, one: JointPlan) -> str:
         """Numbers of spares by both laws and the log, for no more nodes than it watched."""
-        nodes, records = min(one.cluster.nodes, self.log.population), self.log.records()
-        repair = float((records["end"] - records["start"]).mean())
-        asked = nodes, self.log.outage_rate, repair, _SHORT, "hot"
+        nodes, seen = min(one.cluster.nodes, self.log.population), self.few.repair
+        repair = one.search.recoveries[one.policy].repair if seen is None else seen.value
+        rate = self.log.outage_rate or self.few.rate.value
+        few, many = self.few.spares(nodes, rate, repair, _SHORT)
+        asked = nodes, rate, repair, _SHORT, "hot"
         said = f"spares for {nodes:,} nodes and a shortage of {_SHORT:.1%} of the time: "
-        said += f"{spares_needed(*asked)} by independent failures, {self._down(nodes)} by this log"
+        said += f"{spares_needed(*asked)} by independent failures ({few} to {many} as rate and "
+        said += "repair are in doubt)"
+        if seen is None or np.isnan(self.log.end).any():
+            return said
         shared = spares_needed(*asked, source=self.events(nodes))
-        return f"{said} ({shared} by shared events)"
+        return f"{said}, {self._down(nodes)} by this log ({shared} by shared events)"
 
     def _down(self, nodes: int) -> int:
         """Nodes down that are exceeded for so little of the time, of so many drawn from the log."""
@@ -213,6 +234,17 @@ class OwnLog:
         )
 
 
+def bounds_of(search: JointSearch, choice: Choice, log: OwnLog | None) -> dict[str, Any]:
+    """90 % interval of the relative goodput, by a log with its doubt; with it of the checkpoints."""
+    state, horizon = choice.state, search.question.horizon
+    if log is None:
+        spread = NORMAL * math.sqrt(state.variance_rate / horizon)
+        return {"goodput": (max(state.share - spread, 0.0), min(state.share + spread, 1.0))}
+    least, most = (each / MINUTE for each in log.few.checkpoint(search, choice))
+    around = {"checkpoint from": least, "checkpoint to": most}
+    return {"goodput": log.few.share(state, horizon), **around}
+
+
 def by_formula(one: JointPlan) -> JointPlan:
     """The plan of the best choice by the formula."""
     first = one.search.best()
@@ -241,7 +273,8 @@ def _named(search: JointSearch, choice: Choice) -> str:
 def own_log(rank: str, rates: Any, options: Mapping[str, Any]) -> OwnLog | None:
     """The log of a plan, if what fails is one; else no order but that of the formula."""
     require_choice(RANKS, rank=rank)
-    log = OwnLog(log=rates) if isinstance(rates, FailureLog) else None
+    given = options.get("repair") is not None
+    log = OwnLog(log=rates, repaired=given) if isinstance(rates, FailureLog) else None
     if rank == "independent":
         return log
     if log is None:

@@ -36,6 +36,7 @@ from relparallel.parallel.step import step_timeline
 from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import asked_for, doubt_of, order_of
+from relparallel.planning.few_failures import causes, never
 from relparallel.planning.inputs import (
     assumptions,
     model_of,
@@ -44,7 +45,7 @@ from relparallel.planning.inputs import (
     usual_batch,
 )
 from relparallel.planning.launching import save_plan, why_not
-from relparallel.planning.own_logs import OwnLog, by_formula, own_log, source_of
+from relparallel.planning.own_logs import OwnLog, bounds_of, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
     as_latex,
@@ -57,7 +58,6 @@ from relparallel.planning.table import (
 )
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import write
-from relparallel.training.order_statistics import NORMAL
 from relparallel.units import DAY, GB, MINUTE
 from relparallel.workload import Transformer
 
@@ -174,8 +174,8 @@ class Plan(Result):
         search = one.search
         site, step = search.sites[choice.site], search.step(choice)
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
-        spread = NORMAL * float(np.sqrt(choice.state.variance_rate / search.question.horizon))
-        low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
+        around = bounds_of(search, choice, self.log)
+        low, high = around.pop("goodput")
         seconds, tokens = search.question.tokens / choice.throughput, row["goodput"] * DAY / 1e9
         whole = choice.throughput * DAY / 1e9
         quick, slow = (seconds, seconds) if step is None else step.interval()
@@ -196,6 +196,7 @@ class Plan(Result):
             "recovery": choice.policy,
             "spare nodes": site.spares,
             "checkpoint every [min]": choice.state.interval / MINUTE,
+            **around,
             "memory [GB]": float(held[0]) / GB,
             "of [GB]": costs.available / GB,
             "step [s]": seconds,
@@ -298,17 +299,17 @@ class Plan(Result):
 
     def to_text(self, width: int | None = None) -> str:
         """Table turned, below its assumptions, in blocks of a width; the terminal's if omitted."""
-        head = (
-            f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch "
-            f"{self.global_batch:,}"
-        )
-        return as_text((head, *self._told()), self.to_frame(), width)
+        size = f"{self.model.parameters / 1e9:,.1f}e9 parameters"
+        head = f"{self.name} ({size}), batch {self.global_batch:,}"
+        log = None if self.log is None else self.log.log
+        return as_text((head, *self._told()), self.to_frame(), width, log)
 
     __str__ = to_text
 
     def _repr_html_(self) -> str:
         said = "<br>".join([f"{self.name}, batch {self.global_batch:,}", *self._told()])
-        return f"<p>{said}</p>{compared(self.to_frame()).to_html()}"
+        table = "" if self.log is None else causes(self.log.log).to_html(index=False)
+        return f"<p>{said}</p>{table}{compared(self.to_frame()).to_html()}"
 
     def __repr__(self) -> str:
         best = self.best
@@ -359,7 +360,7 @@ def plan(
         What fails, as in `failure_model`: "llama3" is the failure table of Meta's run on 16,384
         H100. An own log is replayed on every row beside the formula.
     price : float or sequence of float, optional
-        Of a GPU-hour, one for all or one for each cluster. Without it no cost is shown.
+        Of a GPU-hour, one for all or each cluster. Without it no cost is shown.
     network : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, path or Topology, optional
         A network whose parts fail too; without it, the two levels of links of the cluster.
     measured : path, DataFrame, sequence of Run, Mapping or Learned, optional
@@ -391,19 +392,18 @@ def plan(
 
     Notes
     -----
-    Interval of the step: left-out runs of the calibration. Interval of the relative goodput: chance
-    of the failures over ``horizon`` (30 days), the rates being as given. Tokens a day take both
-    bounds together: the doubt about their mean. The days of one run differ besides: the range of
-    nine in ten, about a step as predicted, is that of failures, of slow GPUs and of noise of steps,
-    as series of MLPerf Training have them. It is not added to the interval, since the first days
-    measured take that away and leave this.
+    Interval of the step: left-out runs of the calibration. Of the relative goodput: chance of the
+    failures over ``horizon`` (30 days), at rates as given; with an own log also the doubt that so
+    few failures and repairs leave about both, which the best checkpoint interval and the spares
+    have too. Tokens a day take both bounds together. The days of one run differ besides, by failures,
+    slow GPUs and noise of steps as in series of MLPerf Training: that is not added, since the first
+    days measured take the doubt about the mean away and leave this.
 
     An own log is replayed 20 times, whole, from random times on, nodes in a random order; a failure
-    takes the node that it names. The interval is that of the mean of six parts of the log, by
-    Student's t. Copies of a log that watched fewer nodes stand side by side and share nothing. Nodes
-    down together that hold all copies of a shard are not seen; "events" sees them. "replay" looks
-    among the first rows by the formula and the best of every recovery with eight numbers of spares.
-    The order turns over where another leads by more than chance gives independent failures.
+    takes the node that it names; the interval is that of the mean of six parts of it (Student's t).
+    Copies of a log that watched fewer nodes stand side by side and share nothing. Nodes down together
+    that hold all copies of a shard are seen by "events" alone. "replay" looks among the first rows by
+    the formula and the best of every recovery with eight numbers of spares.
 
     Examples
     --------
@@ -446,6 +446,7 @@ def plan(
         found = tuple(log.best(one, strategies) for one in found)
     else:
         notes += [note for one in found if (note := many_stages(one, sizes.layers))]
+    notes += never(found[0]) if log is None else log.facts(found[0])
     return Plan(
         name=name,
         model=sizes,

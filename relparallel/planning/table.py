@@ -18,8 +18,10 @@ from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
+from relparallel.planning.few_failures import causes
 from relparallel.published import shipped_rows
 from relparallel.topology.formats._text import require_target, write
+from relparallel.training import FailureLog
 from relparallel.units import GB, TFLOP
 from relparallel.workload import transformer, transformers
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 ENDINGS: Final = (".csv", ".json", ".tex", ".svg", ".pdf", ".png")
 """Files that `Plan.save` writes."""
 _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
+    "checkpoint every [min]": ("checkpoint from", "checkpoint to"),
     "memory [GB]": ("of [GB]",),
     "step [s]": ("step from", "step to"),
     "relative goodput": ("goodput from", "goodput to"),
@@ -55,7 +58,7 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
 def _with_bounds(row: Mapping[Any, Any], name: str) -> str:
     """A number to four digits, with its bounds where it has some; a measured one has none."""
     value = _number(row[name])
-    around = [_number(row[other]) for other in _AROUND.get(name, ())]
+    around = [_number(row[other]) for other in _AROUND.get(name, ()) if other in row]
     if not value or set(around) <= {value}:
         return value
     return f"{value} ({' to '.join(around)})" if len(around) == 2 else f"{value} of {around[0]}"
@@ -72,8 +75,16 @@ def as_latex(table: pd.DataFrame) -> str:
     return latex_table(compared(table))
 
 
-def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) -> str:
-    """Sentences, then blocks with as many strategies beside each other as a width takes."""
+def as_text(
+    said: Sequence[str],
+    table: pd.DataFrame,
+    width: int | None = None,
+    log: FailureLog | None = None,
+) -> str:
+    """Sentences, then blocks with as many strategies beside each other as a width takes.
+
+    The causes of a log stand in a table of their own.
+    """
     turned, room = compared(table), terminal_width() if width is None else width
     labels = max(len(str(label)) for label in turned.index)
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
@@ -83,7 +94,9 @@ def as_text(said: Sequence[str], table: pd.DataFrame, width: int | None = None) 
         text_table(["", *one.columns], one.reset_index().to_numpy().tolist(), room)
         for one in blocks
     )
-    return "\n\n".join(["\n".join(folded(line, room) for line in said), *shown])
+    found = [] if log is None or not log.incidents else [causes(log)]
+    apart = (text_table(one.columns, one.to_numpy().tolist(), room) for one in found)
+    return "\n\n".join(["\n".join(folded(line, room) for line in said), *apart, *shown])
 
 
 def drawn(table: pd.DataFrame, ax: Axes | None = None) -> Axes:

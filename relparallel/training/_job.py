@@ -206,16 +206,21 @@ class JobRows(NamedTuple):
         interval = self.interval / speed if STANDING <= speed < 1 else self.interval
         return self._going_back(interval, tuple(self.every[:-1].tolist()))
 
-    def chosen(self, interval: float | None, every: tuple[int, ...] | None) -> JobRows:
+    def chosen(
+        self,
+        interval: float | None,
+        every: tuple[int, ...] | None,
+        unseen: float | None = None,
+    ) -> JobRows:
         """The job with an interval and frequencies of its levels, the best where they are open.
 
         The best time between checkpoints does not depend on the speed, so the work in it falls
-        with the mean speed.
+        with the mean speed; where nothing goes back it is ``unseen``, if that is given.
         """
         best = self._going_back(interval, every)
         job = self._replace(every=np.array((*best.every, 1), np.int64), interval=best.interval)
         if interval is not None or np.isinf(best.interval):
-            return job
+            return self.chosen(unseen, every) if np.isinf(job.interval) and unseen else job
         pace = job.outside_pauses()[0].running()[1] * job.slow_parts()
         return job._replace(interval=job.interval * pace) if pace > STANDING else job
 
@@ -315,7 +320,7 @@ def job_rows(
         lasting=float(events.lasting),
         apart=not events.together,
     )
-    return job.chosen(checkpointing.interval, checkpointing.every)
+    return job.chosen(checkpointing.interval, checkpointing.every, checkpointing.unseen)
 
 
 def through_spare_trays(

@@ -1,10 +1,14 @@
-"""What fails with a cause of a log: as given, else by usual words in its name, else a node."""
+"""What fails with a cause of a log: as given, else by usual words in its name, else a node; classes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
+
+from relparallel.hardware import Cluster
+from relparallel.training.failure_rates import counted_repair
+from relparallel.training.failures import ComponentClass
 
 USUAL: Final = {
     "job": "job software application framework user network fabric storage",
@@ -39,3 +43,26 @@ def reading(found: Mapping[str, str], given: Mapping[str, str]) -> str:
         said[-1] += " (by usual words in the names, else of the node; levels= says)"
     said += [f"levels names {cause!r}, which never failed" for cause in given if cause not in found]
     return f"causes of the log: {'; '.join(said)}"
+
+
+def classes(log: Any, cluster: Cluster | None) -> tuple[ComponentClass, ...]:
+    """See `FailureLog.classes`."""
+    place = Cluster(nodes=log.population) if cluster is None else cluster
+    host = "tray" if place.tray < place.gpus_per_node else "node"
+    levels = log.level_of()
+    if place.nvlink_trays is None:
+        levels = {cause: "node" if at == "nvlink" else at for cause, at in levels.items()}
+    found = {cause: host if levels[cause] == "node" else levels[cause] for cause in levels}
+    counts, rate, usual = log._counts(), log.rate, counted_repair(log)
+    if not log.incidents:
+        seldom = log.rate_interval().value
+        return (ComponentClass(name="none was seen", level=host, rate=seldom),)
+    return tuple(
+        ComponentClass(
+            name=cause,
+            level=level,
+            repair=(seen := counted_repair(log, cause) or usual) and seen.value,
+            rate=rate * (counts[cause] / log.incidents) * place.parts(host) / place.parts(level),
+        )
+        for cause, level in found.items()
+    )

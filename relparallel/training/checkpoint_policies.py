@@ -113,6 +113,9 @@ class Checkpointing:
     every : tuple of int, optional
         How many checkpoints of a level there are for one of the next, itself counted; one number
         less than there are levels; the optimum where omitted.
+    unseen : float, optional
+        Interval where no failure goes back to a checkpoint [s], against those that nobody has seen;
+        nothing is written then where omitted.
 
     References
     ----------
@@ -129,6 +132,7 @@ class Checkpointing:
     levels: tuple[CheckpointLevel, ...] = each(CheckpointLevel)
     interval: float | None = real(at_least=SHORTEST, at_most=LONGEST, default=None)
     every: tuple[int, ...] | None = instance(tuple, default=None)
+    unseen: float | None = real(at_least=SHORTEST, at_most=LONGEST, default=None)
 
     def __post_init__(self) -> None:
         if not self.levels:

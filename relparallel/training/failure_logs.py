@@ -22,12 +22,15 @@ from relparallel._checks import (
     require_choice,
     require_instance,
     require_int,
+    require_number,
     require_real,
 )
 from relparallel.hardware import Cluster
 from relparallel.hardware.machines import LEVELS
+from relparallel.metrics import Estimate
 from relparallel.training import cause_levels
 from relparallel.training.cause_levels import SHOWN
+from relparallel.training.failure_rates import counted_rate, counted_repair, in_node_days
 from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
 from relparallel.training.log_columns import OVERLAPS, others, overlapping, possible, texts, times
@@ -178,17 +181,43 @@ class FailureLog(Result):
 
     @property
     def rate(self) -> float:
-        """Failures (incidents) per node and second of the watch."""
+        """Failures (incidents) per second of a node that is up; 0 without any."""
         return self.outage_rate * self.incidents / max(len(self.start), 1)
 
     @property
     def outage_rate(self) -> float:
-        """Outages per node and second of the watch: as `rate`, where each takes one node."""
-        if self.span <= 0:
-            raise ValueError(
-                f"start must hold failures at two moments, got {len(self.start)} row(s): {UNKNOWN}"
-            )
-        return len(self.start) / (self.population * self.span)
+        """Outages per second of a node that is up: as `rate`, where each takes one node."""
+        return len(self.start) / self.exposure
+
+    @property
+    def exposure(self) -> float:
+        """Time in which nodes were up and could fail, of all together [s]."""
+        return self._outages()[1].exposure
+
+    def rate_interval(self, level: float = 0.9) -> Estimate:
+        """Return `rate` with the interval that so few failures leave it.
+
+        Parameters
+        ----------
+        level : float
+            Chance of the interval to hold the rate.
+
+        Returns
+        -------
+        Estimate
+            Per second of a node that is up; where there was none, half a failure over the time
+            watched, the mean of the posterior. Garwood's interval (1936); twelfths of the window
+            that differ widen it.
+
+        Examples
+        --------
+        >>> rows = {"node": ["a", "b"], "start": [5.0, 50.0], "end": [5.0, 50.0], "cause": ["x", "x"]}
+        >>> rate = FailureLog(**rows, population=64, begin=0.0, finish=90.0).rate_interval()
+        >>> [round(1e3 * each, 3) for each in (rate.value, rate.lower, rate.upper)]
+        [0.347, 0.062, 1.093]
+        """
+        require_number(level=level, above=0.0, below=1.0)
+        return counted_rate(self).estimate(self.incidents, level)
 
     @property
     def watched(self) -> float:
@@ -218,17 +247,9 @@ class FailureLog(Result):
         return cause_levels.reading(self.level_of(), self.levels or {})
 
     def repair_of(self, cause: str) -> float | None:
-        """Return the mean time to repair of a cause [s], None where no repair was seen.
-
-        Time under repair over the repairs that ended (the estimate of an exponential distribution):
-        a node that is still down at the end of the watch counts with its time until then.
-        """
-        hit = self.cause == cause
-        ended = np.isfinite(self.repairs)
-        still = self.watched - self.start[hit & self.still]
-        if not (hit & ended).any():
-            return None
-        return float((self.repairs[hit & ended].sum() + still.sum()) / (hit & ended).sum())
+        """Return the mean repair of a cause [s] (Kaplan and Meier), None where none was seen."""
+        found = counted_repair(self, cause)
+        return None if found is None else found.value
 
     def classes(self, cluster: Cluster | None = None) -> tuple[ComponentClass, ...]:
         """Return the classes of a failure model, one for each cause.
@@ -244,28 +265,11 @@ class FailureLog(Result):
             Parts of the level of `level_of` stop, at such a rate that the failures of a cause per
             node and second are those of the log: the job as a whole fails in proportion to its
             nodes. A node of a log is a host: a tray, where those of the cluster have trays. Mean
-            times to repair as `repair_of` has them, those of the recovery policy where no repair
-            was seen.
+            times to repair as `repair_of` has them, that of all causes where none of one was seen,
+            those of the recovery policy where none was seen at all. Without a failure those of a
+            node, as `rate_interval` has them.
         """
-        place = Cluster(nodes=self.population) if cluster is None else cluster
-        host = "tray" if place.tray < place.gpus_per_node else "node"
-        levels = self.level_of()
-        if place.nvlink_trays is None:
-            levels = {cause: "node" if at == "nvlink" else at for cause, at in levels.items()}
-        found = {cause: host if levels[cause] == "node" else levels[cause] for cause in levels}
-        counts = self._counts()
-        return tuple(
-            ComponentClass(
-                name=cause,
-                level=level,
-                repair=self.repair_of(cause),
-                rate=self.rate
-                * (counts[cause] / self.incidents)
-                * place.parts(host)
-                / place.parts(level),
-            )
-            for cause, level in found.items()
-        )
+        return cause_levels.classes(self, cluster)
 
     def _counts(self) -> pd.Series:
         """Failures of each cause: an event has that of its first row."""
@@ -373,7 +377,10 @@ class FailureLog(Result):
 
     def _outages(self) -> tuple[FailureLog, Outages]:
         """The log with overlapping outages of a node as one, and these since the window began."""
-        _ = self.rate  # refuses a log of one moment
+        if self.span <= 0:
+            raise ValueError(
+                f"start must hold failures at two moments, got {len(self.start)} row(s): {UNKNOWN}"
+            )
         log = self._watched(overlaps="merge")
         begin, known = log.watched - log.span, np.isfinite(log.end)
         still = np.where(log.still, log.watched, log.start)
@@ -482,9 +489,7 @@ class FailureLog(Result):
             f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(SHOWN).items()
         ]
         causes += [f"{len(counts) - SHOWN} more causes"] * (len(counts) > SHOWN)
-        often = (
-            f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if self.span > 0 else "at one moment"
-        )
+        often = in_node_days(self.rate_interval()) if self.span > 0 else "at one moment"
         said = (
             f"{self.incidents} failures of {self.population} nodes in {self.span / DAY:.4g} "
             f"days, {often}"

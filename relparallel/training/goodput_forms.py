@@ -213,6 +213,11 @@ class SteadyState(Factors):
         found["restart"] += paused * self.noticed
         return {**found, "waiting": self.scheduled * (1 - self.availability)}
 
+    def at(self, rates: float, repairs: float) -> SteadyState:
+        """The same job, its interval kept, with all rates and repairs times a factor."""
+        job = self.job._replace(rate=self.job.rate * rates, repair=self.job.repair * repairs)
+        return _state(job, float(self.scheduled))
+
     @property
     def variance_rate(self) -> float:
         """Variance of the productive share over a long run, times its length."""

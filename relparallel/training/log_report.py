@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_int, require_number, require_rng
 from relparallel.metrics import Estimate
-from relparallel.training._independent_logs import BLOCKS, independent
+from relparallel.training._independent_logs import independent
+from relparallel.training.failure_rates import FEW, outage_rate
 from relparallel.training.outages import Outages
 from relparallel.training.report import mean_interval
 from relparallel.units import DAY, HOUR
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-FEW: Final = 20  # failures, of which it sees one in three that brings another
 _MOMENTS: Final = 400  # of a picture
 _NEVER: Final = 5.0  # nodes without a failure that are too many to be missing by chance
 _PER: Final = 1000 * DAY
@@ -203,6 +203,8 @@ def log_report(
 ) -> LogReport:
     """Hold a log against logs of independent failures; see `FailureLog.report`."""
     require_rng(rng=rng)
+    if not own.start.size:
+        raise ValueError("start must hold a failure for a report, got none")
     require_number(window=window, at_least=0.0)
     require_number(level=level, above=0.0, below=1.0)
     tests = [name for name in _TESTS if own.timed or _TESTS[name][0] is not _down_dispersion]
@@ -225,7 +227,7 @@ def log_report(
     early = (own.start < own.span / 4).mean()
     return LogReport(
         failures=own.start.size,
-        rate=_rate(own),
+        rate=outage_rate(own),
         early=float(3 * early / (1 - early)) if early < 1 else np.inf,
         mean_down=mean if own.timed else None,
         variance_down=square - mean**2 if own.timed else None,
@@ -258,23 +260,6 @@ def _finding(name: str, own: Outages, drawn: Floats, window: float, level: float
         f"{'' if shown else 'it is not shown that '}{why}"
     )
     return Finding(name, value, expected, lower, upper, p, shown, sentence)
-
-
-def _rate(log: Outages) -> Estimate:
-    """Failures per node and second; the interval is as wide as the twelfths of the window differ.
-
-    Poisson's (Garwood 1936), with the failures divided by their variance over mean.
-    """
-    from scipy.special import gammaincinv
-
-    start, time = log.start[0], log.nodes * log.span
-    counts = np.histogram(start, BLOCKS, (0.0, log.span))[0]
-    spread = max(float(counts.var(ddof=1) / counts.mean()), 1.0)
-    many = start.size / spread
-    lower, upper = spread * gammaincinv([many, many + 1], [0.025, 0.975]) / time
-    method = f"{start.size} failures, 95 % interval by {BLOCKS} parts of the window"
-    value = start.size / time
-    return Estimate(value=value, lower=lower, upper=upper, method=method, exact=False)
 
 
 def _doubts(own: Outages, without: int) -> list[str]:

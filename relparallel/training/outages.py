@@ -25,6 +25,12 @@ class Outages(NamedTuple):
         """Whether any outage takes time."""
         return bool((self.end > self.start).any())
 
+    @property
+    def exposure(self) -> float:
+        """Time in which nodes of one log could fail, of all together [s]: those that were up."""
+        down = np.minimum(self.end[0], self.span) - self.start[0]
+        return self.nodes * self.span - float(down.sum())
+
     def down(self) -> tuple[Floats, Integers]:
         """Lengths of time between changes of the number of nodes down, and that number."""
         many = self.start.shape[1]

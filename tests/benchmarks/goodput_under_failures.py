@@ -76,7 +76,7 @@ def cells(trace: str) -> Iterator[Cell]:
     """Every job and recovery: times in seconds, a rate for each second that a node is up."""
     log, pace = log_of(trace), PACE.get(trace, 1.0)
     down = log.repairs.sum() / (log.population * log.span)
-    rate, repair = log.rate / (1 - down), log.repairs.mean()
+    rate, repair = log.rate, log.repairs.mean()
     small, large = (1, 2) if log.population < 20 else (2, 8)
     for job, (share, *times) in JOBS.items():
         nodes = max(round(share * log.population / large), 2) * large

@@ -314,7 +314,8 @@ def _system(log: training.FailureLog) -> dict[str, float]:
         "failures": len(log.start),
         "gaps": len(gaps),
         "mean gap h": mean / HOUR,
-        "per 1000 node-days": 1000 * DAY * log.rate,
+        # of the whole window, as the record has them
+        "per 1000 node-days": 1000 * DAY * len(log.start) / (log.population * log.span),
         "weibull shape": fits["weibull"].parameters["shape"],
         **{f"distance {law}": fit.distance for law, fit in fits.items()},
         "young interval s": young,
