@@ -59,9 +59,10 @@ def _state(found: Plan) -> dict[str, str]:
     """What is compared, in words."""
     said, best = {}, found.best
     if found.log is not None:
-        log = found.log.log
+        log, rate = found.log.log, found.log.log.rate_interval()
+        value, low, high = (1000 * DAY * x for x in (rate.value, rate.lower, rate.upper))
         many = f"{log.incidents} failures in {log.span / DAY:.4g} days"
-        said["failures per 1000 node-days"] = f"{1000 * DAY * log.rate:.4g}, {many}"
+        said["failures per 1000 node-days"] = f"{value:.4g} ({low:.2g} to {high:.2g}), {many}"
     learned = found.question.get("learned")
     if learned is not None:
         for (family, software), runs, factor, low, high in learned.factors().itertuples():

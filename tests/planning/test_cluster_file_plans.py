@@ -349,7 +349,11 @@ def test_the_second_plan_says_what_has_changed_since_the_last(files, capsys, mon
     Path("dc/runs.csv").write_text(RUNS + "TP4 DP8,256,300000\n")
     after = read_failure_log("dc/logs/log.csv", **form)
     rate, drift, best, _ = changes(shown(WEEK, capsys))[1:-1]
-    now, then = (f"{log.rate * 8.64e7:.4g}, " for log in (after, before))
+    per_day = [log.rate_interval() for log in (after, before)]
+    now, then = (
+        f"{one.value * 8.64e7:.4g} ({one.lower * 8.64e7:.2g} to {one.upper * 8.64e7:.2g}), "
+        for one in per_day
+    )
     assert rate == (
         f"  failures per 1000 node-days: {now}5 failures in 41.25 days; then {then}3 failures in "
         "40 days"
