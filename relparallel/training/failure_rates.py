@@ -81,14 +81,16 @@ def outage_rate(log: Outages) -> Estimate:
 
 
 def counted_repair(log: Any, cause: str | None = None) -> Counted | None:
-    """Mean repair of a cause of a log, or of all [s]; None where none was seen to end.
+    """Mean repair of a cause of a log, or of all but the job [s]; None where none was seen to end.
 
     The area under the estimate of Kaplan and Meier (1958): a node that is still down when the watch
     ends counts with its time until then. Beyond a last repair that had not ended as much again as
     all time under repair over the repairs that ended. Repairs that all took the same are no sample.
     """
     took = np.where(log.still, log.watched - log.start, log.repairs)
-    known = np.isfinite(took) & ((log.cause == cause) | (cause is None))
+    level = log.level_of()
+    of_nodes = np.array([level[each] != "job" for each in log.cause.tolist()], dtype=np.bool_)
+    known = np.isfinite(took) & (of_nodes if cause is None else log.cause == cause)
     took, still = took[known], log.still[known]
     ended = took[~still]
     if not ended.size:

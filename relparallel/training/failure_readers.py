@@ -175,6 +175,10 @@ def _log(
         }
     )
     if repair is not None:
+        if not open_.any():
+            raise ValueError(
+                f"repair must be left out where every failure has an end, got {repair!r} for {path}"
+            )
         jobs = table["cause"].map(known) == "job"  # no node is down
         table = table.assign(end=table["end"].fillna(table["start"] + repair * ~jobs))
     more: dict[str, Any] = {

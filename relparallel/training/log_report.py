@@ -250,7 +250,9 @@ def _finding(name: str, own: Outages, drawn: Floats, window: float, level: float
     """Value of a log beside those of independent failures."""
     quantity, what, why = _TESTS[name]
     value = float(quantity(own, window)[0])
-    p = float((1 + (drawn >= value * (1 - 1e-12)).sum()) / (1 + drawn.size))
+    least = 1.0 if quantity is _down_dispersion else -np.inf  # fewer are no more than chance
+    as_much = np.maximum(drawn, least) >= max(value, least) * (1 - 1e-12)
+    p = float((1 + as_much.sum()) / (1 + drawn.size))
     shown = p <= level * (1 + 1e-9)
     expected, (lower, upper) = float(drawn.mean()), np.quantile(drawn, [0.025, 0.975]).tolist()
     rate = "the rate of each twelfth of the window" if name in _DRIFT else "a constant rate"
