@@ -148,7 +148,9 @@ def repaired(few: FewFailures, one: JointPlan) -> list[str]:
         ended = int(np.isfinite(log.end).sum())
         known = f"{_time(seen.value)} ({low} to {high}) by {ended} repairs of the log"
         if np.isinf(seen.number):
-            known = f"{_time(seen.value)}, which all {ended} of the log took or were given (repair=)"
+            known = (
+                f"{_time(seen.value)}, which all {ended} of the log took or were given (repair=)"
+            )
     elif still:
         longest = _time(float((log.watched - log.start[log.still]).max()))
         known = f"longer than {longest} for one of {still} that were still down when the log ended"
