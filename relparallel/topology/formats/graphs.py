@@ -9,6 +9,8 @@ modules are left out.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from relparallel.topology._arrays import require_one_part
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import foreign
+from relparallel.topology.parts import Design
 
 
 def read_gml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
@@ -114,3 +117,21 @@ def topology_of(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topol
     if strict:
         require_one_part(str(file), found.edges, found.num_nodes)
     return found
+
+
+def layered(
+    file: Path, graph: Any, hosts: Iterable[str], kinds: Sequence[str], name: str, notes: list[str]
+) -> Topology:
+    """Topology of hosts under switches, whose tier and kind are their distance from the hosts."""
+    layers = nx.bfs_layers(graph, dict.fromkeys(hosts))
+    tier = {node: rank for rank, layer in enumerate(layers) for node in layer}
+    made: Any = nx.MultiGraph()
+    for node in sorted(graph, key=lambda one: tier.get(one, len(graph))):
+        rank = tier.get(node, -1)
+        kind = ["switch", *kinds, f"tier {rank}"][min(rank, len(kinds)) + 1]
+        made.add_node(node, kind=kind, tier=rank, endpoint=not rank, transit=bool(rank))
+        made.nodes[node]["device_class"] = "switch" if rank else kind
+    made.add_edges_from(graph.edges(data=True))
+    if lost := [node for node in made if node not in tier]:
+        notes = [*notes, f"no host reaches {len(lost)} switches, such as {lost[0]}"]
+    return replace(topology_of(file, made, False, notes), meta=Design(name=name))

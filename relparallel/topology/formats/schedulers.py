@@ -21,18 +21,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import networkx as nx
-import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
-from relparallel.topology import _arrays
 from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
-from relparallel.topology.parts import Design
+from relparallel.topology.formats.graphs import layered
+from relparallel.topology.parts import LINK_CAPACITY
 
 UNMEASURED: Final = ("slurm", "topograph")
 """Designs whose cables say what hangs where, and nothing of their number and speed."""
@@ -59,33 +58,30 @@ def read_slurm(path: str | os.PathLike[str]) -> Topology:
     cables: list[tuple[str, str]] = []
     parents: list[tuple[str, str]] = []
     for line, kind, names, below in found:
-        if not below or kind != found[0][1]:
-            wrong = (
-                f"switches and blocks are of two plugins, {names}"
-                if below
-                else f"nothing hangs at {names}"
-            )
-            raise _text.malformed(
-                file, line, wrong, "give every SwitchName, or every BlockName, its Nodes"
-            )
+        nodes, switches = (_hosts(file, line, below.get(key, "")) for key in ("nodes", "switches"))
+        wrong = "" if nodes or switches else f"nothing hangs at {names}"
+        if kind != found[0][1]:
+            wrong = f"switches and blocks are of two plugins, {names}"
+        if wrong:
+            remedy = "give every SwitchName, or every BlockName, its Nodes"
+            raise _text.malformed(file, line, wrong, remedy)
         for name in _hosts(file, line, names):
             if name in known:
                 wrong = f"{kind} {name} stands on line {known[name]} too"
                 raise _text.malformed(file, line, wrong, "name each once")
             known[name] = line
-            cables += [(low, name) for low in _hosts(file, line, below.get("nodes", ""))]
-            parents += [(low, name) for low in _hosts(file, line, below.get("switches", ""))]
-    if bad := [pair for pair in parents if pair[0] not in known] + [
-        p for p in cables if p[0] in known
-    ]:
-        low, high = bad[0]
-        said = "is named and not described" if low not in known else "is a node and a switch"
-        raise _text.malformed(file, known[high], f"{low} under {high} {said}", "correct its name")
+            cables += [(low, name) for low in nodes]
+            parents += [(low, name) for low in switches]
+    lost = [(low, high, "is named and not described") for low, high in parents if low not in known]
+    lost += [(low, high, "is a node and a switch") for low, high in cables if low in known]
+    for low, high, wrong in lost:
+        raise _text.malformed(file, known[high], f"{low} under {high} {wrong}", "correct its name")
     if not known:
         raise ValueError(
             f"{file}: no switch and no block; name a topology.conf or topology.yaml of Slurm"
         )
-    return _tree(file, "slurm", list(known), [*cables, *parents], found[0][1], [])
+    first = "block" if found[0][1] == "block" else "leaf"
+    return _tree(file, "slurm", [*cables, *parents], first, [])
 
 
 def read_topograph(path: str | os.PathLike[str]) -> Topology:
@@ -101,23 +97,15 @@ def read_topograph(path: str | os.PathLike[str]) -> Topology:
             wrong = f"{name} stands there twice" if name else f"no name and labels in {one!r:.80}"
             raise ValueError(f"{file}, node {place}: {wrong}; give every node once, with metadata")
         chains[name] = layers
-    bare = sum(not layers for layers in chains.values())
-    notes = (
-        [f"{bare} of {len(chains)} nodes have no label of a switch and are left out"]
-        if bare
-        else []
-    )
-    pairs = [
-        pair
-        for node, layers in chains.items()
-        for pair in zip([node, *layers], layers, strict=False)
-    ]
-    switches = dict.fromkeys(layer for layers in chains.values() for layer in layers)
-    if not switches:
+    cables = [pair for name, layers in chains.items() for pair in pairwise([name, *layers])]
+    if not cables:
         raise ValueError(
             f"{file}: no node has a label of a switch, such as network.topology.nvidia.com/leaf"
         )
-    return _tree(file, "topograph", list(switches), list(dict.fromkeys(pairs)), "switch", notes)
+    notes = []
+    if bare := sum(not layers for layers in chains.values()):
+        notes.append(f"{bare} of {len(chains)} nodes have no label of a switch and are left out")
+    return _tree(file, "topograph", cables, "leaf", notes)
 
 
 def _labelled(node: Any) -> tuple[str, list[str]]:
@@ -209,45 +197,20 @@ def _hosts(file: Path, line: int, text: str) -> list[str]:
 
 
 def _tree(
-    file: Path,
-    design: str,
-    switches: list[str],
-    cables: list[tuple[str, str]],
-    first: str,
-    notes: list[str],
+    file: Path, design: str, cables: list[tuple[str, str]], first: str, notes: list[str]
 ) -> Topology:
-    """Topology of nodes under switches, whose tier is the distance from the nodes."""
-    nodes = list(dict.fromkeys(low for low, _ in cables if low not in set(switches)))
-    number = {name: place for place, name in enumerate([*nodes, *switches])}
-    ends = np.array([(number[low], number[high]) for low, high in cables], dtype=np.int64)
-    if not nx.is_directed_acyclic_graph(above_it := nx.DiGraph(cables)):
-        circle = [low for low, _ in nx.find_cycle(above_it)]
+    """Topology of nodes under switches, from what hangs below what."""
+    above: Any = nx.DiGraph(cables)
+    if not nx.is_directed_acyclic_graph(above):
+        circle = [low for low, _ in nx.find_cycle(above)]
         raise ValueError(f"{file}: {' under '.join([*circle, circle[0]])} is a circle; correct it")
-    tier = _arrays.levels(ends, np.arange(len(number)) < len(nodes))
-    if (tier < 0).any():
-        raise ValueError(
-            f"{file}: {[*number][int(tier.argmin())]} has no node below it; correct it"
-        )
-    order = np.argsort(tier, kind="stable")
-    place = np.argsort(order)
-    kinds = ["node", {"switch": "leaf"}.get(first, first), "spine", "core"]
-    kinds += [f"tier {level}" for level in range(4, int(tier.max()) + 1)]
-    t = Topology.of(
-        edges=place[ends],
-        node_kind={kinds[level]: int(n) for level, n in enumerate(np.bincount(tier))},
-        transit=tier[order] > 0,
-        device_class=dict.fromkeys(kinds[1:], "switch"),
-        meta=Design(name=design),
-    )
-    above = np.bincount(ends[:, 0], minlength=len(nodes))[: len(nodes)]
-    if (above > 1).any():
-        told = (
-            f"{(above > 1).sum()} nodes hang at several switches, such as "
-            f"{nodes[int(above.argmax())]}"
-        )
-        notes = [*notes, f"{told}: they are joined to each of them"]
+    nodes = [name for name, below in above.in_degree() if not below]
+    if wide := [name for name in nodes if above.out_degree(name) > 1]:
+        told = f"{len(wide)} nodes hang at several switches, such as {wide[0]}"
+        notes.append(f"{told}: they are joined to each of them")
     notes.append(
         f"{file.name} says what hangs where, not how many cables there are nor how fast they are"
     )
-    labels = tuple(np.array([*number], dtype=object)[order].tolist())
-    return replace(t, labels=labels, graph_attributes={"notes": tuple(notes)})
+    nx.set_edge_attributes(above, LINK_CAPACITY, "capacity")
+    graph, kinds = above.to_undirected(), ("node", first, "spine", "core")
+    return layered(file, graph, nodes, kinds, design, notes)
