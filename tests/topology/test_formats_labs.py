@@ -102,6 +102,17 @@ def test_group_name_and_kind_tell_a_host(file, name, node, more, host):
     assert [asked.labels[v] for v in asked.hosts] == [name]
 
 
+def test_what_nodes_share_may_stand_at_an_anchor(file):
+    """Labs merge it by <<, over which the own fields of a node win."""
+    file.write_text(
+        "topology:\n  nodes:\n    n1: &end {kind: linux, mtu: 9000}\n    n2: {<<: *end}\n"
+        "    n3: {<<: *end, kind: ceos}\n  links:\n    - endpoints: [n1:e1, n3:e1]\n"
+        "    - endpoints: [n2:e1, n3:e2]\n"
+    )
+    t = read(file)
+    assert [t.labels[v] for v in t.hosts] == ["n1", "n2"]
+
+
 def test_links_out_of_a_lab_are_left_out_and_told(file, rng):
     data = lab(clos(rng))
     inside = len(data["topology"]["links"])

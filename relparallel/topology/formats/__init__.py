@@ -38,54 +38,49 @@ class Format(NamedTuple):
     """How files are read, written and, by a pattern searched in them, recognised."""
 
     read: Callable[..., Topology] | None = None
-    write: Callable[..., None] | None = None
     sign: str = "(?!)"
     words: tuple[str, ...] = ()
     """What such a file has, for one that nothing recognises."""
+    write: Callable[..., None] | None = None
 
 
 _LAB: Final = r"(?s:^topology: *(#[^\n]*)?$.*?^\s+nodes: *($|\{|#))|\btopology\"?: *\{"
 FORMATS: Final[Mapping[str, Format]] = {  # recognised in this order
-    "sndlib": Format(read_sndlib, None, r"\A\s*<[^\0]*sndlib", ("sndlib", "<node", "<link")),
-    "graphml": Format(read_graphml, write_graphml, r"\A\s*<", ("<graphml", "<node", "<edge")),
+    "sndlib": Format(read_sndlib, r"\A\s*<[^\0]*sndlib", ("sndlib", "<node", "<link")),
+    "graphml": Format(read_graphml, r"\A\s*<", ("<graphml", "<node", "<edge"), write_graphml),
     "ibnetdiscover": Format(
         read_ibnetdiscover,
-        None,
         r'(?m:^\s*(Switch|Ca|Rt)\s+\d+\s+"[SHR]-)',
         ("Switch", '"S-', '"H-', "guid="),
     ),
     "nvidia-smi": Format(
         read_nvidia_smi,
-        None,
         r"(?m:^\s*(\x1b?\[[\d;]*m)?GPU\d+\b[^\n]*\n\s*GPU\d+\s+\w+)",
         ("GPU0", "NV", "SYS", "Affinity"),
     ),
     "containerlab": Format(
-        read_containerlab, None, f"(?m:{_LAB})", ("topology:", "nodes:", "links:", "endpoints:")
+        read_containerlab, f"(?m:{_LAB})", ("topology:", "nodes:", "links:", "endpoints:")
     ),
     "json": Format(
         read_json,
-        None,
         r"\A\s*\{(?=[^\0]*\"nodes\")[^\0]*\"(links|edges)\"",
         ('"nodes"', '"links"', '"source"'),
     ),
     "topograph": Format(
         read_topograph,
-        None,
         r"\A\s*[\[{]|(?m:^kind: *(Node|List)\b)",
         ("kind: Node", "metadata:", "labels:", "topology."),
     ),
     "slurm": Format(
         read_slurm,
-        None,
         r"(?im:^\s*(switchname|block(name|sizes))\s*=)|(?m:^-? *(topology|tree|block):)",
         ("SwitchName=", "Nodes=", "Switches="),
     ),
-    "gml": Format(read_gml, None, r"(?m:^\s*graph\s*\[)", ("graph [", "node [", "edge [")),
-    "ns3": Format(read_ns3, write_ns3, r"\A\s*(\d+[ \t]+){2}\d+\s*\n", ("Gbps", "ms 0")),
-    "simai": Format(read_simai, write_simai, r"\A\s*(\d+[ \t]+){5}\S"),
-    "htsim": Format(None, write_htsim),
-    "booksim": Format(None, write_booksim),
+    "gml": Format(read_gml, r"(?m:^\s*graph\s*\[)", ("graph [", "node [", "edge [")),
+    "ns3": Format(read_ns3, r"\A\s*(\d+[ \t]+){2}\d+\s*\n", ("Gbps", "ms 0"), write_ns3),
+    "simai": Format(read_simai, r"\A\s*(\d+[ \t]+){5}\S", write=write_simai),
+    "htsim": Format(write=write_htsim),
+    "booksim": Format(write=write_booksim),
 }
 READERS: Final = {name: form.read for name, form in FORMATS.items() if form.read}
 WRITERS: Final = {name: form.write for name, form in FORMATS.items() if form.write}
@@ -147,16 +142,15 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
 
 def _nearest(text: str) -> str:
     """The format that most words of are there, and what it lacks."""
-    lacking = {
-        name: [word for word in form.words if word not in text]
+    shares = {
+        name: sum(word in text for word in form.words) / len(form.words)
         for name, form in FORMATS.items()
         if form.words
     }
-    name = min(lacking, key=lambda one: len(lacking[one]) / len(FORMATS[one].words))
-    if len(lacking[name]) == len(FORMATS[name].words):
-        return ""
-    lacks = f"it lacks {' and '.join(lacking[name])}" if lacking[name] else "its head is missing"
-    return f"; nearest is {name}: {lacks}"
+    name = max(shares, key=lambda one: shares[one])
+    lacking = " and ".join(word for word in FORMATS[name].words if word not in text)
+    lacks = f"it lacks {lacking}" if lacking else "its head is missing"
+    return f"; nearest is {name}: {lacks}" if shares[name] else ""
 
 
 def write(

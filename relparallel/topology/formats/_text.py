@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, Final
 
 import yaml
@@ -71,14 +72,10 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 class _Once(yaml.SafeLoader):  # type: ignore[misc]
     """YAML, of which JSON is a part; a key that stands twice is refused."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if len(set(map(repr, keys))) < len(keys):
-            twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{twice!r} stands twice", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        once([(str(key.value), None) for key, _ in node.value])
+        return node
 
 
 def loaded(path: Path) -> Any:
@@ -100,13 +97,13 @@ def data_of(text: str, name: str) -> Any:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Object of JSON whose keys stand there once."""
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"{next(name for i, name in enumerate(names) if name in names[:i])!r} stands twice"
-        )
-    return dict(pairs)
+    """Object of JSON or YAML whose keys stand there once."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} stands twice")
+        found[name] = value
+    return found
 
 
 def _refused(word: str) -> None:
@@ -149,12 +146,8 @@ def _number(value: Decimal, power: int) -> str:
 
 
 def _quantity(text: str, units: Mapping[str, int], allowed: str) -> Any:
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit = text[len(number) :].lower()
+    number = text.rstrip(ascii_letters)
     try:
-        value = Decimal(number)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if unit not in units or not value.is_finite():
-        raise ValueError(f"expected {allowed}, got {text}")
-    return value.scaleb(units[unit])
+        return Decimal(number).scaleb(units[text.removeprefix(number).lower()])
+    except (InvalidOperation, KeyError):
+        raise ValueError(f"expected {allowed}, got {text}") from None

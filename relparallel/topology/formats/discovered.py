@@ -53,8 +53,10 @@ _COMMON: Final = {  # from the nearest on
 _NVLINK: Final = 25 * GB  # of generations 2 to 4, one way
 _NVLINKS: Final = 18  # of a GPU, at most
 _KINDS: Final = ("host", "leaf", "spine", "core")
-_HOST: Final = r"\w*(host|server|srv|client)|h"
-_SWITCH: Final = r"\w*(leaf|spine)|core|tor|agg|switch|sw|router|border"
+_ROLE: Final = (
+    r"(?P<host>\w*(host|server|srv|client)|h)"
+    r"|\w*(leaf|spine)|core|tor|agg|switch|sw|router|border"
+)
 _PLAIN: Final = ("linux", "host", "ext-container", "k8s-kind", "generic_vm")
 _ROUTING: Final = r"frr|quagga|bird|gobgp|vyos|sonic|cumulus|openvswitch"
 _OUTSIDE: Final = {"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"}
@@ -70,8 +72,7 @@ def read_ibnetdiscover(path: str | os.PathLike[str], *, devices: str | None = No
         raise ValueError(f"{file}: no cable joins what it lists; scan from a host of the fabric")
     inside = {guid for guid, name in said.items() if name.endswith("Aggregation Node")}  # SHARP
     device = {g: "".join(re.findall(_DEVICE, name)) for g, name in said.items() if g[0] == "H"}
-    chosen = _pattern(devices=devices)
-    other = {guid for guid, name in device.items() if chosen and not chosen.fullmatch(name)}
+    other = device.keys() - _chosen(device, "some of", devices=devices)
     alike = Counter(said.values())  # a name of the maker and localhost name no host
     label = {
         g: f"{name} ({g})" if alike[name] > 1 else name.removesuffix(device.get(g, "")).rstrip()
@@ -79,9 +80,6 @@ def read_ibnetdiscover(path: str | os.PathLike[str], *, devices: str | None = No
         if g not in inside | other
     }
     hosts = [name for guid, name in label.items() if guid in device]
-    if chosen and not hosts:
-        known = ", ".join(filter(None, device.values()))
-        raise ValueError(f"devices must match some of {known:.80}, got {devices!r}")
     graph: Any = nx.MultiGraph()
     graph.add_nodes_from([*hosts, *label.values()])
     bundles: dict[Pair, list[float]] = defaultdict(list)
@@ -103,7 +101,6 @@ def read_ibnetdiscover(path: str | os.PathLike[str], *, devices: str | None = No
         if len(set(rates)) > 1:
             notes.append(f"cables between {a} and {b} differ in speed: each has their mean")
     counted = {
-        "hosts have no cable": sum(not graph[name] for name in set(hosts)),
         "of them share a name: each is taken for a host": sum(one.endswith(")") for one in hosts),
         "cables say no speed: 400 Gbit/s is taken": [*cables.values()].count(inf),
         "ports without a cable are left out": bare,
@@ -120,14 +117,13 @@ def _scan(file: Path) -> tuple[dict[str, str], dict[tuple[Pair, ...], float], in
     # what stands on the front of a switch
     text = re.sub(r'"MF0;([^:"]+):[^/"]+/U1"', r'"\1"', text)
     own, bare = "", 0
-    heads: dict[str, str] = {}
     names: dict[str, str] = {}
     ends: dict[Pair, Pair] = {}
     cables: dict[tuple[Pair, ...], float] = {}
     for line, row in enumerate(text.splitlines(), 1):
         if head := _BLOCK.match(row):
             own = head[1]
-            heads[own] = head[2] or own
+            names[own] = head[2] or own
         elif (port := _PORT.match(row)) and own:
             number, guid, far, name, lanes, word = port.groups()
             here, there = (own, number), (guid, far)
@@ -142,12 +138,12 @@ def _scan(file: Path) -> tuple[dict[str, str], dict[tuple[Pair, ...], float], in
             cable = tuple(sorted((here, there)))
             rate = int(lanes) * _LANES[word.upper()] if word else inf
             cables[cable] = min(rate, cables.get(cable, inf))
-        elif re.match(r'\s*\[\d+\].*"[SHR]-', row):
-            wrong = f"expected a port of the Switch or Ca before it, got {row.strip()!r:.80}"
-            raise _text.malformed(file, line, wrong, "correct it")
-        else:
-            bare += bool(re.match(r"\s*\[\d+\]", row))
-    return names | heads, cables, bare
+        elif stray := re.match(r'\s*\[\d+\](.*"[SHR]-)?', row):
+            bare += 1
+            if stray[1]:
+                wrong = f"expected a port of the Switch or Ca before it, got {row.strip()!r:.80}"
+                raise _text.malformed(file, line, wrong, "correct it")
+    return names, cables, bare
 
 
 def read_nvidia_smi(
@@ -163,6 +159,8 @@ def read_nvidia_smi(
     nvlinks = _nvlinks(near, gpus)
     most = max(sum(many for *ends, many in nvlinks if gpu in ends) for gpu in gpus)
     notes = [f"{sum(many for *_, many in nvlinks)} NVLinks, at most {most} of a GPU"]
+    hubs = dict.fromkeys(hub for _, hub, _ in nvlinks if hub not in called)
+    notes += ["one node stands for all NVSwitches, which the file does not count"] * bool(hubs)
     speed, lane = _NVLINK, LINK_CAPACITY
     if link_bandwidth is not None:
         speed = require_real(link_bandwidth=link_bandwidth, above=0)
@@ -177,10 +175,7 @@ def read_nvidia_smi(
     graph: Any = nx.MultiGraph()
     graph.add_nodes_from(called, kind="nic", endpoint=False)
     graph.add_nodes_from(gpus, kind="gpu", tier=0, endpoint=True, transit=False)
-    hubs = dict.fromkeys(hub for _, hub, _ in nvlinks if hub not in called)
     graph.add_nodes_from(hubs, kind="nvswitch", endpoint=False)
-    if hubs:
-        notes.append("one node stands for all NVSwitches, which the file does not count")
     for a, b, many in nvlinks:
         graph.add_edges_from([(a, b)] * many, capacity=speed)
     for kind, joint, below in _hubs([*called], near, numa):
@@ -197,13 +192,13 @@ def _nvlinks(near: Mapping[Pair, str], gpus: list[str]) -> list[tuple[str, str, 
     links.add_weighted_edges_from((*pair, int(w[2:])) for pair, w in near.items() if w[:2] == "NV")
     found: list[tuple[str, str, int]] = []
     for number, some in enumerate(nx.connected_components(links)):
-        inner = [edge for edge in links.edges(data="weight") if edge[0] in some]
         if max(many for _, many in links.degree(some, weight="weight")) > _NVLINKS:
             # more than a GPU has: to NVSwitches, where the matrix gives every pair all of them
-            widest = {gpu: max(many for a, b, many in inner if gpu in (a, b)) for gpu in some}
-            found += [(gpu, f"nvswitch {number}", widest[gpu]) for gpu in gpus if gpu in some]
+            for gpu in some:
+                most = max(many for *_, many in links.edges(gpu, data="weight"))
+                found.append((gpu, f"nvswitch {number}", most))
         else:
-            found += inner
+            found += links.edges(some, data="weight")
     return found
 
 
@@ -230,27 +225,29 @@ def _matrix(file: Path) -> tuple[dict[Pair, str], dict[str, str], dict[str, str]
     """What two devices have in common, the NUMA node of GPUs, and the name of every device."""
     text = re.sub(r"\x1b?\[[\d;]*m", "", _text.decoded(file)).replace("SOC", "SYS")
     names: list[str] = []
-    found: dict[frozenset[str], str] = {}
+    found: dict[Pair, str] = {}
     numa: dict[str, str] = {}
     for line, words in enumerate(map(str.split, text.splitlines()), 1):
-        own = words[0] if words else ""
+        own = "".join(words[:1])
         if not names and re.fullmatch(r"GPU\d+", own) and words[1:2] != ["X"]:
             names = list(takewhile(lambda word: word not in ("CPU", "NUMA", "GPU"), words))
-        elif own in names and frozenset((own,)) not in found:
+        elif own in names and (own, own) not in found:
             for name, cell in zip(names, [*words[1:], *[""] * len(names)], strict=False):
                 allowed = "X" if name == own else rf"NV\d+|{'|'.join(_COMMON)}"
-                pair = frozenset((own, name))
-                if not re.fullmatch(allowed, cell) or found.setdefault(pair, cell) != cell:
-                    wanted = "X" if name == own else f"the same as above, NV4 or {', '.join(_COMMON)}"
+                if not re.fullmatch(allowed, cell) or found.get((name, own), cell) != cell:
+                    wanted = (
+                        "X" if name == own else f"the same as above, NV4 or {', '.join(_COMMON)}"
+                    )
                     wrong = f"expected {wanted} between {own} and {name}, got {cell!r}"
                     raise _text.malformed(file, line, wrong, "paste the matrix as it was printed")
-            numa |= {own: node for node in words[len(names) + 2 :][:1] if node.isdigit()}
+                found[own, name] = cell
+            if (node := "".join(words[len(names) + 2 : len(names) + 3])).isdigit():
+                numa[own] = node
     for name in names or ["GPU0"]:
-        if name.startswith("GPU") and frozenset((name,)) not in found:
+        if name.startswith("GPU") and (name, name) not in found:
             raise ValueError(f"{file}: no row of {name}; write nvidia-smi topo -m to the file")
     legend = dict(re.findall(r"(?m)^\s*(NIC\d+): *(\S+)", text))
-    pairs = {pair: found.get(frozenset(pair), "") for pair in combinations(names, 2)}
-    return pairs, numa, {name: legend.get(name, name) for name in names}
+    return found, numa, {name: legend.get(name, name) for name in names}
 
 
 def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None) -> Topology:
@@ -261,14 +258,9 @@ def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None)
     links = lab.get("links") or []
     if not nodes or not isinstance(links, list):
         raise ValueError(f"{file}: expected topology with nodes and links, got {lab!r:.80}")
-    chosen = _pattern(hosts=hosts)
-    found = [
-        name
-        for name, node in nodes.items()
-        if (chosen.fullmatch(name) if chosen else _is_host(name, node, lab))
-    ]
-    if chosen and not found:
-        raise ValueError(f"hosts must match names of nodes, {', '.join(nodes):.80}, got {hosts!r}")
+    found = _chosen({name: name for name in nodes}, "names of nodes,", hosts=hosts)
+    if hosts is None:
+        found = [name for name in nodes if _is_host(name, nodes[name], lab)]
     graph: Any = nx.MultiGraph()
     graph.add_nodes_from([*found, *nodes])
     taken, outside = set[str](), 0
@@ -289,19 +281,25 @@ def read_containerlab(path: str | os.PathLike[str], *, hosts: str | None = None)
             raise ValueError(f"{file}, link {place}: {wrong[0]}; correct the link")
         taken.update(ends)
         graph.add_edge(*names)
-    told = "as asked" if chosen else "by group, name and kind"
+    told = "as asked" if hosts else "by group, name and kind"
     notes = [f"hosts {told}: {', '.join(found) or 'none':.80}; hosts= takes a pattern of names"]
     notes += [f"{outside} links out of the lab are left out"] if outside else []
     return layered(file, graph, found, _KINDS, "containerlab", notes)
 
 
-def _pattern(**named: str | None) -> re.Pattern[str] | None:
-    """Regular expression of an argument, where it is given."""
+def _chosen(known: Mapping[str, str], what: str, **named: str | None) -> list[str]:
+    """Of whom the name matches the regular expression of an argument; all where it is None."""
     ((name, value),) = named.items()
+    if value is None:
+        return list(known)
     try:
-        return None if value is None else re.compile(require_instance(str, **named))
+        pattern = re.compile(require_instance(str, **named))
     except re.error as error:
         raise ValueError(f"{name} must be a regular expression, got {value!r} ({error})") from None
+    if found := [key for key, text in known.items() if pattern.fullmatch(text)]:
+        return found
+    allowed = ", ".join(filter(None, known.values()))
+    raise ValueError(f"{name} must match {what} {allowed:.80}, got {value!r}")
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -313,11 +311,9 @@ def _is_host(name: str, own: Mapping[str, Any], lab: Mapping[str, Any]) -> bool:
     """Whether group and name of a node, the last word first, or else its kind say so."""
     base, groups, kinds = (_fields(lab.get(key)) for key in ("defaults", "groups", "kinds"))
     group = _fields(groups.get(own.get("group", base.get("group"))))
-    kind = {**base, **group, **own}.get("kind")
+    kind = {**base, **group, **own}.get("kind", "")
     given = {**base, **_fields(kinds.get(kind)), **group, **own}
-    for word in reversed(re.findall("[a-z]+", f"{name} {given.get('group', '')}".lower())):
-        if re.fullmatch(_HOST, word):
-            return True
-        if re.fullmatch(_SWITCH, word):
-            return False
+    words = re.findall("[a-z]+", f"{name} {given.get('group', '')}".lower())
+    if roles := [role for word in words if (role := re.fullmatch(_ROLE, word))]:
+        return bool(roles[-1]["host"])
     return kind in _PLAIN and not re.search(_ROUTING, str(given.get("image", "")))

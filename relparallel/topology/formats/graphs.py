@@ -97,19 +97,14 @@ def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topolog
 def topology_of(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topology:
     """Topology of a graph as read, with what was made of it."""
     cables = foreign(graph, require_flag(strict=strict))
-    loops, parallel = (
-        nx.number_of_selfloops(graph),
-        cables.number_of_edges() - nx.Graph(cables).number_of_edges(),
-    )
-    notes += [f"{loops} cables from a node to itself are left out"] if loops and not strict else []
-    notes += [f"{parallel} parallel cables are kept as multiplicity"] if parallel else []
+    loops = nx.number_of_selfloops(graph)
+    if loops and not strict:
+        notes.append(f"{loops} cables from a node to itself are left out")
+    if parallel := cables.number_of_edges() - nx.Graph(cables).number_of_edges():
+        notes.append(f"{parallel} parallel cables are kept as multiplicity")
     if not nx.get_edge_attributes(cables, "capacity"):
         notes.append("no capacity is given: every cable is taken to carry 400 Gbit/s")
-    cables.graph = (
-        {"notes": tuple(notes), "file": dict(graph.graph)}
-        if graph.graph
-        else {"notes": tuple(notes)}
-    )
+    cables.graph = {"notes": tuple(notes)} | ({"file": graph.graph} if graph.graph else {})
     try:
         found = as_topology(cables, name=str(file))
     except (TypeError, ValueError) as error:

@@ -80,8 +80,8 @@ def read_slurm(path: str | os.PathLike[str]) -> Topology:
         raise ValueError(
             f"{file}: no switch and no block; name a topology.conf or topology.yaml of Slurm"
         )
-    first = "block" if found[0][1] == "block" else "leaf"
-    return _tree(file, "slurm", [*cables, *parents], first, [])
+    first = {"switch": "leaf"}.get(found[0][1], "block")
+    return _tree(file, "slurm", cables + parents, first, [])
 
 
 def read_topograph(path: str | os.PathLike[str]) -> Topology:
@@ -152,8 +152,7 @@ def _conf(file: Path, text: str) -> Iterator[tuple[int, str, str, dict[str, str]
             )
             raise _text.malformed(file, number, wrong, "give each once, with a value")
         if names:
-            below = {key: value for key, value in pairs if key in ("nodes", "switches")}
-            yield number, names[0], fields[f"{names[0]}name"], below
+            yield number, names[0], fields[f"{names[0]}name"], fields
 
 
 def _yaml(file: Path) -> Iterator[tuple[int, str, str, dict[str, str]]]:
@@ -162,9 +161,7 @@ def _yaml(file: Path) -> Iterator[tuple[int, str, str, dict[str, str]]]:
     several = [
         one for one in (data if isinstance(data, list) else [data]) if isinstance(one, Mapping)
     ]
-    chosen = next(
-        (one for one in several if one.get("cluster_default") is True), (several or [{}])[0]
-    )
+    chosen = max(several, key=lambda one: one.get("cluster_default") is True, default={})
     for plugin, listed, kind in (("tree", "switches", "switch"), ("block", "blocks", "block")):
         inside = chosen.get(plugin)
         entries = inside.get(listed) if isinstance(inside, Mapping) else []
@@ -176,10 +173,8 @@ def _yaml(file: Path) -> Iterator[tuple[int, str, str, dict[str, str]]]:
             ):
                 wrong = f"expected {kind}, nodes or children, got {one!r:.80}"
                 raise _text.malformed(file, place, wrong, "correct that entry of the list")
-            below = {
-                ("nodes", "switches")[key != "nodes"]: str(one[key]) for key in one if key != kind
-            }
-            yield place, kind, str(one[kind]), below
+            below = {"nodes": one.get("nodes", ""), "switches": one.get("children", "")}
+            yield place, kind, str(one[kind]), {key: str(below[key]) for key in below}
 
 
 def _hosts(file: Path, line: int, text: str) -> list[str]:
@@ -200,7 +195,8 @@ def _tree(
     file: Path, design: str, cables: list[tuple[str, str]], first: str, notes: list[str]
 ) -> Topology:
     """Topology of nodes under switches, from what hangs below what."""
-    above: Any = nx.DiGraph(cables)
+    above: Any = nx.DiGraph()
+    above.add_edges_from(cables, capacity=LINK_CAPACITY)
     if not nx.is_directed_acyclic_graph(above):
         circle = [low for low, _ in nx.find_cycle(above)]
         raise ValueError(f"{file}: {' under '.join([*circle, circle[0]])} is a circle; correct it")
@@ -211,6 +207,5 @@ def _tree(
     notes.append(
         f"{file.name} says what hangs where, not how many cables there are nor how fast they are"
     )
-    nx.set_edge_attributes(above, LINK_CAPACITY, "capacity")
     graph, kinds = above.to_undirected(), ("node", first, "spine", "core")
     return layered(file, graph, nodes, kinds, design, notes)
