@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 
+def _of(kinds: Any, what: str, value: Any) -> Any:
+    """The value, which must be of the kinds; true and false are no numbers."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        raise TypeError(f"expected {what}, got {value!r:.80}")
+    return value
+
+
 def whole(value: Any) -> int:
     """A whole number of a file."""
     found = number(value)
@@ -19,30 +26,23 @@ def whole(value: Any) -> int:
 
 def number(value: Any) -> float:
     """A number of a file; YAML takes 989e12 for a word."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise TypeError(f"expected a number, got {value!r:.80}")
-    return float(value)
+    return float(_of((int, float, str), "a number", value))
 
 
 def word(value: Any) -> str:
     """A text of a file."""
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise TypeError(f"expected a text, got {value!r:.80}")
-    return str(value)
+    return str(_of((int, str), "a text", value))
 
 
 def rates(value: Any) -> dict[str, float]:
     """Rates by number format."""
-    if not isinstance(value, dict) or not value:
-        raise TypeError(f"expected rates by number format, such as bf16: 989e12, got {value!r:.80}")
-    return {word(key): number(rate) for key, rate in value.items()}
+    formats = _of(dict, "rates by number format, such as bf16: 989e12", value or None)
+    return {word(key): number(rate) for key, rate in formats.items()}
 
 
-def flag(value: Any) -> bool:
+def flag(value: Any) -> Any:
     """True or false."""
-    if not isinstance(value, bool):
-        raise TypeError(f"expected true or false, got {value!r:.80}")
-    return value
+    return _of(bool, "true or false", value)
 
 
 def file(value: Any) -> Path:
@@ -54,7 +54,7 @@ def moment(value: Any) -> float | str:
     """Seconds or a date; YAML knows dates."""
     if isinstance(value, date):
         return value.isoformat()
-    return word(value) if isinstance(value, str) else number(value)
+    return value if isinstance(value, str) else number(value)
 
 
 def words(value: Any) -> list[str]:
@@ -66,10 +66,10 @@ def pairs(value: Any) -> dict[str, str]:
     """A mapping, or texts such as fabric=rack."""
     if isinstance(value, dict):
         return {word(key): word(one) for key, one in value.items()}
-    parts = [one.partition("=") for one in words(value)]
-    if bad := ["".join(one) for one in parts if not one[1]]:
-        raise ValueError(f"must be NAME=VALUE, got {bad[0]!r:.80}")
-    return {name: level for name, _, level in parts}
+    parts = [one.split("=", 1) for one in words(value)]
+    if bad := [part for part in parts if len(part) < 2]:
+        raise ValueError(f"must be NAME=VALUE, got {bad[0][0]!r:.80}")
+    return dict(parts)
 
 
 def device(value: Any) -> Any:

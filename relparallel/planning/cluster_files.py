@@ -49,6 +49,10 @@ _DEVICE: Final[Mapping[str, Callable[[Any], Any]]] = {
 OWN: Final = "own"
 """Takes the place of a cluster on the command line where options say all."""
 _TWIN: Final = {"gpus": "nodes", "nodes": "gpus"}
+_ARGUMENT: Final = {name: field.argument or name for name, field in QUESTION.items()} | (
+    dict.fromkeys(LOG, "rates")
+)
+"""Of `plan`, by field."""
 Planner = TypeVar("Planner", bound=Callable[..., Any])
 
 
@@ -68,15 +72,16 @@ class ClusterFile(NamedTuple):
         options = {name: value for name, value in options.items() if value is not None}
         if "gpus" in options:
             require_int(gpus=options["gpus"], at_least=1)
-        gone = {_TWIN[name] for name in options if name in _TWIN} - {*options}
-        kept = {name: value for name, value in self.fields.items() if name not in gone}
-        won = []
+        kept, won = dict(self.fields), []
         for name, value in options.items():
-            old = name if name in self.fields else _TWIN.get(name, "")
-            if old in self.fields and (old != name or self.fields[old] != value):
-                there = _plain(self.fields[old]) if old == name else f"{old} {self.fields[old]}"
-                won.append(f"{name} {_plain(value)} for {there}")
-        return self._replace(fields={**kept, **options}, won=(*self.won, *won))
+            twin = _TWIN.get(name, "")
+            if kept.get(name, value) != value:
+                won.append(f"{name} {_plain(value)} for {_plain(kept[name])}")
+            elif name not in kept and twin in kept:
+                won.append(f"{name} {_plain(value)} for {twin} {kept[twin]}")
+            if twin not in options:
+                kept.pop(twin, None)
+        return self._replace(fields=kept | options, won=(*self.won, *won))
 
     @property
     def cluster(self) -> Cluster:
@@ -211,10 +216,8 @@ def arguments_of(
 ) -> dict[str, Any]:
     """Arguments of `plan` that files say and a call does not; ``config``: its model is a config.json."""
     said = [one.fields for one in files]
-    wanted = {name: field.argument or name for name, field in QUESTION.items()}
-    wanted |= dict.fromkeys(LOG, "rates")
     shared: dict[str, Any] = {}
-    for name in (name for name, argument in wanted.items() if argument not in given):
+    for name in (name for name, argument in _ARGUMENT.items() if argument not in given):
         values = [fields.get(name) for fields in said]
         if name == "price" and None not in values:
             shared[name] = values
@@ -225,7 +228,7 @@ def arguments_of(
             )
         elif values[0] is not None:
             shared[name] = values[0]
-    found = {wanted[name]: value for name, value in shared.items() if name in QUESTION}
+    found = {_ARGUMENT[name]: value for name, value in shared.items() if name in QUESTION}
     if "storage" in shared:
         found["storage_bandwidth"] *= GB
     log = {name: shared[name] for name in LOG if name in shared}
@@ -238,7 +241,7 @@ def arguments_of(
 def from_files(planner: Planner) -> Planner:
     """`plan` of clusters whose files may say the other arguments too; those of the call win."""
     usual = planner.__kwdefaults__ or {}
-    names = {"rates": "failures"} | {field.argument or n: n for n, field in QUESTION.items()}
+    names = {argument: name for name, argument in reversed(_ARGUMENT.items())}  # rates: failures
 
     @wraps(planner)
     def asked(model: Any, cluster: Any, *, gpus: Any = None, **given: Any) -> Any:
@@ -259,9 +262,9 @@ def from_files(planner: Planner) -> Planner:
 
 def _read(path: Path) -> list[ClusterFile]:
     """Clusters of a file by their fields."""
-    table = read_rows(path, head=True) if path.suffix == ".csv" else None
     try:
-        rows: Any = loaded(path) if table is None else table.to_dict("records")
+        csv = path.suffix == ".csv"
+        rows: Any = read_rows(path, head=True).to_dict("records") if csv else loaded(path)
     except OSError as error:
         raise ValueError(f"path must name a CSV, JSON or YAML file, got {path} ({error})") from None
     rows = rows if isinstance(rows, list) else [rows]
@@ -314,8 +317,10 @@ def _cluster_of(fields: Mapping[str, Any], name: str) -> Cluster:
         given.pop(key, None) for key in ("cluster", "gpus", "nodes", "network_gbit")
     )
     if base is None:
-        start, has = Cluster(nodes=1, name=name), {*fields, *["gpus"] * ("nodes" in fields)}
-        for key in (key for key in ("accelerator", "gpus", "network_gbit") if key not in has):
+        start = Cluster(nodes=1, name=name)
+        size = nodes if gpus is None else gpus
+        own = {"accelerator": given.get("accelerator"), "gpus": size, "network_gbit": network}
+        for key in (key for key, value in own.items() if value is None):
             raise ValueError(f"{name}: {key!r} is missing")
     else:
         if base not in clusters():
@@ -332,8 +337,7 @@ def _cluster_of(fields: Mapping[str, Any], name: str) -> Cluster:
             f"network_gbit must say what a node of {node} GPUs has, for {base} has nodes of "
             f"{start.gpus_per_node}"
         )
-    if gpus is None:
-        gpus = nodes * node
+    gpus = nodes * node if gpus is None else gpus
     if node < 1 or gpus % node:
         near = f": {nearest(gpus, node)}" if min(node, gpus) > 0 else ""
         raise ValueError(f"gpus must fill nodes of {node}, got {gpus}{near}")

@@ -62,16 +62,13 @@ def model_of(
             notes = [f"sequences of {found.sequence:,} tokens, with which the model was published"]
     elif file:
         read = read_config(model, sequence=sequence, ignore=ignore)
-        # what a model can read is not what it trains on
-        if sequence is None and read.model.sequence > USUAL:
-            said = (
-                f"sequences of {USUAL:,} tokens are taken; the file allows {read.model.sequence:,}"
-            )
-            read = read_config(model, sequence=USUAL, ignore=ignore)
-            read = read._replace(
-                notes=(*(n for n in read.notes if not n.endswith("as asked")), said)
-            )
         found, name, notes = read.model, read.name, list(read.notes)
+        # what a model can read is not what it trains on
+        if sequence is None and found.sequence > USUAL:
+            allowed = f"the file allows {found.sequence:,}"
+            found = replace(found, sequence=USUAL)
+            notes = [note for note in notes if not note.startswith("sequences of")]
+            notes.append(f"sequences of {USUAL:,} tokens are taken; {allowed}")
     else:
         require_instance((str, PathLike), model=model)
         raise ValueError(f"model must be a config.json, or {among(transformers(), str(model))}")
@@ -105,19 +102,16 @@ def network_of(network: str | PathLike[str] | Topology | None, cluster: Cluster)
     """A cluster's GPUs on a network by name, as fast as its links are, from a file, or as it is."""
     if network is None:
         return None
-    require_instance((str, PathLike, Topology), network=network)
+    if require_instance((str, PathLike, Topology), network=network) not in FABRICS:
+        if not isinstance(network, Topology) and not Path(network).is_file():
+            raise ValueError(
+                f"network must be a file of a network, or {among(FABRICS, str(network))}"
+            )
+        return network_of_gpus(network if isinstance(network, Topology) else read(network), cluster)
     servers, gpus = cluster.nodes, cluster.gpus_per_node
     assert cluster.network_bandwidth is not None
     assert cluster.accelerator is not None
     card, nvlink = cluster.network_bandwidth / gpus, cluster.accelerator.node_link
-    if isinstance(network, Topology):
-        return network_of_gpus(network, cluster)
-    if network not in FABRICS:
-        if not Path(network).is_file():
-            raise ValueError(
-                f"network must be a file of a network, or {among(FABRICS, str(network))}"
-            )
-        return network_of_gpus(read(network), cluster)
     if network == "rail-only":
         t = rail_only(domains=servers, gpus_per_domain=gpus)
         return replace(
