@@ -232,10 +232,18 @@ def arguments_of(
     if "storage" in shared:
         found["storage_bandwidth"] *= GB
     log = {name: shared[name] for name in LOG if name in shared}
-    found |= _failures(log, shared.get("ignore", []))
-    if log and not config:
+    if not log:
+        return found
+    if "failures" not in log:
+        raise ValueError(f"{', '.join(log)} tell of a log: name it with failures")
+    if "watched" not in log:
+        raise ValueError("watched must say how many nodes the failure log covers, got none")
+    path, nodes = log.pop("failures"), log.pop("watched")
+    if "ignore" in found and "ignore" in dialect_of("failures", log.get("dialect"), path)[1].takes:
+        log["ignore"] = found["ignore"]
+    if not config:
         found.pop("ignore", None)
-    return found
+    return found | {"rates": read_failure_log(path, population=nodes, **log)}
 
 
 def from_files(planner: Planner) -> Planner:
@@ -316,9 +324,9 @@ def _cluster_of(fields: Mapping[str, Any], name: str) -> Cluster:
     base, gpus, nodes, network = (
         given.pop(key, None) for key in ("cluster", "gpus", "nodes", "network_gbit")
     )
+    size = nodes if gpus is None else gpus
     if base is None:
         start = Cluster(nodes=1, name=name)
-        size = nodes if gpus is None else gpus
         own = {"accelerator": given.get("accelerator"), "gpus": size, "network_gbit": network}
         for key in (key for key, value in own.items() if value is None):
             raise ValueError(f"{name}: {key!r} is missing")
@@ -327,7 +335,7 @@ def _cluster_of(fields: Mapping[str, Any], name: str) -> Cluster:
             raise ValueError(
                 f"cluster must be a CSV, JSON or YAML file, or {among(clusters(), base)}"
             )
-        if gpus is None and nodes is None:
+        if size is None:
             raise ValueError(f"gpus must be given for the cluster {base}, got None")
         full = next(row for row in shipped_rows("clusters.csv") if row["cluster"] == base)
         start = named_cluster(base, given.get("gpus_per_node", gpus or int(full["gpus_per_node"])))
@@ -349,20 +357,6 @@ def _cluster_of(fields: Mapping[str, Any], name: str) -> Cluster:
     if network is not None:
         given["network_bandwidth"] = network * GBIT
     return replace(start, nodes=gpus // node, **given)
-
-
-def _failures(given: dict[str, Any], ignore: Sequence[str]) -> dict[str, Any]:
-    """What fails, from the failure log of a file, if it names one."""
-    if not given:
-        return {}
-    if "failures" not in given:
-        raise ValueError(f"{', '.join(given)} tell of a log: name it with failures")
-    if "watched" not in given:
-        raise ValueError("watched must say how many nodes the failure log covers, got none")
-    path, nodes = given.pop("failures"), given.pop("watched")
-    if ignore and "ignore" in dialect_of("failures", given.get("dialect"), path)[1].takes:
-        given["ignore"] = ignore
-    return {"rates": read_failure_log(path, population=nodes, **given)}
 
 
 def _plain(value: Any) -> Any:

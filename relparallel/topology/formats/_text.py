@@ -113,12 +113,12 @@ def _refused(word: str) -> None:
 
 def rate(capacity: float) -> str:
     """Bytes/s as text, every digit kept: ``400Gbps``."""
-    return _number(Decimal(repr(capacity)) * 8, 9) + "Gbps"
+    return f"{(Decimal(repr(capacity)) * 8).scaleb(-9).normalize():f}Gbps"
 
 
 def delay(latency: float) -> str:
     """Seconds as text, every digit kept: ``0.0005ms``."""
-    return _number(Decimal(repr(latency)), -3) + "ms"
+    return f"{Decimal(repr(latency)).scaleb(3).normalize():f}ms"
 
 
 def read_rate(text: str) -> float:
@@ -137,12 +137,6 @@ def read_delay(text: str) -> float:
     if value < 0:
         raise ValueError(f"the delay must be at least 0, got {text}")
     return float(value)
-
-
-def _number(value: Decimal, power: int) -> str:
-    """Plain decimal number of the value in units of 10^power."""
-    text = format(value.scaleb(-power), "f")
-    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
 
 def _quantity(text: str, units: Mapping[str, int], allowed: str) -> Any:

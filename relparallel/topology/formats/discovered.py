@@ -170,8 +170,8 @@ def read_nvidia_smi(
         device = named_accelerator(accelerator)
         speed, lane = device.node_link / max(most, 1), device.host_link or lane
     else:
-        told = f"one way an NVLink {speed / GB:g} GB/s, PCIe {lane / GB:g} GB/s are taken"
-        notes.append(f"{told}: accelerator= says them")
+        told = f"an NVLink {speed / GB:g} GB/s, " if nvlinks and link_bandwidth is None else ""
+        notes.append(f"one way {told}PCIe {lane / GB:g} GB/s are taken: accelerator= says them")
     graph: Any = nx.MultiGraph()
     graph.add_nodes_from(called, kind="nic", endpoint=False)
     graph.add_nodes_from(gpus, kind="gpu", tier=0, endpoint=True, transit=False)

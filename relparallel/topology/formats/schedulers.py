@@ -44,7 +44,8 @@ _LABELS: Final = {  # the part that says how near a switch is to the node: a num
     r"cloud\.google\.com/gce-topology-(subblock|block)": ("subblock", "block"),
     r"oci\.oraclecloud\.com/rdma\.(\w+)_id": ("local_block", "network_block", "hpc_island"),
 }
-_KEYS: Final = ("switchname", "blockname", "nodes", "switches", "linkspeed", "blocksizes")
+_ENDS: Final = ("nodes", "switches")
+_KEYS: Final = ("switchname", "blockname", "linkspeed", "blocksizes", *_ENDS)
 _MOST: Final = 10**6  # names of a list
 
 
@@ -55,11 +56,10 @@ def read_slurm(path: str | os.PathLike[str]) -> Topology:
     conf = re.search(r"(?im)^\s*(switch|block)(name|sizes)\s*=", text)
     found = list(_conf(file, text) if conf else _yaml(file))
     known: dict[str, int] = {}
-    cables: list[tuple[str, str]] = []
-    parents: list[tuple[str, str]] = []
+    cables: dict[tuple[str, str], str] = {}  # and what the lower end is said to be
     for line, kind, names, below in found:
-        nodes, switches = (_hosts(file, line, below.get(key, "")) for key in ("nodes", "switches"))
-        wrong = "" if nodes or switches else f"nothing hangs at {names}"
+        hung = {low: key for key in _ENDS for low in _hosts(file, line, below.get(key, ""))}
+        wrong = "" if hung else f"nothing hangs at {names}"
         if kind != found[0][1]:
             wrong = f"switches and blocks are of two plugins, {names}"
         if wrong:
@@ -70,18 +70,19 @@ def read_slurm(path: str | os.PathLike[str]) -> Topology:
                 wrong = f"{kind} {name} stands on line {known[name]} too"
                 raise _text.malformed(file, line, wrong, "name each once")
             known[name] = line
-            cables += [(low, name) for low in nodes]
-            parents += [(low, name) for low in switches]
-    lost = [(low, high, "is named and not described") for low, high in parents if low not in known]
-    lost += [(low, high, "is a node and a switch") for low, high in cables if low in known]
-    for low, high, wrong in lost:
-        raise _text.malformed(file, known[high], f"{low} under {high} {wrong}", "correct its name")
+            cables |= {(low, name): key for low, key in hung.items()}
+    for (low, high), key in cables.items():
+        if (low in known) != (key == "switches"):
+            said = "is a node and a switch" if low in known else "is named and not described"
+            raise _text.malformed(
+                file, known[high], f"{low} under {high} {said}", "correct its name"
+            )
     if not known:
         raise ValueError(
             f"{file}: no switch and no block; name a topology.conf or topology.yaml of Slurm"
         )
     first = {"switch": "leaf"}.get(found[0][1], "block")
-    return _tree(file, "slurm", cables + parents, first, [])
+    return _tree(file, "slurm", list(cables), first, [])
 
 
 def read_topograph(path: str | os.PathLike[str]) -> Topology:
