@@ -18,11 +18,9 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import combinations, pairwise, takewhile
 from math import inf
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 import networkx as nx
@@ -32,7 +30,7 @@ from relparallel.hardware import accelerator as named_accelerator
 from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphs import layered, topology_of
-from relparallel.topology.parts import LINK_CAPACITY, Design
+from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.units import GB, GBIT
 
 _SPEEDS: Final = "SDR 2.5 DDR 5 QDR 10 FDR10 10 FDR 14 EDR 25 HDR 50 NDR 100 XDR 200"
@@ -97,7 +95,7 @@ def read_ibnetdiscover(path: str | os.PathLike[str], *, devices: str | None = No
         told = f"devices of adapters: {', '.join(kinds):.80}"
         notes.append(f"{told}; devices= of topology.read takes a pattern, to leave storage out")
     for (a, b), rates in bundles.items():
-        graph.add_edges_from([(a, b)] * len(rates), capacity=fmean(rates) * GBIT)
+        graph.add_edges_from([(a, b)] * len(rates), capacity=sum(rates) / len(rates) * GBIT)
         if len(set(rates)) > 1:
             notes.append(f"cables between {a} and {b} differ in speed: each has their mean")
     counted = {
@@ -181,8 +179,7 @@ def read_nvidia_smi(
     for kind, joint, below in _hubs([*called], near, numa):
         graph.add_node(joint, kind=kind, endpoint=False)
         graph.add_edges_from(((low, joint) for low in below), capacity=lane)
-    t = topology_of(file, nx.relabel_nodes(graph, called), False, notes)
-    return replace(t, meta=Design(name="nvidia-smi"))
+    return topology_of(file, nx.relabel_nodes(graph, called), False, notes, "nvidia-smi")
 
 
 def _nvlinks(near: Mapping[Pair, str], gpus: list[str]) -> list[tuple[str, str, int]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,9 @@ def read_sndlib(path: str | os.PathLike[str], *, strict: bool = True) -> Topolog
     return topology_of(file, graph, strict, [f"{demands} demands are left out"] if demands else [])
 
 
-def topology_of(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topology:
+def topology_of(
+    file: Path, graph: Any, strict: bool, notes: list[str], design: str = "graph"
+) -> Topology:
     """Topology of a graph as read, with what was made of it."""
     cables = foreign(graph, require_flag(strict=strict))
     loops = nx.number_of_selfloops(graph)
@@ -104,7 +105,8 @@ def topology_of(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topol
         notes.append(f"{parallel} parallel cables are kept as multiplicity")
     if not nx.get_edge_attributes(cables, "capacity"):
         notes.append("no capacity is given: every cable is taken to carry 400 Gbit/s")
-    cables.graph = {"notes": tuple(notes)} | ({"file": graph.graph} if graph.graph else {})
+    cables.graph = {"notes": tuple(notes), "design": Design(name=design)}
+    cables.graph |= {"file": graph.graph} if graph.graph else {}
     try:
         found = as_topology(cables, name=str(file))
     except (TypeError, ValueError) as error:
@@ -115,7 +117,12 @@ def topology_of(file: Path, graph: Any, strict: bool, notes: list[str]) -> Topol
 
 
 def layered(
-    file: Path, graph: Any, hosts: Iterable[str], kinds: Sequence[str], name: str, notes: list[str]
+    file: Path,
+    graph: Any,
+    hosts: Iterable[str],
+    kinds: Sequence[str],
+    design: str,
+    notes: list[str],
 ) -> Topology:
     """Topology of hosts under switches, whose tier and kind are their distance from the hosts."""
     layers = nx.bfs_layers(graph, dict.fromkeys(hosts))
@@ -129,4 +136,4 @@ def layered(
     made.add_edges_from(graph.edges(data=True))
     if lost := [node for node in made if node not in tier]:
         notes = [*notes, f"no host reaches {len(lost)} switches, such as {lost[0]}"]
-    return replace(topology_of(file, made, False, notes), meta=Design(name=name))
+    return topology_of(file, made, False, notes, design)
