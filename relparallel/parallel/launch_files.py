@@ -94,7 +94,7 @@ def _text(rows: list[tuple[str, Any]], told: Launch, form: str, ending: str) -> 
         sections: dict[str, dict[str, Any]] = {}
         for name, value in rows:
             above, _, below = name.rpartition(".")
-            sections.setdefault(above, {})[below] = value
+            sections.setdefault(above or "parallelism", {})[below] = value
         if form == "bridge":
             return str(yaml.safe_dump(sections, sort_keys=False))
         lines = ((f"[{above}]", *map(_toml, below.items())) for above, below in sections.items())

@@ -7,18 +7,17 @@ and the nodes that Slurm, torchrun and NVRx's ft_launcher start.
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from relparallel._checks import meant
-from relparallel.parallel.strategy_text import NUMBERS
 from relparallel.topology.formats._text import data_of
 
-# A row: field ("?": yes or no, "'": a text, else a whole number); Megatron-LM's argument; sections
-# of Megatron-Bridge, or the name there; torchtitan's field, of [parallelism] unless it says so;
-# DeepSpeed's. Of several rows of a field the first that a software has is written. Sources:
-# Megatron-LM d98e8a6 and Megatron-Bridge 067f987 of August 2026; torchtitan 0.2, job_config.py;
-# deepspeed.ai, config-json and autotp-training.
+# A row: field ("?": yes or no, "'": a text, "*": a list, else a whole number); Megatron-LM's argument,
+# or a short name in scripts around it; sections that Megatron-Bridge has it in; torchtitan's field,
+# of [parallelism] unless it says so; DeepSpeed's. Of several rows of a field the first that a
+# software has is written. Sources: Megatron-LM d98e8a6 and Megatron-Bridge 067f987 of August 2026;
+# torchtitan 0.2, job_config.py; deepspeed.ai, config-json and autotp-training.
 _TABLE: Final = """
 tensor tensor_model_parallel_size model tensor_parallel_degree tensor_parallel.autotp_size
 tensor - - - tensor_parallel.tp.tp_size
@@ -31,10 +30,11 @@ replicas - - data_parallel_replicate_degree -
 ranks - - data_parallel_shard_degree -
 copies num_distributed_optimizer_instances ddp - -
 shard - - - zero_optimization.mics_shard_size
-virtual_stages num_virtual_stages_per_pipeline_rank model.virtual_pipeline_model_parallel_size - -
+virtual_stages num_virtual_stages_per_pipeline_rank - - -
+virtual_stages virtual_pipeline_model_parallel_size model - -
 chunk_layers num_layers_per_virtual_pipeline_stage - pipeline_parallel_layers_per_stage -
-layout' pipeline_model_parallel_layout model module_fqns_per_model_part -
-layout' - - pipeline_parallel_module_fqns_per_model_part -
+layout* pipeline_model_parallel_layout model module_fqns_per_model_part -
+layout* - - pipeline_parallel_module_fqns_per_model_part -
 embedding? account_for_embedding_in_pipeline_split model pipeline_parallel_first_stage_less_layers -
 loss? account_for_loss_in_pipeline_split model pipeline_parallel_last_stage_less_layers -
 layers num_layers model - -
@@ -45,12 +45,12 @@ global_batch global_batch_size train training.global_batch_size train_batch_size
 accumulation - - - gradient_accumulation_steps
 sequence_parallel? sequence_parallel model enable_sequence_parallel -
 recompute' recompute_granularity model activation_checkpoint.mode -
-recompute' - model.activations_checkpoint_granularity - -
-parts' recompute_modules model activation_checkpoint.selective_ac_option -
+recompute' activations_checkpoint_granularity model - -
+parts* recompute_modules model activation_checkpoint.selective_ac_option -
 method' recompute_method model - -
-method' - model.activations_checkpoint_method - -
+method' activations_checkpoint_method model - -
 unit recompute_num_layers model - -
-unit - model.activations_checkpoint_num_layers - -
+unit activations_checkpoint_num_layers model - -
 core? recompute_activations - - -
 every_layer? checkpoint_activations - - activation_checkpointing.partition_activations
 distributed_optimizer? use_distributed_optimizer ddp,optimizer - -
@@ -72,31 +72,28 @@ nodes' nnodes - - -
 every_node' nodes - - -
 host' nproc_per_node - - -
 host' gpus_per_node - - -
+tensor tp - - -
+pipeline pp - - -
+context cp - - -
+expert ep - - -
+expert_tensor etp - - -
+virtual_stages vpp - - -
+micro_batch mbs - - -
+data dp - - -
 """
-SOFTWARE: Final = ("megatron", "bridge", "torchtitan", "deepspeed")
+_READ: Final = ("megatron", "torchtitan", "deepspeed")
 WORDS: Final[dict[tuple[str, str], tuple[str, ...]]] = {}
 """By software and field: the names that are written."""
 _FIELDS: Final[dict[str, tuple[str, str]]] = {}  # by name: field with its sign, and software
-
-
-def _enter(field: str, megatron: str, bridge: str, titan: str, deepspeed: str) -> None:
-    """Enter a row under the names that each software has for it, and under older sections."""
-    whole = bridge if "." in bridge else f"{bridge},".replace(",", f".{megatron},").rstrip(",")
-    titan = titan if "." in titan or titan == "-" else f"parallelism.{titan}"
-    columns = megatron, "-" if bridge == "-" else whole, titan, deepspeed
-    for software, names in zip(SOFTWARE, columns, strict=True):
-        if names != "-":
-            WORDS.setdefault((software, field.rstrip("?'")), tuple(names.split(",")))
-            for name in names.split(","):
-                _FIELDS[name] = field, software
-                if name.startswith(("parallelism.", "model.")):
-                    _FIELDS.setdefault(name.rpartition(".")[2], (field, software))
-
-
 for _row in _TABLE.strip().splitlines():
-    _enter(*_row.split())
-for _name in ("tp", "pp", "cp", "dp", "ep", "etp", "vpp", "mbs"):  # in scripts around these
-    _FIELDS[_name] = NUMBERS[_name], "megatron"
+    _field, _word, _sections, *_others = _row.split()
+    for _software, _name in zip(_READ, (_word, *_others), strict=True):
+        if _name != "-":
+            _FIELDS[_name] = _field, _software
+            WORDS.setdefault((_software, _field.rstrip("?'*")), (_name,))
+    if _sections != "-":
+        _every = tuple(f"{one}.{_word}" for one in _sections.split(","))
+        WORDS.setdefault(("bridge", _field.rstrip("?'*")), _every)
 _ASIDE: Final = ("nodes", "every_node", "host", "layers", "global_batch", "save_every", "saves")
 
 # Words that sound like a strategy; among these, those that change nothing of one; values, too.
@@ -115,18 +112,22 @@ _VARIABLE: Final = re.compile(r"\$\{(\w+)(?::?-([^}]*))?\}|\$(\w+)")
 _NOTATION: Final = re.compile(r"(tp|pp|cp|dp|ep|etp|vpp|mbs|zero|fsdp|hsdp)-?\d", re.IGNORECASE)
 
 
+_TABLES: Final = {".toml": r"^\s*\[[\w.]+\]\s*$", ".yaml": r"\A\s*\{|^\w+:\s*\n\s+\w"}
+
+
 def said_by_field(text: str, ending: str) -> tuple[dict[str, Any], list[str]] | None:
     """Values by field, and the words that were passed over; None: no words of a launcher.
 
     ``ending`` is that of a file. The software whose rules fill what is not said is a field too.
     """
-    if ending == ".toml" or (not ending and re.search(r"^\s*\[[\w.]+\]\s*$", text, re.MULTILINE)):
+    looks = (end for end, form in _TABLES.items() if re.search(form, text, re.MULTILINE))
+    kind = ending or next(looks, "")
+    if kind == ".toml":
         try:
             return _known(_flat(tomllib.loads(text)))
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"text must be TOML, got {error}") from None
-    nested = text.lstrip()[:1] == "{" or re.search(r"^\w+:\s*\n\s+\w", text, re.MULTILINE)
-    if ending in (".json", ".yaml", ".yml") or (not ending and nested):
+    if kind in (".json", ".yaml", ".yml"):
         return _known(_flat(data_of(text, "text")))
     if re.search(r"(?:^|\s|\(|\"|')--[A-Za-z]|(?:^|\s)\+*[\w.]*[._]\w+=", text):
         return _known(_arguments(text, script=bool(ending)))
@@ -144,13 +145,9 @@ def _flat(data: Any, above: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{above}{key}", value
 
 
-def _arguments(text: str, script: bool) -> Iterator[tuple[str, Any]]:
+def _arguments(text: str, script: bool) -> list[tuple[str, Any]]:
     """Arguments and overrides of a command or a script, with the variables that it sets put in."""
     slurm = "\n".join(re.findall(r"^#SBATCH\s+(.*)$", text, re.MULTILINE))
-    try:
-        words = shlex.split(slurm + "\n" + re.sub(r"\\\r?\n", " ", text), comments=True)[::-1]
-    except ValueError as error:
-        raise ValueError(f"text must have every quotation closed, got {error}") from None
     pairs: list[tuple[str, list[str]]] = []
     variables: dict[str, str] = {}
 
@@ -158,29 +155,32 @@ def _arguments(text: str, script: bool) -> Iterator[tuple[str, Any]]:
         value = variables.get(found[1] or found[3], found[2])
         return found[0] if value is None else value
 
-    while words:
-        word = words.pop()
-        option = re.fullmatch(r"--([A-Za-z][\w.-]*)(?:=(.*))?", word, re.DOTALL)
-        given = re.fullmatch(r"\+*([A-Za-z_][\w.]*)=\(?(.*)", word, re.DOTALL)
-        if option:
-            value = [] if option[2] is None else [option[2]]
-            pairs.append((option[1].replace("-", "_"), value))
-        elif given and "--" in given[2]:  # arguments that are kept in a variable
-            words.extend(reversed(shlex.split(given[2])))
-        elif given and ("." in given[1] or given[1] in _FIELDS):
-            pairs.append((given[1], [given[2]]))
-        elif given and not re.search(r"\s", given[2]):
-            variables[given[1]] = _VARIABLE.sub(put, given[2])
+    try:
+        words = [*_words(slurm + "\n" + re.sub(r"\\\r?\n", " ", text))]
+    except ValueError as error:
+        raise ValueError(f"text must have every quotation closed, got {error}") from None
+    for word in (_VARIABLE.sub(put, one) for one in words):
+        given = re.fullmatch(r"(--|\+*)([A-Za-z_][\w.-]*)(?:=\(?(.*))?", word, re.DOTALL)
+        sign, name, value = given.groups() if given else ("", "", None)
+        if sign == "--" or (value is not None and ("." in name or name in _FIELDS)):
+            pairs.append((name.replace("-", "_"), [] if value is None else [value]))
+        elif value is not None and not re.search(r"\s", value):
+            variables[name] = value
         elif not script and _NOTATION.match(word):
             raise ValueError(f"text must be words or arguments throughout, got {word!r} as well")
         elif pairs and word.strip("()"):
             pairs[-1][1].append(word if "(" in word else word.rstrip(")"))
-
-    for name, values in pairs:
-        yield name, [_VARIABLE.sub(put, one) for one in values] or True
+    return [(name, values or True) for name, values in pairs]
 
 
-def _known(pairs: Iterator[tuple[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def _words(text: str) -> Iterator[str]:
+    """Words of a command; those that are kept in a variable are words of their own."""
+    for word in shlex.split(text, comments=True):
+        kept = re.fullmatch(r"\w+=\(?(.*--.*)", word, re.DOTALL)
+        yield from _words(kept[1]) if kept else (word,)
+
+
+def _known(pairs: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Values by field; a word that tells of a strategy and is not known is refused."""
     said: dict[str, Any] = {}
     passed = []
@@ -198,17 +198,15 @@ def _known(pairs: Iterator[tuple[str, Any]]) -> tuple[dict[str, Any], list[str]]
                 )
             passed.append(name)
             continue
-        (sign, software), whole = _FIELDS[key], isinstance(value, list)
-        field = sign.rstrip("?'")
-        found = _value(sign, name, value if whole and field in ("layout", "parts") else first)
-        if found is None:
-            continue
-        if field in said and (field in _ASIDE or field == "fsdp"):
+        sign, software = _FIELDS[key]
+        field = sign.rstrip("?'*")
+        found = _value(sign, name, value if sign.endswith("*") else first)
+        if found is None or (field in said and field in (*_ASIDE, "fsdp")):
             continue  # the first counts
-        if said.get(field, found) != found:
+        if said.setdefault(field, found) != found:
             raise ValueError(f"text must say {name} once, got {said[field]!r:.60}, {found!r:.60}")
-        said |= {field: found, software: True}
-    if not said.keys() - {*_ASIDE, *SOFTWARE}:
+        said[software] = True
+    if not said.keys() - {*_ASIDE, *_READ}:
         raise ValueError(
             "text must have a word of a strategy, such as --tensor-model-parallel-size, "
             f"parallelism.tensor_parallel_degree or zero_optimization.stage, got {passed[:4]}"
@@ -224,10 +222,10 @@ def _value(sign: str, name: str, value: Any) -> Any:
     if sign.endswith("?"):  # what follows an argument that has no value is no value
         return text.lower() not in ("false", "0")
     if "$" in text:
-        if sign.rstrip("?'") in _ASIDE:
+        if sign.rstrip("'") in _ASIDE:
             return None  # the machine gives it, or whoever starts the script
         raise ValueError(f"text must set the value of {name}, got {text!r:.60}")
-    if sign.endswith("'"):
+    if sign.endswith(("'", "*")):
         return value if isinstance(value, list) else text
     if not re.fullmatch(r"[+-]?\d{1,9}", text):
         raise ValueError(f"{name} must be a whole number, got {value!r:.60}")

@@ -1,12 +1,13 @@
 """What launchers are told, read into a strategy and what stands beside it in their files."""
 
+import math
 import re
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from warnings import warn
 
-from relparallel._checks import meant, require_instance, require_int
+from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.parallel.launch_words import said_by_field
 from relparallel.parallel.stages import deal, in_chunks, read_layout
 from relparallel.parallel.strategy import DEGREES, ENDS, Strategy
@@ -24,7 +25,10 @@ SHARDING: Final = ("no_shard", "optim", "optim_grads", "optim_grads_params")
 """Sharding strategies of Megatron-FSDP, in the order of the ZeRO stages that they are."""
 _FILES: Final = (".toml", ".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch", ".slurm")
 _STRATEGY: Final = tuple(Strategy.__dataclass_fields__)
-_DIRECT: Final = (*DEGREES, "expert", "expert_tensor", "virtual_stages", "shard")
+_DIRECT: Final = (
+    *DEGREES,
+    *("expert", "expert_tensor", "virtual_stages", "shard", "micro_batch", "sequence_parallel"),
+)
 _CHUNKS: Final = re.compile(
     r"layout[\s=:]*(\S+)|(?<!\S)(E[EtmL|(),*\d]*L|\d+(?:x\d+)?(?:\+\d+(?:x\d+)?)+)(?!\S)"
 )
@@ -143,20 +147,21 @@ def read_strategy(
 
 def _read(text: str, ending: str, gpus: int | None, layers: int | None) -> Launch:
     """A text in any form, with what a file of ours says in its comments."""
-    kept = {
-        name: data_of(value, name)
-        for name, value in re.findall(r"^# relparallel: (\w+)=(\S+)", text, re.MULTILINE)
-    }
     if found := said_by_field(text, ending):
+        comments = re.findall(r"^# relparallel: (\w+)=(\S+)", text, re.MULTILINE)
+        kept = {name: data_of(value, name) for name, value in comments}
         return _launch(*found, kept, gpus, layers)
-    if chunks := _CHUNKS.search(text):
-        fields = read_notation(f"{text[: chunks.start()]} {text[chunks.end() :]}")
-        return _with_chunks(fields, chunks[1] or chunks[2], gpus)
-    return Launch(strategy_of(read_notation(text), gpus))
+    chunks = _CHUNKS.search(text)
+    if chunks is None:
+        return _with_chunks(read_notation(text), None, gpus)
+    fields = read_notation(f"{text[: chunks.start()]} {text[chunks.end() :]}")
+    return _with_chunks(fields, chunks[1] or chunks[2], gpus)
 
 
 def _with_chunks(fields: dict[str, Any], said: Any, gpus: int | None) -> Launch:
     """A strategy whose chunks have these layers: a layout, or lists of the names of modules."""
+    if said is None:
+        return Launch(strategy_of(fields, gpus))
     if isinstance(said, list) and all(isinstance(stage, list) for stage in said):
         layer = re.compile(r"(^|\.)layers\.\d+$|^decoder$|^t$")
         chunks = [sum(bool(layer.search(str(name))) for name in stage) for stage in said]
@@ -165,7 +170,7 @@ def _with_chunks(fields: dict[str, Any], said: Any, gpus: int | None) -> Launch:
         chunks = read_layout(text) or []
         if not chunks:
             raise ValueError(
-                f"layout must be like '4x15+1' or 'Et*4|(t*4|)*14tL', got {text!r:.80}"
+                f"layout must be like '4x15+1' or 'Et*4|(t*4|)*14*tL', got {text!r:.80}"
             )
     stages = fields.get("pipeline", 1)
     virtual, rest = divmod(len(chunks), stages)
@@ -187,63 +192,70 @@ def _launch(
     """What was said by field, put together by the rules of the software that was told."""
     if layers not in (None, said.setdefault("layers", layers)):
         raise ValueError(f"num_layers must be the {layers} of the model, got {said['layers']}")
-    titan, nodes = "torchtitan" in said, _nodes(said)
-    fields: dict[str, Any] = {name: said[name] for name in _DIRECT if name in said}
-    fields |= {"recompute": _recompute(said), "zero_stage": _zero_stage(said)}
-    tensor, pipeline = fields.get("tensor", 1), fields.get("pipeline", 1)
-    fields["sequence_parallel"] = said.get("sequence_parallel", titan and tensor > 1)
-    if titan and fields.get("expert", 1) > 1:
-        fields.setdefault("expert_tensor", 1)
-    if tensor == 1 or "experts_over_tensor" in kept:
-        fields.pop("expert_tensor", None)  # without tensor ranks it says nothing
-    local = "local_batch" if titan and pipeline == 1 else "micro_batch"
-    fields["micro_batch"] = said.get(local, 1)
-    own = nodes["host"] * nodes["running"]
-    split = tensor * pipeline * fields.get("context", 1)
+    if "torchtitan" in said:
+        said = _usual_of_torchtitan(said) | said
+    tensor, pipeline = said.get("tensor", 1), said.get("pipeline", 1)
+    split = tensor * pipeline * said.get("context", 1)
+    nodes, every, hosts = (
+        [int(one) for one in re.findall(r"\d+", str(said.get(name, "")))] or [0]
+        for name in ("nodes", "every_node", "host")
+    )
+    running = nodes[0] or every[0]
+    own = running * hosts[-1]
     if own % split:  # of an example, whose user has others
         own, passed = 0, [*passed, "nnodes"]
     gpus = own or gpus
-    if "data" in kept:
-        gpus = kept["data"] * split
-    _add_replicas(said, fields, gpus)
+    fields: dict[str, Any] = {name: said[name] for name in _DIRECT if name in said}
+    if tensor == 1:  # without tensor ranks it says nothing
+        fields.pop("expert_tensor", None)
+    fields |= {"recompute": _recompute(said), "zero_stage": _zero_stage(said)}
+    fields |= _replicas(said, kept.get("data") or max((gpus or split) // split, 1))
     if pipeline > 1:
-        _add_schedule(said, fields)
+        fields |= _schedule(said, pipeline)
     fields |= {name: value for name, value in kept.items() if name in _STRATEGY}
-    if "layout" in said and pipeline > 1:
-        told = _with_chunks(fields, said["layout"], gpus)
-    else:
-        told = Launch(strategy_of(fields, gpus))
-    if own:
-        told.strategy.for_gpus(own)
-    batch = said.get("global_batch", -1)
-    if batch < 0 and "accumulation" in said:
-        batch = said["accumulation"] * told.strategy.micro_batch * told.strategy.data
-    told = told._replace(
-        host=nodes["host"] or None,
-        spares=nodes["spare"],
-        save_every=said.get("save_every") if said.get("saves", True) else None,
-        global_batch=batch if batch > 0 else None,
-        offload=_offload(said),
-        passed=tuple(passed),
-    )
-    return told._replace(**{name: kept[name] for name in kept.keys() & {*Launch._fields}})
+    told = _with_chunks(fields, said.get("layout") if pipeline > 1 else None, gpus)
+    s = told.strategy.for_gpus(own) if own else told.strategy
+    batch = said.get("accumulation", 0) * s.micro_batch * s.data
+    beside = {
+        "host": hosts[-1] or None,
+        "spares": max(running, *nodes, *every) - running,
+        "save_every": said.get("save_every") if said.get("saves", True) else None,
+        "global_batch": max(said.get("global_batch", 0), 0) or batch or None,
+        "offload": _offload(said),
+        "passed": tuple(passed),
+    }
+    more = {name: value for name, value in kept.items() if name not in _STRATEGY}
+    return told._replace(**{**beside, **more})
+
+
+def _usual_of_torchtitan(said: dict[str, Any]) -> dict[str, Any]:
+    """What torchtitan does where nothing else is said."""
+    tensor, free = said.get("tensor", 1), "layout" not in said
+    if said.get("pipeline", 1) == 1:
+        said["micro_batch"] = said.get("local_batch", 1)
+    sharded = 2 if said.get("reshard") == "never" else 3
+    return {
+        "sequence_parallel": tensor > 1,
+        "expert_tensor": 1 if said.get("expert", 1) > 1 else tensor,
+        "zero_stage": 0 if said.get("ranks") == 1 else sharded,
+        "embedding": free,
+        "loss": free,
+    }
 
 
 def _recompute(said: dict[str, Any]) -> str:
     """What is computed again; parts of a layer, and some of the layers, are refused by name."""
     usual = "selective" if said.get("core") else "none"
     usual = "full" if said.get("every_layer") or "method" in said else usual
-    kind = str(said.get("recompute", usual)).lower()
-    parts = re.findall(r"\w+", str(said.get("parts", "")))
+    kind, titan = str(said.get("recompute", usual)).lower(), "torchtitan" in said
     many, chunks = said.get("unit", 1), said.get("pipeline", 1) * said.get("virtual_stages", 1)
     wrong = "" if kind in ("none", "selective", "full") else kind
-    if kind == "selective" and "torchtitan" in said:
-        kind, wrong = "alternate", ", ".join({*parts} - {"op"})
-    elif kind == "selective":
-        wrong = ", ".join({*parts} - {"core_attn"})
+    if kind == "selective":
+        parts = re.findall(r"\w+", str(said.get("parts", "")))
+        wrong = ", ".join({*parts} - {"op" if titan else "core_attn"})
     elif kind == "full" and said.get("method") == "block":
-        whole = many * chunks >= (said.get("layers") or 1 << 30)
-        wrong = f"{many} layers of a stage" * (not whole)
+        if many * chunks < (said.get("layers") or math.inf):
+            wrong = f"{many} layers of a stage"
     elif kind == "full" and many > 1:
         wrong = f"{many} layers at once"
     if wrong:
@@ -251,73 +263,49 @@ def _recompute(said: dict[str, Any]) -> str:
             "recompute must be none, selective (core_attn, the attention core), full (every layer) "
             f"or alternate (every second matrix product: torchtitan's op), got {wrong}"
         )
-    return kind
+    return "alternate" if titan and kind == "selective" else kind
 
 
 def _zero_stage(said: dict[str, Any]) -> int:
     """ZeRO stage of a distributed optimizer, of FSDP, or as DeepSpeed names it."""
     if said.get("fsdp"):
         kind = said.get("sharding", SHARDING[-1])
-        if kind not in SHARDING:
-            raise ValueError(f"data_parallel_sharding_strategy must be in {SHARDING}, got {kind!r}")
-        return SHARDING.index(kind)
-    if "torchtitan" in said and said.get("ranks", -1) != 1:
-        return 2 if said.get("reshard") == "never" else 3
+        return SHARDING.index(require_choice(SHARDING, data_parallel_sharding_strategy=kind))
     return int(said.get("zero_stage", said.get("distributed_optimizer", False)))
 
 
-def _add_replicas(said: dict[str, Any], fields: dict[str, Any], gpus: int | None) -> None:
+def _replicas(said: dict[str, Any], data: int) -> dict[str, int]:
     """Replicas, and the ranks that share a state: torchtitan's degrees, Megatron's copies."""
-    split = fields.get("tensor", 1) * fields.get("pipeline", 1) * fields.get("context", 1)
-    data = max((gpus or split) // split, 1)
     if "torchtitan" in said:
         replicas, ranks = said.get("replicas", 1), said.get("ranks", -1)
-        if ranks > 0 or gpus is not None or replicas > 1:
-            fields["data"] = replicas * (ranks if ranks > 0 else max(data // replicas, 1))
-        if replicas > 1 and ranks != 1:
-            fields["shard"] = fields["data"] // replicas
-    elif (copies := said.get("copies", 1)) > 1:
-        if data % copies:
-            raise ValueError(
-                f"num_distributed_optimizer_instances must divide the {data} replicas of "
-                f"{gpus} GPUs, got {copies}"
-            )
-        fields["shard"] = data // copies
+        own = ranks if ranks > 0 else max(data // replicas, 1)
+        return {"data": replicas * own} | ({"shard": own} if replicas > 1 and ranks != 1 else {})
+    copies = said.get("copies", 1)
+    if data % copies:
+        raise ValueError(
+            f"num_distributed_optimizer_instances must divide the {data} replicas, got {copies}"
+        )
+    return {"shard": data // copies} if copies > 1 else {}
 
 
-def _add_schedule(said: dict[str, Any], fields: dict[str, Any]) -> None:
+def _schedule(said: dict[str, Any], pipeline: int) -> dict[str, Any]:
     """The schedule that torchtitan names, the chunks, and what takes the place of a layer."""
-    titan, pipeline = "torchtitan" in said, fields["pipeline"]
+    more = [said.get("embedding", False), said.get("loss", False)]
+    fields: dict[str, Any] = {"ends_as_layers": ENDS[more[0] + 2 * more[1]]}
     if name := said.get("schedule"):
-        known = {one.lower(): ours for one, ours in TITAN.items()}
-        if name.lower() not in known:
-            raise ValueError(
-                f"pipeline_parallel_schedule must be one of {', '.join(TITAN)}, got {name!r}"
-                f"{meant(TITAN, name)}"
-            )
-        fields["schedule"] = known[name.lower()]
-        if name.lower() == "interleaved1f1b" and not said.keys() & {"layout", "chunk_layers"}:
+        name = {one.lower(): one for one in TITAN}.get(name.lower(), name)
+        fields["schedule"] = TITAN[require_choice(tuple(TITAN), pipeline_parallel_schedule=name)]
+        if name == "Interleaved1F1B" and not said.keys() & {"layout", "chunk_layers"}:
             fields["virtual_stages"] = 2  # torchtitan's, where nothing else is said
-    more = [said.get(end, titan and "layout" not in said) for end in ("embedding", "loss")]
-    fields["ends_as_layers"] = ENDS[more[0] + 2 * more[1]]
     if each := said.get("chunk_layers"):
         if said["layers"] is None:
             raise ValueError("layers must be those of the model where words count some, got None")
-        virtual, odd = divmod(-(-(said["layers"] + sum(more)) // each), pipeline)
-        if odd or (not titan and (said["layers"] + sum(more)) % each):
+        chunks, rest = divmod(said["layers"] + sum(more), each)
+        chunks += rest > 0
+        if chunks % pipeline or (rest and "torchtitan" not in said):
             raise ValueError(f"layers of a chunk must fill {pipeline} stages alike, got {each}")
-        fields["virtual_stages"] = virtual
-
-
-def _nodes(said: dict[str, Any]) -> dict[str, int]:
-    """Nodes that run and that are spare, and GPUs of each; 0: not said."""
-    numbers = {
-        name: [int(one) for one in re.findall(r"\d+", str(said.get(name, "")))]
-        for name in ("nodes", "every_node", "host")
-    }
-    running = (numbers["nodes"] or numbers["every_node"] or [0])[0]
-    spare = max([running, *numbers["nodes"], *numbers["every_node"]]) - running
-    return {"running": running, "spare": spare, "host": (numbers["host"] or [0])[-1]}
+        fields["virtual_stages"] = chunks // pipeline
+    return fields
 
 
 def _offload(said: dict[str, Any]) -> str:
@@ -326,12 +314,12 @@ def _offload(said: dict[str, Any]) -> str:
         one for one in ("parameters", "optimizer", "activations") if said.get(f"offload_{one}")
     ]
     if found[:2] == ["parameters", "optimizer"]:
-        found = found[:1] + found[2:]  # the optimizer goes with them
+        del found[1]  # it goes with them
     if many := said.get("offload_layers", 0):
-        found.append("activations")
-        if many < (said.get("layers") or 1 << 30) - 1:  # one layer at least stays in Megatron
-            found = [f"activations of {many} layers"]
-    if len(found) > 1 or (found and " " in found[0]):
+        # one layer at least stays in Megatron
+        some = many < (said.get("layers") or math.inf) - 1
+        found.append(f"activations of {many} layers" if some else "activations")
+    if len(found) > 1 or " of " in "".join(found):
         raise ValueError(
             "offload must be one of none, activations (of all layers, whose number is given), "
             f"optimizer or parameters, got {' and '.join(found)}"

@@ -143,7 +143,7 @@ def strategy_of(fields: dict[str, Any], gpus: int | None) -> Strategy:
     fields = dict(fields)
     tensor, whole = fields.get("tensor", 1), fields.pop("expert_tensor", None)
     if whole == 1:
-        fields["experts_over_tensor"] = True
+        fields.setdefault("experts_over_tensor", True)
     elif whole not in (None, tensor):
         raise ValueError(f"text must have an ETP of 1 or of TP = {tensor}, got ETP{whole}")
     order = fields.get("schedule")
