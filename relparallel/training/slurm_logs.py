@@ -4,6 +4,7 @@ The accounting tells when a job broke and when it ran again, never when a node w
 the controller tells when a node was down or drained and when it was in service again.
 """
 
+import fnmatch
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -41,11 +42,11 @@ _WHO: Final = ["Cluster", "User", "JobName"]
 
 def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
     """Rows of ``sacct``: its text, or the jobs of ``--json``."""
-    if not _is_json(path):
+    if not _head(path).startswith("{"):
         return Rows(path, files.read_table(path, _SACCT.split(), delimiter), delimiter=delimiter)
     try:
-        jobs = json.loads("".join(line for _, line in files.read_lines(path)))["jobs"]
-        found = [_job(job) for job in jobs]
+        text = "".join(line for _, line in files.read_lines(path))
+        found = [_job(job) for job in json.loads(text, object_hook=_plain)["jobs"]]
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"path must hold whole JSON, got {path}: {error}") from None
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
@@ -57,42 +58,41 @@ def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
     return Rows(path, pd.DataFrame(found, places, [*_SACCT.split(), *_MORE[:4]], dtype=str))
 
 
-def _is_json(path: Any) -> bool:
-    """Whether the first line that is not blank begins an object."""
-    return next((line for _, line in files.lines_of(path) if line.strip()), "").lstrip()[:1] == "{"
+def _head(path: Any) -> str:
+    """The first line that is not blank."""
+    return next((line for _, line in files.lines_of(path) if line.strip()), "").strip()
+
+
+def _plain(part: dict[str, Any]) -> Any:
+    """What versions since 2023 write as {"set": true, "number": 5}, {"current": ["FAILED"]}."""
+    if "number" in part:
+        return part["number"] if part.get("set", True) else None
+    return part.get("current", part)
 
 
 def _job(job: Any) -> list[str]:
-    """The columns of a job; versions since 2023 write {"set": true, "number": 5} for 5."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return value["number"] if value.get("set", True) else None
-        return value
-
-    def date(name: str) -> str:
-        at = plain(job["time"][name])
-        return pd.Timestamp(at, unit="s", tz="UTC").isoformat() if at else "Unknown"
-
-    name, state = plain(job["job_id"]), job["state"]
-    for many, one, sign in (("array", "task_id", "_"), ("het", "job_offset", "+")):
-        if whole := plain((job.get(many) or {}).get("job_id")):
-            name = f"{whole}{sign}{plain(job[many][one])}"
-    state = state["current"] if isinstance(state, dict) else state
+    """The columns of a job."""
+    name, state, times = job["job_id"], job["state"], job["time"]
     states = [state] if isinstance(state, str) else state
+    for many, one, sign in (("array", "task_id", "_"), ("het", "job_offset", "+")):
+        if whole := (job.get(many) or {}).get("job_id"):
+            name = f"{whole}{sign}{job[many][one]}"
+    dates = [
+        pd.Timestamp(at, unit="s", tz="UTC").isoformat() if at else "Unknown"
+        for at in (times["start"], times["end"])
+    ]
     known = [one for one in states if one in _LEVELS] or states
-    own = [str(job.get(key) or "") for key in ("user", "cluster", "failed_node")]
-    own += [str(plain(job["time"].get("elapsed")) or "")]
-    nodes = str(job.get("nodes") or "")
-    return [str(name), str(job["name"]), str(known[0]), date("start"), date("end"), nodes, *own]
+    more = [job.get(key) for key in ("nodes", "user", "cluster", "failed_node")]
+    told = [str(value or "") for value in (*more, times.get("elapsed"))]
+    return [str(name), str(job["name"]), str(known[0]), *dates, *told]
 
 
 def _fits(path: Any, *, delimiter: str = "|", **options: Any) -> files.Fit:
     """Whether a file is of ``sacct``: a head with these columns, or JSON with jobs."""
-    if _is_json(path):
+    head = _head(path)
+    if head.startswith("{"):
         return files.has_line(path, '"jobs"', re.compile(""))
-    head = next((line for _, line in files.lines_of(path) if line.strip()), "").split()
-    if {*_SACCT.split()} <= {*head}:
+    if {*_SACCT.split()} <= {*head.split()}:
         return files.Fit(0.99, f"{delimiter!r} between its fields: sacct --parsable2 writes it")
     return files.has_columns(path, _SACCT.split(), delimiter)
 
@@ -101,7 +101,7 @@ def _fits(path: Any, *, delimiter: str = "|", **options: Any) -> files.Fit:
 def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) -> Found:
     """Runs of jobs that Slurm calls broken, and when the job ran again."""
     path, table = rows.path, rows.table
-    _require_lists(states=states, jobs=jobs)
+    require_instance((list, tuple), states=states, jobs=jobs)
     whole = table[~table["JobID"].str.contains(".", regex=False)]
     once = whole[~whole.duplicated()]
     for state in states:
@@ -116,24 +116,23 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
     failed = chosen & runs["state"].isin(states or _LEVELS)
     trial = failed & ~(runs["main"] | bool(states or jobs) | (runs["state"].map(_LEVELS) == "node"))
     lost = failed & ~trial & (runs["ended"].isna() | (runs["nodes"].str.len() == 0))
-    broken = runs[failed & ~trial & ~lost]
-    who, broke = (pd.MultiIndex.from_frame(one[_WHO]) for one in (runs, broken))
-    named = runs[who.isin(broke)].groupby(_WHO, sort=False)
+    runs = runs.assign(broken=failed & ~trial & ~lost)
+    named = runs[runs.groupby(_WHO)["broken"].transform("any")].groupby(_WHO, sort=False)
     found = pd.DataFrame(
-        [row for _, group in named for row in _failures(group, broken.index)],
+        [row for _, group in named for row in _failures(group)],
         columns=["line", "node", "start", "resumed", "cause", "part", "known"],
     ).astype({"start": float, "resumed": float, "known": bool, "cause": str, "node": str})
     found = found.sort_values(["part", "start", "known"], ascending=[True, True, False])
     again = found.groupby("part")["start"].diff() < MINUTE
     found = found[~again].sort_values("start", kind="stable").set_index("line")
-    levels = {one: _LEVELS.get(one, "job") for one in found["cause"].unique()}
+    level = found["cause"].map(_LEVELS).fillna("job")
     small = ", ".join(runs["JobName"][trial].unique()[:3])
     return Found(
         table=found.assign(end=np.nan, incident=pd.factorize(found["start"])[0]),
         **watch(runs.assign(ended=runs["seen"])),
-        levels=levels,
+        levels=dict(zip(found["cause"], level, strict=True)),
         notes={
-            "counted: {}": _counts(found["cause"] + " (level " + found["cause"].map(levels) + ")"),
+            "counted: {}": _counts(found["cause"] + " (level " + level + ")"),
             "left out: {}; jobs= counts those of the jobs it names": trial.any()
             and f"{_counts(runs['state'][trial])} of jobs with less than {_MAIN:.0%} of the "
             f"node-hours ({small}), errors of their users",
@@ -151,7 +150,7 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
             "{} runs failed with the node of another one, or with a part of their job, and count "
             "once": again.sum(),
             "{} failures are put on the first of the nodes that may have failed": (
-                ~found["known"] & (found["cause"].map(levels) == "node")
+                ~found["known"] & (level == "node")
             ).sum(),
             "{} runs had not ended, and no column Elapsed says how long they ran: the watch ends "
             "with the last time in the log, or as until= says": runs["seen"].isna().sum(),
@@ -161,12 +160,6 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
     )
 
 
-def _require_lists(**named: Any) -> None:
-    """Refuse what is no list of texts."""
-    for name, given in named.items():
-        texts(**{name: [*require_instance((list, tuple), **{name: given})]})
-
-
 def _counts(values: pd.Series) -> str:
     """How often each of them occurs."""
     return ", ".join(f"{many} {value}" for value, many in values.value_counts().items())
@@ -174,44 +167,45 @@ def _counts(values: pd.Series) -> str:
 
 def _runs(table: pd.DataFrame, path: Any) -> tuple[pd.DataFrame, int, int]:
     """Runs with state, times, nodes and who they are; how many are in no known state, turn back."""
-    full = {
-        text: [s for s in _STATES if s == cut or (cut.endswith("+") and s.startswith(cut[:-1]))]
+    full = {  # "CANCELLED by 7"; without --parsable2 "OUT_OF_ME+"
+        text: fnmatch.filter(_STATES, text.partition(" ")[0].replace("+", "*"))
         for text in table["State"].unique()
-        for cut in [(text.split() or [""])[0]]  # "CANCELLED by 7"; without --parsable2 "OUT_OF_ME+"
     }
-    known = table["State"].map(lambda text: len(full[text]) == 1).astype(bool)
+    known = table["State"].map(full).str.len() == 1
     runs: pd.DataFrame = spans(table[known], ["Start", "End", "NodeList"], path, NEVER)
     runs = runs.assign(**{name: runs.get(name, "") for name in _MORE[:4]})
-    back = runs["begun"] - runs["ended"]
-    turned = (back > 0) & (back <= HOUR)
+    turned = (runs["begun"] - runs["ended"]).between(0, HOUR, inclusive="right")
+    ended = runs["ended"] + HOUR * turned
     text = runs.get("ElapsedRaw", runs["Elapsed"]).str.replace("-", " days ")
     text = text.where(text.str.contains(":"), text + " s")
     lasts = pd.to_timedelta(text, errors="coerce").dt.total_seconds()
+    many = runs["nodes"].str.len()
     runs = runs.assign(
-        state=[full[text][0] for text in runs["State"]],
-        ended=runs["ended"] + HOUR * turned,
-        seen=(runs["ended"] + HOUR * turned).fillna(runs["begun"] + lasts),
+        state=runs["State"].map(full).str[0],
+        ended=ended,
+        seen=ended.fillna(runs["begun"] + lasts),
         base=runs["JobID"].str.split(_PART).str[0],
     )
-    many = runs["nodes"].str.len()
-    faults = {"runs that end after they start": runs["ended"] < runs["begun"]}
-    if "NNodes" in runs:
-        faults["as many nodes as NNodes says"] = (many > 0) & (runs["NNodes"] != many.astype(str))
+    faults = {
+        "runs that end after they start": ended < runs["begun"],
+        "as many nodes as NNodes says": (many > 0)
+        & (runs.get("NNodes", many.astype(str)) != many.astype(str)),
+    }
     files.require_rows(runs, faults, ["JobID", "State", "Start", "End", "NodeList"], path)
     size = many * (runs["seen"].fillna(runs[["begun", "seen"]].max().max()) - runs["begun"])
     share = size.groupby([runs[name] for name in _WHO]).transform("sum")
     return runs.assign(main=share >= _MAIN * size.sum()), int((~known).sum()), int(turned.sum())
 
 
-def _failures(runs: Any, broken: Any) -> Iterator[tuple[Any, ...]]:
+def _failures(runs: Any) -> Iterator[tuple[Any, ...]]:
     """Failures of jobs of one user and name: node, start, when the job ran again, cause."""
+    runs = runs.sort_values("begun", kind="stable")
     named = (runs["User"] != "") | ~runs["JobName"].isin(_NAMELESS.split())
-    for run in runs[runs.index.isin(broken)].itertuples():
-        later = runs[(runs["begun"] >= run.ended) & (runs.index != run.Index)]
-        own = later[later["JobID"] == run.JobID]
-        later = later[named[later.index] & (later["base"] != run.base)]
-        again = (own if len(own) else later).sort_values("begun", kind="stable").head(1)
-        told = [node for node in (run.FailedNode,) if node in run.nodes]
+    for run in runs[runs["broken"]].itertuples():
+        later = (runs["begun"] >= run.ended) & (runs.index != run.Index)
+        own = later & (runs["JobID"] == run.JobID)
+        again = runs[own if own.any() else later & named & (runs["base"] != run.base)].head(1)
+        told = [run.FailedNode] if run.FailedNode in run.nodes else []
         left = [node for node in run.nodes if node not in set(again["nodes"].explode())]
         gone = told or left or run.nodes
         part = f"job {run.base}" if "+" in run.JobID else gone[0]
@@ -250,14 +244,8 @@ class _Outage:
     start: float
     cause: str
     wide: bool  # it may be one event of several nodes
-    marks: set[str] = field(default_factory=set)  # "silent", "down", "drained"
-    answered: float = np.nan  # when it answered, where no line says that it is in service
-    end: float = np.nan
-
-    @property
-    def answers(self) -> bool:
-        """Whether that it answers is all that is known of its return."""
-        return self.marks == {"silent"} and not np.isnan(self.answered)
+    marks: set[str] = field(default_factory=set)  # "silent", "down", "drained", till it is back
+    end: float = np.nan  # with marks: when it answered, where that is all that is known
 
 
 @files.dialect(
@@ -269,7 +257,7 @@ def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
     The wordings are those of node_mgr.c, ping_nodes.c and power_save.c of Slurm 2 to 25. A node
     that is both down and drained is back when it is neither.
     """
-    _require_lists(states=states)
+    texts(states=[*require_instance((list, tuple), states=states)])
     times = stamped(rows)
     at = times.at[rows.table.index]
     turned = at.diff().between(-HOUR - 1, -HOUR / 2)  # clocks are set back in autumn
@@ -277,36 +265,31 @@ def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
         at=at + HOUR * turned.cumsum(), nodes=node_lists(rows.table["node"], rows.path)
     )
     found, unseen = _outages(table[table["at"].notna()].sort_values("at", kind="stable"))
-    answered = [one for one in found if one.answers]
-    for one in answered:
-        one.end = one.answered
     events = pd.DataFrame([vars(one) for one in found], columns=[*_Outage.__annotations__])
     events = events.astype({"start": float, "end": float, "cause": str, "node": str, "wide": bool})
-    planned, broken = (events["cause"].str.contains(p).astype(bool) for p in (_PLANNED, _BROKEN))
+    cause = events["cause"]
+    planned, broken, wide = (
+        cause.str.contains(form).astype(bool) for form in (_PLANNED, _BROKEN, _WIDE)
+    )
     planned &= ~broken
-    wanted = events["cause"].isin(states) if states else ~planned
-    kept = events[wanted].set_index("line").sort_values("start", kind="stable")
-    wide = kept["wide"] | kept["cause"].str.contains(_WIDE).astype(bool)
-    burst = (kept.groupby("cause")["start"].diff() > 1).groupby(kept["cause"]).cumsum()
-    own = pd.Series(np.arange(len(kept)).astype(str), kept.index)
-    event = (kept["cause"] + " " + burst.astype(str)).where(wide, own)
+    wanted = cause.isin(states) if states else ~planned
+    kept = events.assign(wide=events["wide"] | wide)[wanted].sort_values(["wide", "cause", "start"])
+    alone = ~kept["wide"] | (kept["cause"] != kept["cause"].shift()) | (kept["start"].diff() > 1)
+    kept = kept.assign(event=alone.cumsum()).set_index("line").sort_values("start", kind="stable")
     return Found(
-        table=kept.assign(incident=pd.factorize(event)[0], still=kept["end"].isna()),
+        table=kept.assign(incident=pd.factorize(kept["event"])[0], still=kept["end"].isna()),
         **times.window,
         nodes=events["node"].nunique(),
         notes={
             "left out: {} lines that tell of no node": rows.passed + len(rows.torn),
             "left out: {} lines without a time": table["at"].isna().sum(),
-            "left out: {}, planned (states= names the reasons that count)": _counts(
-                events["cause"][planned & (not states)]
-            ),
-            "left out: {}, which states= does not name": _counts(
-                events["cause"][~wanted & bool(states)]
-            ),
+            "left out: {}, planned (states= names the reasons that count)": not states
+            and _counts(cause[planned]),
+            "left out: {}, which states= does not name": states and _counts(cause[~wanted]),
             "left out: {} returns of nodes that were down before the log began": unseen,
-            "{} nodes answered and no line puts them back in service: taken to be back then": len(
-                answered
-            ),
+            "{} nodes answered and no line puts them back in service: taken to be back then": (
+                (events["marks"].str.len() > 0) & events["end"].notna()
+            ).sum(),
         },
     )
 
@@ -317,33 +300,32 @@ def _outages(lines: pd.DataFrame) -> tuple[list[_Outage], int]:
     why: dict[str, tuple[float, str]] = {}
     found: list[_Outage] = []
     unseen = 0
-    for at, said, rest, nodes, line in zip(
-        *(lines[name] for name in ("at", "said", "rest", "nodes")), lines.index, strict=True
-    ):
-        says, reason = _CONTROLLER[said][0], re.sub(r"(?<=\S)\s+[\[(].*$", "", rest)
+    for line in lines.itertuples():
+        at, rest, says = line.at, line.rest, _CONTROLLER[line.said][0]
+        reason = re.sub(r"(?<=\S)\s+[\[(].*$", "", rest)
         if says == "state":
             gone = re.match(_OUT, rest)
             says = ("down" if gone[1] else "drained") if gone else "in" * bool(re.match(_IN, rest))
-        for node in nodes:
+        for node in line.nodes:
             now = out.get(node)
             if says == "reason":
                 why[node] = at, reason
                 if now and at - now.start < MINUTE:
                     now.cause = reason
             elif says in ("silent", "down", "drained"):
-                if now and says == "silent" and now.answers:  # it had been in service since
-                    now = None
-                if not now:
+                if not now or (says == "silent" and now.end == now.end):  # in service since
                     told, cause = why.get(node, (-np.inf, ""))
-                    usual = said.split(",")[0] if says == "silent" else says
+                    usual = line.said.split(",")[0] if says == "silent" else says
                     cause = cause if at - told < MINUTE else usual
-                    now = out[node] = _Outage(line, node, at, cause, says == "silent")
+                    now = out[node] = _Outage(line.Index, node, at, cause, says == "silent")
                     found.append(now)
                 now.marks.add(says)
+                now.end = np.nan
             elif now and says == "answers":
-                now.answered = at
+                now.end = at if now.marks == {"silent"} else np.nan
             elif now and says in ("up", "in"):
                 now.marks -= {"silent", "down", "drained"} if says == "in" else {"silent", "down"}
+                now.end = np.nan
                 if not now.marks:
                     out.pop(node).end = at
             else:
