@@ -43,37 +43,30 @@ def _launcher(rows: files.Rows) -> Found:
         cycle=table["cycle"].astype(int),
         # of a process on the host
         node=table["node"].str.replace(r"_\d+_\d+$", "", regex=True),
-        at=files.seconds(table["time"], "time", "%Y-%m-%d %H:%M:%S.%f UTC", rows.path),
-    ).sort_values("at", kind="stable")
-    anew = (
-        (events["event"] == "rendezvous_started")
-        & (events["cycle"] == 0)
-        & (events["cycle"].shift() > 0)
-    )
+        start=files.seconds(table["time"], "time", "%Y-%m-%d %H:%M:%S.%f UTC", rows.path),
+        seen=table["event"] == "failure_detected",
+    ).sort_values("start", kind="stable")
+    number = events["cycle"]
+    anew = (events["event"] == "rendezvous_started") & (number == 0) & (number.shift() > 0)
     events, cycle = events.assign(job=anew.cumsum()), ["job", "cycle"]
-    began = events.groupby(cycle).first()
-    seen = events[events["event"] == "failure_detected"].groupby(cycle).first()
-    # the first may be older
-    unseen = began.iloc[1:].drop(seen.index, errors="ignore").query("cycle > 0")
-    failed = pd.concat([seen, unseen]).sort_index()
-    back = events[events["event"] == "worker_start_completed"].groupby(cycle)["at"].max()
-    failed = failed.assign(
-        start=failed["at"],
-        resumed=back.reindex(failed.index).bfill(),
-        end=np.nan,
-        cause="not given",
-    )
-    leaps = began.reset_index().groupby("job")["cycle"].diff().fillna(1) - 1
+    first = events.sort_values("seen", ascending=False, kind="stable").groupby(cycle).first()
+    back = events[events["event"] == "worker_start_completed"].groupby(cycle)["start"].max()
+    later = first.reset_index()["cycle"].to_numpy() > 0
+    later[:1] = False  # it may be older
+    failed = first[first["seen"] | later]
+    leaps = first.reset_index().groupby("job")["cycle"].diff().fillna(1) - 1
+    again = back.reindex(failed.index).bfill()
+    failed = failed.assign(resumed=again, end=np.nan, cause="not given").set_index("line")
     return Found(
-        table=failed.set_index("line").sort_values("start", kind="stable"),
-        origin=float(events["at"].iloc[0]),
-        finish=float(events["at"].iloc[-1]),
+        table=failed.sort_values("start", kind="stable"),
+        origin=float(events["start"].min()),
+        finish=float(events["start"].max()),
         nodes=events["node"].nunique(),
         notes={
             "left out: {} lines without an event of a cycle": rows.passed,
-            "{} cycles without failure_detected are taken to fail at their first event": len(
-                unseen
-            ),
+            "{} cycles without failure_detected are taken to fail at their first event": (
+                ~failed["seen"]
+            ).sum(),
             "{:g} cycles left no event and are not counted": leaps.sum(),
             "left out: {}, that hold no whole event": rows.unread,
         },
@@ -87,28 +80,23 @@ _CYCLE: Final = {"job_id": "", "attempt_index": 0, "cycle_number": 0} | dict.fro
 def _cycle_objects(path: Any) -> files.Rows:
     """Cycle-info objects of a file, one after another or in a list, or of the files of a folder."""
     found: list[dict[str, Any]] = []
-    for file in (
-        sorted(Path(path).glob("cycle_info.*[0-9]")) if Path(path).is_dir() else [Path(path)]
-    ):
-        text = "".join(line for _, line in files.read_lines(file)).rstrip()
-        place = 0
-        while place < len(text):
-            line = 1 + text.count("\n", 0, place)
+    given = Path(path)
+    for file in sorted(given.glob("cycle_info.*[0-9]")) if given.is_dir() else [given]:
+        whole = text = "".join(line for _, line in files.read_lines(file))
+        while text := text.lstrip():
+            place = f"line {1 + whole.count(chr(10), 0, len(whole) - len(text))} of {file}"
             try:
-                start = len(text) - len(text[place:].lstrip())
-                part, place = json.JSONDecoder().raw_decode(text, start)
+                part, end = json.JSONDecoder().raw_decode(text)
             except (json.JSONDecodeError, RecursionError) as error:
-                raise ValueError(
-                    f"path must hold whole JSON, got line {line} of {file}: {error}"
-                ) from None
+                raise ValueError(f"path must hold whole JSON, got {place}: {error}") from None
+            text = text[end:]
             for one in part if isinstance(part, list) else [part]:
                 if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
                     raise ValueError(
-                        f"path must hold job_id and start of cycles, got {one!r:.40}, line {line} "
-                        f"of {file}"
+                        f"path must hold job_id and start of cycles, got {one!r:.40}, {place}"
                     )
-                known = _CYCLE | {name: one[name] for name in _CYCLE if one.get(name) is not None}
-                found.append({**known, "where": f"{line} of {file.name}"})
+                known = {name: one[name] for name in _CYCLE if one.get(name) is not None}
+                found.append({**_CYCLE, **known, "where": place.removeprefix("line ")})
     if not found:
         raise ValueError(f"path must hold cycle-info JSON, got none in {path}")
     return files.Rows(path, pd.DataFrame(found).set_index("where"))
@@ -144,26 +132,25 @@ def _cycles(rows: files.Rows) -> Found:
         & (after["begun"] < np.fmax(table["ended"], table["begun"])),
     }
     files.require_rows(table, faults, [*order, "cycle_start_time", "cycle_end_time"], path)
-    own: list[Any] = table["nodes"].tolist()
+    failed, after = table[follows], after[follows]
     gone = [
-        ([node for node in one if node not in other] or [*one, "not given"])[0]
-        for one, other in zip(own, [*own[1:], []], strict=True)
+        next((node for node in one if node not in other), [*one, "not given"][0])
+        for one, other in zip(failed["nodes"], after["nodes"], strict=True)
     ]
-    failed = table.assign(
-        node=gone,
-        start=table["ended"].fillna(after["begun"]),
-        resumed=after["begun"],
-        end=np.nan,
-        cause="not given",
-    )
-    leaps = (after["cycle_number"] - table["cycle_number"] - 1)[
-        follows & (after["attempt_index"] == table["attempt_index"])
-    ]
+    leaps = after["cycle_number"] - failed["cycle_number"] - 1
     return Found(
-        table=failed[follows],
+        table=failed.assign(
+            node=gone,
+            start=failed["ended"].fillna(after["begun"]),
+            resumed=after["begun"],
+            end=np.nan,
+            cause="not given",
+        ),
         **watch(table),
         notes={
-            "{:g} cycles left no file and are not counted": leaps.sum(),
+            "{:g} cycles left no file and are not counted": leaps[
+                after["attempt_index"] == failed["attempt_index"]
+            ].sum(),
             "the last cycles of {} jobs are not taken to have failed": (~follows).sum(),
         },
     )
@@ -246,17 +233,16 @@ def _agents(rows: files.Rows) -> Found:
 def _breaks(lines: pd.DataFrame) -> tuple[list[_Break], int]:
     """Failures in their order, and how many lines tell of one that is known."""
     starts = "starts" if (lines["does"] == "starts").any() else "launches"
-    agent = lines["front"].str.extract(r"\b[IWEF]\d{4} \S+ (\d+) ", expand=False)
+    process = lines["front"].str.extract(r"\b[IWEF]\d{4} \S+ (\d+) ", expand=False)
     hosts: dict[str, str] = {}
     found: list[_Break] = []
     now: _Break | None = None
     root: dict[str, str] | None = None
     again = 0
-    for line, at, does, value, name, process in zip(
-        lines.index, *(lines[c] for c in ("at", "does", "value", "agent")), agent, strict=True
-    ):
+    for line in lines.assign(process=process).itertuples():
+        at, does, value = line.at, line.does, line.value
         if does == "joins":
-            hosts[name] = value
+            hosts[line.agent] = value
         elif does == starts and now:
             now.resumed, now = at, None
         elif does == "root":
@@ -265,13 +251,14 @@ def _breaks(lines: pd.DataFrame) -> tuple[list[_Break], int]:
             root[does] = value
         elif at == at and (does == "breaks" or (does == "code" and root is not None)):
             if not now or (starts == "launches" and at - now.told > _LATE):
-                now = _Break(line, at, at)
+                now = _Break(line.Index, at, at)
                 found.append(now)
             else:
                 again += 1
             if root and root.get("time", "~") < now.root:
                 now.root, now.node, now.cause = root["time"], root.get("host", ""), _exit(value)
-            now.node, now.cause = now.node or hosts.get(process, ""), now.cause or _exit(value)
+            now.node = now.node or hosts.get(line.process, "")
+            now.cause = now.cause or _exit(value)
             now.told, root = at, None
     return found, again
 
