@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final
 
-from relparallel._checks import among, require_instance
+from relparallel._checks import require_choice, require_instance
 from relparallel.parallel import Strategy, notation, read_launch, step_time
 from relparallel.parallel.launch_files import FORMS, launch_file
 from relparallel.parallel.launchers import Launch
@@ -37,12 +37,8 @@ def form_of(ending: str, form: str | None, standing_by: bool) -> str | None:
     """The form of a file; None: the table."""
     fits = [name for name, endings in FORMS.items() if ending in endings]
     if form is None:
-        if standing_by and "nvrx" in fits:
-            return "nvrx"
-        return fits[0] if fits else None
-    if form not in FORMS:
-        raise ValueError(f"form must be {among(FORMS, form)}")
-    if form not in fits:
+        return "nvrx" if standing_by and "nvrx" in fits else next(iter(fits), None)
+    if require_choice(tuple(FORMS), form=form) not in fits:
         raise ValueError(f"path must end in {' or '.join(FORMS[form])} for {form}, got {ending}")
     return form
 
@@ -74,11 +70,11 @@ def _launch_of(plan: Any) -> tuple[Launch, tuple[str, ...]]:
 
 def why_not(plan: Any, one: Any, strategy: Strategy | str) -> str:
     """Why a strategy is not the answer on a cluster."""
-    told = Launch(strategy) if isinstance(strategy, Strategy) else None
-    if told is None:
-        told = read_launch(
-            require_instance(str, strategy=strategy), one.cluster.gpus, plan.model.layers
-        )
+    if isinstance(strategy, Strategy):
+        told = Launch(strategy)
+    else:
+        require_instance(str, strategy=strategy)
+        told = read_launch(strategy, one.cluster.gpus, plan.model.layers)
     said = [_why_not(plan, one, told)]
     if told.passed:
         some = ", ".join(told.passed[:6]) + ", ..." * (len(told.passed) > 6)

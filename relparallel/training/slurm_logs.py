@@ -35,7 +35,7 @@ _NAMELESS: Final = "wrap bash sh zsh interactive python python3 sbatch srun sall
 # between a job and its place in an array, or among those that start together
 _PART: Final = r"[_+]"
 _MAIN: Final = 0.1  # of the node-hours: jobs of a name with less are evaluations and trials
-_SACCT: Final = "JobID JobName State Start End NodeList"
+_SACCT: Final = ["JobID", "JobName", "State", "Start", "End", "NodeList"]
 _MORE: Final = ("User", "Cluster", "FailedNode", "Elapsed", "ElapsedRaw", "NNodes", "")
 _WHO: Final = ["Cluster", "User", "JobName"]
 
@@ -43,7 +43,7 @@ _WHO: Final = ["Cluster", "User", "JobName"]
 def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
     """Rows of ``sacct``: its text, or the jobs of ``--json``."""
     if not _head(path).startswith("{"):
-        return Rows(path, files.read_table(path, _SACCT.split(), delimiter), delimiter=delimiter)
+        return Rows(path, files.read_table(path, _SACCT, delimiter), delimiter=delimiter)
     try:
         text = "".join(line for _, line in files.read_lines(path))
         found = [_job(job) for job in json.loads(text, object_hook=_plain)["jobs"]]
@@ -55,7 +55,7 @@ def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
             f"sacct --json writes, got {error!r:.60} in {path}"
         ) from None
     places = [f"{number} of the jobs" for number in range(1, len(found) + 1)]
-    return Rows(path, pd.DataFrame(found, places, [*_SACCT.split(), *_MORE[:4]], dtype=str))
+    return Rows(path, pd.DataFrame(found, places, [*_SACCT, *_MORE[:4]], dtype=str))
 
 
 def _head(path: Any) -> str:
@@ -92,9 +92,9 @@ def _fits(path: Any, *, delimiter: str = "|", **options: Any) -> files.Fit:
     head = _head(path)
     if head.startswith("{"):
         return files.has_line(path, '"jobs"', re.compile(""))
-    if {*_SACCT.split()} <= {*head.split()}:
+    if {*_SACCT} <= {*head.split()}:
         return files.Fit(0.99, f"{delimiter!r} between its fields: sacct --parsable2 writes it")
-    return files.has_columns(path, _SACCT.split(), delimiter)
+    return files.has_columns(path, _SACCT, delimiter)
 
 
 @files.dialect("failures", "slurm", files.Form(_accounting, _fits))
@@ -145,7 +145,7 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
             "left out: {} runs that never started": len(once) - len(began),
             "left out: {} runs in states that Slurm does not document": strange,
             "left out: {} runs that failed without an end or nodes": lost.sum(),
-            "left out: columns {}": ", ".join(table.columns.difference([*_SACCT.split(), *_MORE])),
+            "left out: columns {}": ", ".join(table.columns.difference([*_SACCT, *_MORE])),
             "{} runs end up to an hour before they start: the clock was set back": turned,
             "{} runs failed with the node of another one, or with a part of their job, and count "
             "once": again.sum(),
@@ -179,20 +179,16 @@ def _runs(table: pd.DataFrame, path: Any) -> tuple[pd.DataFrame, int, int]:
     text = runs.get("ElapsedRaw", runs["Elapsed"]).str.replace("-", " days ")
     text = text.where(text.str.contains(":"), text + " s")
     lasts = pd.to_timedelta(text, errors="coerce").dt.total_seconds()
-    many = runs["nodes"].str.len()
     runs = runs.assign(
         state=runs["State"].map(full).str[0],
         ended=ended,
         seen=ended.fillna(runs["begun"] + lasts),
         base=runs["JobID"].str.split(_PART).str[0],
     )
-    faults = {
-        "runs that end after they start": ended < runs["begun"],
-        "as many nodes as NNodes says": (many > 0)
-        & (runs.get("NNodes", many.astype(str)) != many.astype(str)),
-    }
-    files.require_rows(runs, faults, ["JobID", "State", "Start", "End", "NodeList"], path)
-    size = many * (runs["seen"].fillna(runs[["begun", "seen"]].max().max()) - runs["begun"])
+    faults = {"runs that end after they start": ended < runs["begun"]}
+    files.require_rows(runs, faults, _SACCT, path)
+    last = runs["seen"].fillna(runs[["begun", "seen"]].max().max())
+    size = runs["nodes"].str.len() * (last - runs["begun"])
     share = size.groupby([runs[name] for name in _WHO]).transform("sum")
     return runs.assign(main=share >= _MAIN * size.sum()), int((~known).sum()), int(turned.sum())
 
