@@ -45,9 +45,9 @@ def launch_file(
     does not say when it is read back stands in comments, from which `read_launch` takes it.
     """
     s, software = told.strategy, form if form in ("torchtitan", "bridge") else "megatron"
-    said = (_of_torchtitan if software == "torchtitan" else _of_megatron)(told, *sizes)
-    said |= {name: getattr(s, name) for name in ("tensor", "pipeline", "context", "expert")}
-    said |= {"global_batch": told.global_batch, "save_every": told.save_every}
+    beside = {"global_batch": told.global_batch, "save_every": told.save_every}
+    said = asdict(s) | {"data": None} | beside
+    said |= (_of_torchtitan if software == "torchtitan" else _of_megatron)(told, *sizes)
     words = {
         name: said[field]
         for (one, field), names in WORDS.items()
@@ -64,14 +64,14 @@ def launch_file(
     kept = {"data": s.data} if form == "bridge" or ending == ".args" else {}
     back = read_launch(text(kept), layers=sizes[0])
     wanted, found = (asdict(one.strategy) | one._asdict() for one in (told, back))
-    beside = ("strategy", "host", "stage_layers", "passed")
+    aside = ("strategy", "host", "stage_layers", "passed")
     kept |= {name: wanted[name] for name in wanted if wanted[name] != found[name]}
-    kept = {name: value for name, value in kept.items() if name not in beside}
+    kept = {name: value for name, value in kept.items() if name not in aside}
     return text(kept), tuple(
         f"{software} has no word for {name}={value}"
         + f": start it on {s.gpus:,} GPUs" * (name == "data")
         for name, value in kept.items()
-        if name != "ends_as_layers" or "layout" not in said  # which says it as well
+        if name != "ends_as_layers" or said.get("layout") is None  # which says it as well
     )
 
 
@@ -110,13 +110,12 @@ def _text(words: dict[str, Any], told: Launch, form: str, ending: str) -> str:
 
 
 def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
-    """Values by field as Megatron-LM and Megatron-Bridge take them; what is 0 is not written."""
+    """Values by field as Megatron-LM and Megatron-Bridge take them; None is not written."""
     s, full = told.strategy, told.strategy.recompute == "full"
     zero, chunks = s.zero_stage, deal(layers, mtp, s)
     even = len({*chunks.tolist()}) == 1
     said = {
         "expert_tensor": int(s.experts_over_tensor),
-        "micro_batch": s.micro_batch,
         "sequence_parallel": s.sequence_parallel,
         "recompute": s.recompute * (s.recompute in ("selective", "full")),
         "method": "uniform" * full,
@@ -128,21 +127,22 @@ def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
         "virtual_stages": s.virtual_stages * (even and 1 < s.pipeline < chunks.size),
         "layout": "" if even else in_letters(chunks, mtp),
     }
-    return {field: value for field, value in said.items() if value}
+    return {field: value or None for field, value in said.items()}
 
 
 def _of_torchtitan(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
-    """Values by field as torchtitan takes them."""
+    """Values by field as torchtitan takes them; None is not written."""
     s = told.strategy
     ranks = s.shard_group if s.zero_stage else 1
     said = {
         "replicas": s.data // ranks,
         "ranks": ranks,
-        "reshard": "always" if s.zero_stage == 3 else "never",
+        "reshard": {0: None, 3: "always"}.get(s.zero_stage, "never"),
         "expert_tensor": s.expert_tensor if s.expert > 1 else None,
         "sequence_parallel": s.sequence_parallel if s.tensor > 1 else None,
-        "recompute": s.recompute,
         "local_batch": s.micro_batch,
+        "micro_batch": None,
+        "schedule": None,
         "saves": True if told.save_every else None,
     }
     if s.recompute not in ("none", "full"):  # its only kind, of every second product

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from warnings import warn
 
 from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.parallel.launch_words import said_by_field
+from relparallel.parallel.launch_words import WORDS, said_by_field
 from relparallel.parallel.stages import deal, in_chunks, read_layout
 from relparallel.parallel.strategy import DEGREES, ENDS, Strategy
 from relparallel.parallel.strategy_text import read_notation, strategy_of
@@ -29,6 +29,15 @@ _DIRECT: Final = (
     *DEGREES,
     *("expert", "expert_tensor", "virtual_stages", "shard", "micro_batch", "sequence_parallel"),
 )
+_ONE: Final = "tensor pipeline context expert micro_batch copies replicas unit"
+_UNSAID: Final[dict[str, Any]] = {
+    **dict.fromkeys(field for _, field in WORDS),
+    **dict.fromkeys(_ONE.split(), 1),
+    "ranks": -1,
+    "accumulation": 0,
+    "saves": True,
+    "sharding": SHARDING[-1],
+}
 _CHUNKS: Final = re.compile(
     r"layout[\s=:]*(\S+)|(?<!\S)(E[EtmL|(),*\d]*L|\d+(?:x\d+)?(?:\+\d+(?:x\d+)?)+)(?!\S)"
 )
@@ -192,12 +201,12 @@ def _launch(
     """What was said by field, put together by the rules of the software that was told."""
     if layers not in (None, said.setdefault("layers", layers)):
         raise ValueError(f"num_layers must be the {layers} of the model, got {said['layers']}")
-    if "torchtitan" in said:
-        said = _usual_of_torchtitan(said) | said
-    tensor, pipeline = said.get("tensor", 1), said.get("pipeline", 1)
-    split = tensor * pipeline * said.get("context", 1)
+    titan = "torchtitan" in said
+    said = _UNSAID | (_usual_of_torchtitan(_UNSAID | said) if titan else {}) | said
+    tensor, pipeline = said["tensor"], said["pipeline"]
+    split = tensor * pipeline * said["context"]
     nodes, every, hosts = (
-        [int(one) for one in re.findall(r"\d+", str(said.get(name, "")))] or [0]
+        [int(one) for one in re.findall(r"\d+", str(said[name]))] or [0]
         for name in ("nodes", "every_node", "host")
     )
     running = nodes[0] or every[0]
@@ -205,7 +214,9 @@ def _launch(
     if own % split:  # of an example, whose user has others
         own, passed = 0, [*passed, "nnodes"]
     gpus = own or gpus
-    fields: dict[str, Any] = {name: said[name] for name in _DIRECT if name in said}
+    fields: dict[str, Any] = {name: said[name] for name in _DIRECT if said[name] is not None}
+    if titan and pipeline == 1:
+        fields["micro_batch"] = said["local_batch"] or 1
     if tensor == 1:  # without tensor ranks it says nothing
         fields.pop("expert_tensor", None)
     fields |= {"recompute": _recompute(said), "zero_stage": _zero_stage(said)}
@@ -213,14 +224,14 @@ def _launch(
     if pipeline > 1:
         fields |= _schedule(said, pipeline)
     fields |= {name: value for name, value in kept.items() if name in _STRATEGY}
-    told = _with_chunks(fields, said.get("layout") if pipeline > 1 else None, gpus)
+    told = _with_chunks(fields, said["layout"] if pipeline > 1 else None, gpus)
     s = told.strategy.for_gpus(own) if own else told.strategy
-    batch = said.get("accumulation", 0) * s.micro_batch * s.data
+    batch = said["accumulation"] * s.micro_batch * s.data
     beside = {
         "host": hosts[-1] or None,
         "spares": max(running, *nodes, *every) - running,
-        "save_every": said.get("save_every") if said.get("saves", True) else None,
-        "global_batch": max(said.get("global_batch", 0), 0) or batch or None,
+        "save_every": said["save_every"] if said["saves"] else None,
+        "global_batch": max(said["global_batch"] or batch, 0) or None,
         "offload": _offload(said),
         "passed": tuple(passed),
     }
@@ -230,14 +241,12 @@ def _launch(
 
 def _usual_of_torchtitan(said: dict[str, Any]) -> dict[str, Any]:
     """What torchtitan does where nothing else is said."""
-    tensor, free = said.get("tensor", 1), "layout" not in said
-    if said.get("pipeline", 1) == 1:
-        said["micro_batch"] = said.get("local_batch", 1)
-    sharded = 2 if said.get("reshard") == "never" else 3
+    tensor, free = said["tensor"], not said["layout"]
+    sharded = 2 if said["reshard"] == "never" else 3
     return {
         "sequence_parallel": tensor > 1,
-        "expert_tensor": 1 if said.get("expert", 1) > 1 else tensor,
-        "zero_stage": 0 if said.get("ranks") == 1 else sharded,
+        "expert_tensor": 1 if said["expert"] > 1 else tensor,
+        "zero_stage": 0 if said["ranks"] == 1 else sharded,
         "embedding": free,
         "loss": free,
     }
@@ -245,16 +254,16 @@ def _usual_of_torchtitan(said: dict[str, Any]) -> dict[str, Any]:
 
 def _recompute(said: dict[str, Any]) -> str:
     """What is computed again; parts of a layer, and some of the layers, are refused by name."""
-    usual = "selective" if said.get("core") else "none"
-    usual = "full" if said.get("every_layer") or "method" in said else usual
-    kind, titan = str(said.get("recompute", usual)).lower(), "torchtitan" in said
-    many, chunks = said.get("unit", 1), said.get("pipeline", 1) * said.get("virtual_stages", 1)
+    usual = "selective" if said["core"] else "none"
+    usual = "full" if said["every_layer"] or said["method"] else usual
+    kind, titan = str(said["recompute"] or usual).lower(), "torchtitan" in said
+    many, chunks = said["unit"], said["pipeline"] * (said["virtual_stages"] or 1)
     wrong = "" if kind in ("none", "selective", "full") else kind
     if kind == "selective":
-        parts = re.findall(r"\w+", str(said.get("parts", "")))
+        parts = re.findall(r"\w+", str(said["parts"] or ""))
         wrong = ", ".join({*parts} - {"op" if titan else "core_attn"})
-    elif kind == "full" and said.get("method") == "block":
-        if many * chunks < (said.get("layers") or math.inf):
+    elif kind == "full" and said["method"] == "block":
+        if many * chunks < (said["layers"] or math.inf):
             wrong = f"{many} layers of a stage"
     elif kind == "full" and many > 1:
         wrong = f"{many} layers at once"
@@ -268,19 +277,19 @@ def _recompute(said: dict[str, Any]) -> str:
 
 def _zero_stage(said: dict[str, Any]) -> int:
     """ZeRO stage of a distributed optimizer, of FSDP, or as DeepSpeed names it."""
-    if said.get("fsdp"):
-        kind = said.get("sharding", SHARDING[-1])
-        return SHARDING.index(require_choice(SHARDING, data_parallel_sharding_strategy=kind))
-    return int(said.get("zero_stage", said.get("distributed_optimizer", False)))
+    if said["fsdp"]:
+        known = require_choice(SHARDING, data_parallel_sharding_strategy=said["sharding"])
+        return SHARDING.index(known)
+    return int(said["zero_stage"] or said["distributed_optimizer"] or 0)
 
 
 def _replicas(said: dict[str, Any], data: int) -> dict[str, int]:
     """Replicas, and the ranks that share a state: torchtitan's degrees, Megatron's copies."""
     if "torchtitan" in said:
-        replicas, ranks = said.get("replicas", 1), said.get("ranks", -1)
+        replicas, ranks = said["replicas"], said["ranks"]
         own = ranks if ranks > 0 else max(data // replicas, 1)
         return {"data": replicas * own} | ({"shard": own} if replicas > 1 and ranks != 1 else {})
-    copies = said.get("copies", 1)
+    copies = said["copies"]
     if data % copies:
         raise ValueError(
             f"num_distributed_optimizer_instances must divide the {data} replicas, got {copies}"
@@ -290,14 +299,14 @@ def _replicas(said: dict[str, Any], data: int) -> dict[str, int]:
 
 def _schedule(said: dict[str, Any], pipeline: int) -> dict[str, Any]:
     """The schedule that torchtitan names, the chunks, and what takes the place of a layer."""
-    more = [said.get("embedding", False), said.get("loss", False)]
+    more = [bool(said[end]) for end in ("embedding", "loss")]
     fields: dict[str, Any] = {"ends_as_layers": ENDS[more[0] + 2 * more[1]]}
-    if name := said.get("schedule"):
+    if name := said["schedule"]:
         name = {one.lower(): one for one in TITAN}.get(name.lower(), name)
         fields["schedule"] = TITAN[require_choice(tuple(TITAN), pipeline_parallel_schedule=name)]
-        if name == "Interleaved1F1B" and not said.keys() & {"layout", "chunk_layers"}:
+        if name == "Interleaved1F1B" and not (said["layout"] or said["chunk_layers"]):
             fields["virtual_stages"] = 2  # torchtitan's, where nothing else is said
-    if each := said.get("chunk_layers"):
+    if each := said["chunk_layers"]:
         if said["layers"] is None:
             raise ValueError("layers must be those of the model where words count some, got None")
         chunks, rest = divmod(said["layers"] + sum(more), each)
@@ -310,14 +319,12 @@ def _schedule(said: dict[str, Any], pipeline: int) -> dict[str, Any]:
 
 def _offload(said: dict[str, Any]) -> str:
     """What leaves the GPU: one kind of `memory`, of all layers."""
-    found = [
-        one for one in ("parameters", "optimizer", "activations") if said.get(f"offload_{one}")
-    ]
+    found = [one for one in ("parameters", "optimizer", "activations") if said[f"offload_{one}"]]
     if found[:2] == ["parameters", "optimizer"]:
         del found[1]  # it goes with them
-    if many := said.get("offload_layers", 0):
+    if many := said["offload_layers"]:
         # one layer at least stays in Megatron
-        some = many < (said.get("layers") or math.inf) - 1
+        some = many < (said["layers"] or math.inf) - 1
         found.append(f"activations of {many} layers" if some else "activations")
     if len(found) > 1 or " of " in "".join(found):
         raise ValueError(

@@ -46,17 +46,16 @@ def _launcher(rows: files.Rows) -> Found:
         start=files.seconds(table["time"], "time", "%Y-%m-%d %H:%M:%S.%f UTC", rows.path),
         seen=table["event"] == "failure_detected",
     ).sort_values("start", kind="stable")
-    number = events["cycle"]
-    anew = (events["event"] == "rendezvous_started") & (number == 0) & (number.shift() > 0)
-    events, cycle = events.assign(job=anew.cumsum()), ["job", "cycle"]
-    first = events.sort_values("seen", ascending=False, kind="stable").groupby(cycle).first()
-    back = events[events["event"] == "worker_start_completed"].groupby(cycle)["start"].max()
-    later = first.reset_index()["cycle"].to_numpy() > 0
-    later[:1] = False  # it may be older
-    failed = first[first["seen"] | later]
-    leaps = first.reset_index().groupby("job")["cycle"].diff().fillna(1) - 1
-    again = back.reindex(failed.index).bfill()
-    failed = failed.assign(resumed=again, end=np.nan, cause="not given").set_index("line")
+    event, number = events["event"], events["cycle"]
+    anew = (event == "rendezvous_started") & (number == 0) & (number.shift() > 0)
+    up = events["start"].where(event == "worker_start_completed")
+    events = events.assign(job=anew.cumsum(), up=up)
+    groups = events.sort_values("seen", ascending=False, kind="stable").groupby(["job", "cycle"])
+    first = groups.first().assign(resumed=groups["up"].max().bfill()).reset_index()
+    leaps = first.groupby("job")["cycle"].diff().fillna(1) - 1
+    # the first one may be older
+    failed = first[first["seen"] | ((first["cycle"] > 0) & (first.index > 0))]
+    failed = failed.assign(end=np.nan, cause="not given").set_index("line")
     return Found(
         table=failed.sort_values("start", kind="stable"),
         origin=float(events["start"].min()),
@@ -230,7 +229,7 @@ def _agents(rows: files.Rows) -> Found:
     )
 
 
-def _breaks(lines: pd.DataFrame) -> tuple[list[_Break], int]:
+def _breaks(lines: Any) -> tuple[list[_Break], int]:
     """Failures in their order, and how many lines tell of one that is known."""
     starts = "starts" if (lines["does"] == "starts").any() else "launches"
     process = lines["front"].str.extract(r"\b[IWEF]\d{4} \S+ (\d+) ", expand=False)

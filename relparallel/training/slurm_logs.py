@@ -290,7 +290,7 @@ def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
     )
 
 
-def _outages(lines: pd.DataFrame) -> tuple[list[_Outage], int]:
+def _outages(lines: Any) -> tuple[list[_Outage], int]:
     """Outages in the order of their starts, and how many nodes are back that were never down."""
     out: dict[str, _Outage] = {}  # nodes that are not in service
     why: dict[str, tuple[float, str]] = {}
