@@ -208,12 +208,10 @@ def _agents(rows: files.Rows) -> Found:
     times = stamped(rows._replace(table=lines))
     table = table.assign(at=times.at[table.index].where(table.index.isin(lines.index)).ffill())
     found, again = _breaks(table)
-    breaks = pd.DataFrame([vars(one) for one in found], columns=[*_Break.__annotations__])
+    breaks = pd.DataFrame(found, columns=[*_Break.__annotations__]).set_index("line")
     breaks = breaks.astype({"start": float, "resumed": float}).replace("", "not given")
-    breaks = breaks.assign(end=np.nan).set_index("line")
-    stops = (table["does"] == "stops").sum()
     return Found(
-        table=breaks,
+        table=breaks.assign(end=np.nan),
         **times.window,
         nodes=breaks["node"].nunique(),
         levels=dict.fromkeys(breaks["cause"], "job"),
@@ -222,7 +220,7 @@ def _agents(rows: files.Rows) -> Found:
             "left out: {} lines before the first one with a time": table["at"].isna().sum(),
             "{} lines tell of a failure that another one told and count once": again,
             "left out: {} times that a signal from outside stopped an agent: the log of the "
-            "scheduler says why": stops,
+            "scheduler says why": (table["does"] == "stops").sum(),
             "{} failures after which no line says that workers started: when the job ran again is "
             "not known": breaks["resumed"].isna().sum(),
         },

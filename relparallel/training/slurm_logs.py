@@ -103,7 +103,7 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
     path, table = rows.path, rows.table
     require_instance((list, tuple), states=states, jobs=jobs)
     whole = table[~table["JobID"].str.contains(".", regex=False)]
-    once = whole[~whole.duplicated()]
+    once = whole.drop_duplicates()
     for state in states:
         require_choice(_STATES, states=state)
     for name in jobs:
@@ -261,7 +261,7 @@ def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
         at=at + HOUR * turned.cumsum(), nodes=node_lists(rows.table["node"], rows.path)
     )
     found, unseen = _outages(table[table["at"].notna()].sort_values("at", kind="stable"))
-    events = pd.DataFrame([vars(one) for one in found], columns=[*_Outage.__annotations__])
+    events = pd.DataFrame(found, columns=[*_Outage.__annotations__])
     events = events.astype({"start": float, "end": float, "cause": str, "node": str, "wide": bool})
     cause = events["cause"]
     planned, broken, wide = (
