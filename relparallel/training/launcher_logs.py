@@ -83,16 +83,18 @@ def _cycle_objects(path: Any) -> files.Rows:
     for file in sorted(given.glob("cycle_info.*[0-9]")) if given.is_dir() else [given]:
         whole = text = "".join(line for _, line in files.read_lines(file))
         while text := text.lstrip():
-            place = f"line {1 + whole.count(chr(10), 0, len(whole) - len(text))} of {file}"
+            place = f"line {1 + whole.count(chr(10), 0, len(whole) - len(text))} of {file.name}"
             try:
                 part, end = json.JSONDecoder().raw_decode(text)
             except (json.JSONDecodeError, RecursionError) as error:
-                raise ValueError(f"path must hold whole JSON, got {place}: {error}") from None
+                raise ValueError(
+                    f"path must hold whole JSON, got {place} in {path}: {error}"
+                ) from None
             text = text[end:]
             for one in part if isinstance(part, list) else [part]:
                 if not isinstance(one, dict) or not {"job_id", "cycle_start_time"} <= {*one}:
                     raise ValueError(
-                        f"path must hold job_id and start of cycles, got {one!r:.40}, {place}"
+                        f"path must hold job_id and start of cycles, got {one!r:.40}, {place} in {path}"
                     )
                 known = {name: one[name] for name in _CYCLE if one.get(name) is not None}
                 found.append({**_CYCLE, **known, "where": place.removeprefix("line ")})

@@ -269,9 +269,11 @@ def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
     )
     planned &= ~broken
     wanted = cause.isin(states) if states else ~planned
-    kept = events.assign(wide=events["wide"] | wide)[wanted].sort_values(["wide", "cause", "start"])
-    alone = ~kept["wide"] | (kept["cause"] != kept["cause"].shift()) | (kept["start"].diff() > 1)
-    kept = kept.assign(event=alone.cumsum()).set_index("line").sort_values("start", kind="stable")
+    shared = cause.where(events["wide"] | wide, "")  # an event may take several nodes by it
+    kept = events.assign(shared=shared)[wanted].sort_values(["shared", "start"])
+    anew = (kept["shared"] == "") | (kept["shared"] != kept["shared"].shift())
+    kept = kept.assign(event=(anew | (kept["start"].diff() > 1)).cumsum())
+    kept = kept.sort_values(["start", "line"]).set_index("line")
     return Found(
         table=kept.assign(incident=pd.factorize(kept["event"])[0], still=kept["end"].isna()),
         **times.window,

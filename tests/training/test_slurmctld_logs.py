@@ -93,6 +93,18 @@ def test_nodes_that_go_in_one_second_are_one_event_where_they_share_a_cause(tmp_
     assert log.level_of()["rack B3 PDU"] == "rack"
 
 
+def test_a_cause_that_two_nodes_have_at_other_times_is_two_events(tmp_path):
+    log = control(
+        tmp_path,
+        said(100, WHY.format("n1", "XID 79")),
+        said(100, DOWN.format("n1")),
+        said(9000, WHY.format("n2", "XID 79")),
+        said(9000, SET.format("n2", "DRAINED")),
+    )
+    assert log.node.tolist() == ["n1", "n2"]
+    assert log.incidents == 2
+
+
 def test_a_node_that_only_answers_is_back_then_if_slurm_had_it_down(tmp_path):
     log = control(
         tmp_path,
