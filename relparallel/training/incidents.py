@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel.units import HOUR, MINUTE
+from relparallel.units import DAY, HOUR, MINUTE
 
 _WIDE: Final = ("nvlink", "switch", "rack", "job")
 SILENCE: Final = 3 * MINUTE
@@ -68,8 +68,11 @@ def level(cause: str) -> str | None:
 def told(lines: int, found: pd.DataFrame, silence: float) -> dict[str, Any]:
     """Of how many incidents so many lines tell, and why, for the notes."""
     many = found["incident"].nunique()
+    soon = found.groupby(["node", "cause"])["start"].diff() < DAY
     return {
+        "{} incidents follow one of their node and cause within a day: a longer silence= makes one "
+        "of what repeats until it is repaired": soon.sum(),
         f"{{}} lines of what failed tell of {many} incidents: lines of a node belong to one until "
         f"{silence:g} s are silent or it was reset, those of several nodes within {TOGETHER:g} s "
-        "too": lines * (lines > many)
+        "too": lines * (lines > many),
     }

@@ -21,9 +21,11 @@ _LINE: Final = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)[^)]*\): (?P<xid>\d+)\b"
     r"|\bnvidia-(?P<switch>nvswitch\d+): SXid \([^)]*\): (?P<sxid>\d+)\b"
     r"|NVRM:.*\bGPU (?:at )?(?:PCI:)?(?P<lost>[0-9a-fA-F:.]+)\b.* fallen off the bus"
+    r"|NVRM: fallen off the bus"  # its GPU stands two lines above
 )
-_HARMLESS: Final = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
-_HOST: Final = r"(?:(\S+) kernel\S*?(?::| -)|^(?!kern)([\w.-]+): +\[)"
+# lines of data follow that of a switch that says how severe it is
+_HARMLESS: Final = re.compile(r"\bnon-?fatal\b|SXid.*: \d+, (?:Severity 0|Data)\b", re.IGNORECASE)
+_HOST: Final = r"(?:(\S+) kernel\S*?(?::| -)|^(?!kern)([\w.-]+): +(?:kern: \w+: +)?\[)"
 # a GPU was reset, its driver loaded anew, or the node started
 _AGAIN: Final = re.compile(
     r"Linux version \d|-- (?:re)?boot\b|reboot: restarting|NVRM: loading NVIDIA"
@@ -36,7 +38,11 @@ _NOT_YET: Final = re.compile(
 
 
 def _lines(path: Any) -> Iterator[tuple[int, str]]:
-    """Numbered lines; those of ``journalctl -o json`` as it prints them without."""
+    """Numbered lines; those of ``journalctl -o json`` as it prints them without.
+
+    What goes on in an indented line is of the time and host of the line above.
+    """
+    head = ""
     for number, line in files.read_lines(path):
         if line.startswith("{") and "__REALTIME_TIMESTAMP" in line:
             try:
@@ -45,6 +51,11 @@ def _lines(path: Any) -> Iterator[tuple[int, str]]:
             except (ValueError, TypeError, KeyError, RecursionError):
                 continue
             line = f"{at.isoformat()} {entry.get('_HOSTNAME')} kernel: {entry.get('MESSAGE')}"
+            line = line.replace("\n", " ")
+        if not line[:1].isspace():
+            head = line.rstrip()
+        elif line.lstrip().startswith("NVRM:"):
+            line = f"{head} {line.lstrip()}"
         yield number, line.rstrip()
 
 
@@ -58,8 +69,9 @@ def _rows(path: Any) -> files.Rows:
             again = bool(_AGAIN.search(line)) and not _NOT_YET.search(line)
             found[number] = line[:FRONT], "", "", again, False
             continue
-        xid = "79" if match["lost"] else match["xid"] or f"s{match['sxid']}"
-        gpu = (match["lost"] or match["gpu"] or match["switch"]).split(".")[0]
+        xid = match["xid"] or (f"s{match['sxid']}" if match["sxid"] else "79")
+        part = match["lost"] or match["gpu"] or match["switch"]
+        gpu = part and part.split(".")[0]
         again = "to 0x0 (None)" in line  # Xid 154: nothing is left to do
         found[number] = line[: match.start()], xid, gpu, again, bool(_HARMLESS.search(line))
     table = pd.DataFrame.from_dict(
@@ -108,7 +120,9 @@ def _kernel(rows: files.Rows, *, states: Sequence[str] = (), silence: float = SI
             "left out: {} lines without an Xid": rows.passed,
             "left out: {}, whole Xids are missing": rows.unread,
             "left out: {}": ", ".join(f"{n} lines of Xid {xid}" for xid, n in other.items()),
-            "of these {} lines call themselves not fatal": (told["harmless"] & ~wanted).sum(),
+            "of these {} lines call themselves not fatal, or are data": (
+                told["harmless"] & ~wanted
+            ).sum(),
             "no line names a host: all are of one node": bool(len(told))
             and (told["node"] == Path(path).name).all(),
             "the lines give no year: each is taken to follow the one above within months": not (

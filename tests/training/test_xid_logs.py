@@ -221,11 +221,61 @@ def test_what_a_gpu_tells_after_it_failed_is_the_same_incident(tmp_path):
         "NVRM: GPU at PCI:0000:3b:00: GPU has fallen off the bus",
         "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330) installed in this system has fallen "
         "off the bus and is not responding to commands.",
+        "NVRM: The NVIDIA GPU 0000:3b:00.0\n       NVRM: (PCI ID: 10de:26b5) installed in this system "
+        "has\n       NVRM: fallen off the bus and is not responding to commands.",
     ],
 )
 def test_a_gpu_that_is_gone_without_a_number_is_xid_79(tmp_path, said):
     log = read(tmp_path, at(3600, said))
     assert log.cause.tolist() == ["xid 79"]
+    assert (log.node.tolist(), log.start.tolist()) == (["n1"], [3600.0])
+
+
+def test_a_line_of_three_is_of_one_gpu_in_the_journal_too(tmp_path):
+    said = (
+        "NVRM: The NVIDIA GPU 0000:3b:00.0\nNVRM: (PCI ID: 10de:26b5) has\nNVRM: fallen off the bus"
+    )
+    each = [at(3600, one) for one in [*said.split("\n"), line(79)]]
+    assert read(tmp_path, *each).cause.tolist() == ["xid 79"]
+    entries = [
+        json.dumps(
+            {"__REALTIME_TIMESTAMP": f"{when * 10**6}", "_HOSTNAME": "n1", "MESSAGE": message}
+        )
+        for when, message in ((1772323200, "usb"), (1772409600, said), (1774915200, "usb"))
+    ]
+    log = read_failure_log(written(tmp_path, *entries), population=8)
+    assert (log.start.tolist(), log.node.tolist()) == ([DAY], ["n1"])
+
+
+def test_data_of_a_switch_that_is_not_fatally_hurt_are_no_failure(tmp_path):
+    def switch(second: float, said: str) -> str:
+        return at(second, f"nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): {said}")
+
+    mild = "Non-fatal, Link 32", "Severity 0 Engine instance 32", "Data {0x00140004, 0x00100000}"
+    fatal = "Fatal, Link 30 LTSSM Fault Up", "Severity 1 Engine instance 30", "Data {0x50610002}"
+    lines = [switch(1e5, f"12028, {said}") for said in mild]
+    assert read(tmp_path, *lines).start.size == 0
+    log = read(tmp_path, *lines, *(switch(2e5, f"20034, {said}") for said in fatal))
+    assert log.cause.tolist() == ["sxid 20034"]
+
+
+def test_hosts_of_talos_are_seen(tmp_path):
+    lines = [
+        f"192.168.11.{host}: kern: warning: [2026-04-2{host}T21:25:20.505406921Z]: {line(79)}"
+        for host in (2, 4)
+    ]
+    log = read_failure_log(written(tmp_path, *lines), population=8)
+    assert log.node.tolist() == ["192.168.11.2", "192.168.11.4"]
+
+
+def test_what_repeats_after_more_than_the_silence_is_counted_and_told(tmp_path):
+    lines = [at(1e5 + 300 * k, line(95)) for k in range(100)] + [at(2e6, line(79))]
+    said = "99 incidents follow one of their node and cause within a day"
+    log = read(tmp_path, *lines)
+    assert any(note.startswith(said) for note in log.notes)
+    joined = read(tmp_path, *lines, silence=600)
+    assert len(joined.start) == 2
+    assert not any("within a day" in note for note in joined.notes)
 
 
 def test_the_severity_that_a_line_names_counts(tmp_path):
@@ -239,7 +289,7 @@ def test_the_severity_that_a_line_names_counts(tmp_path):
     log = read(tmp_path, *lines)
     assert log.cause.tolist() == ["xid 149", "sxid 20034"]
     assert log.level_of() == {"xid 149": "gpu", "sxid 20034": "node"}
-    assert "of these 2 lines call themselves not fatal" in log.notes
+    assert "of these 2 lines call themselves not fatal, or are data" in log.notes
 
 
 def test_one_second_of_several_gpus_is_a_node_and_of_several_nodes_a_domain_or_a_rack(tmp_path):
