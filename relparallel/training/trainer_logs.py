@@ -69,6 +69,7 @@ TRAINERS: Final = {
         {
             "step": r"\biteration" + _NUMBER + r"\s*/",
             "ms": r"elapsed time per iteration \(ms\)" + _NUMBER + r"\s*[|/]",
+            "seconds": r"elapsed time per iteration \(s\)" + _NUMBER + r"\s*[|/]",
             "batch": "glo(?:ba|ab)l batch size" + _NUMBER,
             "samples": "consumed samples" + _NUMBER,
         },
@@ -280,11 +281,14 @@ def read_table(path: Any) -> dict[str, Any]:
     wrong = ~(step.between(0, _MOST) & (step % 1 == 0))
     require_rows(table, {"whole numbers of steps": wrong}, [columns.pop("step")], path)
     rows = pd.DataFrame({"step": step, "writer": "", "fresh": False, "time": np.nan})
+    notes: dict[str, Any] = {}
     for key, name in columns.items():
         dated = table[name].str.contains(r"\d-\d|\d/\d|:").any()
         values = seconds(table[name], name, "iso" if dated else "s", path)
+        grows = dated or (len(values) > 1 and (np.diff(values) > 0).all())
+        if grows and len(values) >= _ENOUGH and key in ("seconds", "ms"):
+            notes["{} grows from row to row: times since the start want the head time"] = name
         if key == "either":
-            grows = dated or (len(values) > 1 and (np.diff(values) > 0).all())
             if grows and not dated and len(values) < _ENOUGH:
                 raise ValueError(
                     f"path must name its column {name!r} seconds (of a step) or timestamp (of its "
@@ -292,7 +296,7 @@ def read_table(path: Any) -> dict[str, Any]:
                 )
             key = "time" if grows else "seconds"
         rows["seconds" if key == "ms" else key] = values / (1e3 if key == "ms" else 1.0)
-    return _log(rows, [*rows["time"].dropna()], {}, {}, path)
+    return _log(rows, [*rows["time"].dropna()], {}, notes, path)
 
 
 def _log(
@@ -328,6 +332,8 @@ def _log(
     ramp = good & ~first & (batches.notna() & (batches != sizes.get("batch"))).to_numpy()
     steady = good & ~first & ~ramp
     steady = steady if steady.any() else later
+    middle = np.median(took[steady])
+    long = steady & (took > _IRREGULAR * middle)
     begun = time - np.where(good, took, 0.0) * weights
     before = (begun - rows["since"].to_numpy())[start]
     done = np.append(0, np.maximum.accumulate(step)[:-1])
@@ -339,6 +345,8 @@ def _log(
             slow[:4] + ["..."] * (len(slow) > 4)
         ),
         "steps of another batch are not in the step time: {} lines": ramp.sum(),
+        f"{{}} lines are {_IRREGULAR:g} times as long as the median, {middle:.4g} s, or longer: "
+        "what else was done then is in the step time": long.sum(),
         "a line stands for {} steps and counts as many": usual * (usual > 1),
         "left out: {} lines of other ranks, or that stand there twice": len(found) - len(rows),
         **notes,

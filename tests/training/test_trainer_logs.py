@@ -319,6 +319,30 @@ def test_a_table_of_ones_own_is_read(tmp_path, form):
     assert log.step_time == pytest.approx(6.5, rel=1e-3)
 
 
+def test_lengths_that_grow_like_times_are_told(tmp_path):
+    said = "seconds grows from row to row: times since the start want the head time"
+    assert said in read(tmp_path, ["step,seconds", *(f"{k},{6 * k}" for k in range(1, 9))]).notes
+    log = read(tmp_path, ["step,time", *(f"{k},{6 * k}" for k in range(1, 9))])
+    assert (log.step_time, said in log.notes) == (6.0, False)
+
+
+def test_a_step_in_which_something_else_was_done_is_told(tmp_path):
+    ends = [6 * k + 60 * (k >= 10) for k in range(20)]  # a checkpoint
+    log = read(tmp_path, ["step,timestamp", *(f"{k},{date(end)}" for k, end in enumerate(ends))])
+    assert log.step_time == pytest.approx(6 + 60 / 19)
+    assert any(
+        note.startswith("1 lines are 1.5 times as long as the median, 6 s") for note in log.notes
+    )
+
+
+def test_megatron_deepspeed_writes_seconds(tmp_path):
+    lines = [
+        megatron(k, 0.02).replace("per iteration (ms): 20.0", f"per iteration (s): {t}")
+        for k, t in enumerate(("130.22", "105.00", "104.00", "106.00"))
+    ]
+    assert read(tmp_path, lines).step_time == pytest.approx(105.0)
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
