@@ -282,7 +282,8 @@ def _fits_csv(
     """Whether a table has columns of nodes and starts, whatever separates them."""
     signs = {delimiter: 0, **dict.fromkeys(",;\t|")}
     fit = max((has_columns(path, [node, start], sign) for sign in signs), key=lambda fit: fit.share)
-    return fit._replace(lacks=f"{fit.lacks}: node= and start= name them")
+    # whatever there is can be brought into this form
+    return Fit(max(fit.share, 0.1), f"{fit.lacks}: node= and start= name them")
 
 
 @reads("failures", "csv", columns()._replace(fits=_fits_csv))
@@ -308,7 +309,7 @@ def _csv(
     more = {name: name for name in ("resumed", "incident") if name in given and name not in ignore}
     _require_columns([*given], wanted | more, ignore)
     table = pd.DataFrame({name: given[column] for name, column in (wanted | more).items()})
-    if clock is None:
+    if guessed := clock is None:
         clock = "iso" if table["start"].str.match(r"\d{4}-\d\d").any() else "s"
     if require_instance(str, clock=clock) not in CLOCKS and clock != "iso" and "%" not in clock:
         raise ValueError(
@@ -329,7 +330,10 @@ def _csv(
     if "incident" in more:
         own = table["incident"].where(table["incident"] != "", table.index.astype(str) + " alone")
         table = table.assign(incident=pd.factorize(own)[0])
-    notes: dict[str, Any] = {"there is no column of ends": started}
+    notes: dict[str, Any] = {
+        "there is no column of ends": started,
+        "times are taken as seconds: clock= names another unit": guessed and clock == "s",
+    }
     levels = {}
     if started and not more and (table["start"] % HOUR).any():  # to the minute at least
         quiet = SILENCE if silence is None else require_real(silence=silence, at_least=0)

@@ -384,9 +384,10 @@ def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = F
     found: Times = read.to_numpy(dtype=np.float64)
     if (bad := ~np.isfinite(found) & ~none).any():
         row = int(bad.argmax())
-        hint = (
-            "; clock='iso' reads dates" if clock in CLOCKS and "-" in column.iloc[row][1:] else ""
-        )
+        given = column.iloc[row]
+        hint = "; an empty field says that it is not known" * blank
+        if re.search(r"\d[-/.:]\d+[-/.:]\d|^\d{9,}$", given):
+            hint = "; clock='iso' reads dates such as 2026-03-02T10:15, '%d.%m.%Y %H:%M' others"
         raise ValueError(
             f"{name} must be a time ({clock}), got {column.iloc[row]!r:.80} in "
             f"{row_of(column, row, path)}{hint}"

@@ -92,9 +92,11 @@ def _fits(path: Any, *, delimiter: str = "|", **options: Any) -> files.Fit:
     head = _head(path)
     if head.startswith("{"):
         return files.has_line(path, '"jobs"', re.compile(""))
-    if {*_SACCT} <= {*head.split()}:
-        return files.Fit(0.99, f"{delimiter!r} between its fields: sacct --parsable2 writes it")
-    return files.has_columns(path, _SACCT, delimiter)
+    fit = files.has_columns(path, _SACCT, delimiter)
+    if fit.share < 1 and {*_SACCT} <= {*re.findall(r"\w+", head)}:
+        lacks = f"{delimiter!r} between its fields: sacct --parsable2 writes it"
+        return files.Fit(0.99, f"{lacks}; delimiter= names another")
+    return fit
 
 
 @files.dialect("failures", "slurm", files.Form(_accounting, _fits))
