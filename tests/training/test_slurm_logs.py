@@ -301,7 +301,7 @@ def test_columns_that_are_not_read_or_miss_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"lacks '\|' between its fields: sacct --parsable2"):
         slurm(tmp_path, "1 t FAILED 2026-01-01T00:00:00", head="  " + HEAD.replace("|", "  "))
     commas = HEAD.replace("|", ",")
-    with pytest.raises(ValueError, match="nearest to .* is slurm, .*; delimiter= names another"):
+    with pytest.raises(ValueError, match=r"nearest to .* is slurm, .*; delimiter= names another"):
         slurm(tmp_path, row.replace("|", ","), head=commas)
     assert len(slurm(tmp_path, row.replace("|", ","), head=commas, delimiter=",").start) == 1
 
