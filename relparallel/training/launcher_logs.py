@@ -169,6 +169,7 @@ _ELASTIC: Final = {  # words of a line: what it says, and its pattern
     "Starting worker group": ("starts", ""),
     "starting workers for entrypoint": ("launches", ""),
     "distributed/run.py:": ("launches", ""),
+    "torch.distributed.run:": ("launches", ""),  # before PyTorch 2.3
     "death signal": ("stops", ""),
 }
 _LATE: Final = 10 * MINUTE  # NCCL's time-out: so late others tell of the same failure

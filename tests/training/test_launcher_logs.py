@@ -70,6 +70,19 @@ def test_a_job_that_never_broke_is_an_answer(tmp_path):
     assert (len(log.start), log.watched) == (0, 60.0)
 
 
+def test_a_job_that_is_launched_anew_after_its_last_failure_is_back_then(tmp_path):
+    anew = [
+        event(2, "failure_detected", 1000),  # nothing starts in this cycle
+        event(0, "rendezvous_started", 1500),
+        event(0, "worker_start_completed", 1620),
+        event(1, "failure_detected", 3000),
+        event(1, "worker_start_completed", 3030),
+    ]
+    begun = [event(0, "rendezvous_started", 0), event(0, "worker_start_completed", 60)]
+    log = read_failure_log(written(tmp_path, *begun, *anew), population=8)
+    assert ran_again(log) == [620.0, 30.0]
+
+
 def test_cycles_whose_failure_nobody_saw_and_second_attempts_count(tmp_path):
     lines = [
         # begun before this log
@@ -268,6 +281,11 @@ def test_without_the_starts_ten_minutes_part_failures(tmp_path):
     again = read_failure_log(written(tmp_path, *lines[:2], launched, *lines[2:]), population=8)
     assert again.start.tolist() == [0.0, 800.0, 4900.0]
     assert again.resumed[0] == 600.0
+    old = Agent("2023")
+    lines = [old.breaks(at)[0] for at in (100, 400)]
+    launched = old.says(700, "").replace("elastic.api.py", "run") + "****"
+    log = read_failure_log(written(tmp_path, old.says(0, ""), *lines, launched), population=8)
+    assert log.resumed.tolist() == [log.start[0] + 600.0]
 
 
 def test_root_causes_are_enough_where_lines_have_no_time(tmp_path):
