@@ -192,7 +192,8 @@ class Lessons:
             changed |= {"nearest": self.runs[apart.argmin()].id, "distance": float(apart.min())}
         priced = f", priced as {self.rules}" if self.rules != self.software else ""
         said = f"own runs with {self.software} ({self.log_ratio.size}): times {factor:.3f}{priced}"
-        return replace(step, **changed, notes=(said, *step.notes))
+        logs = (run.said for run in self.runs if run.said)
+        return replace(step, **changed, notes=(said, *logs, *step.notes))
 
     def shares(self, score: Vector, there: Vector, bound: Vector) -> Vector:
         """Share of the best that each strategy gives in many draws of the errors, [draws, strategies].

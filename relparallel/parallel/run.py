@@ -13,7 +13,7 @@ class Run:
     """One measured training step [s]: its row, set of measurements, what was trained and how.
 
     ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it. A row that is
-    not ``fitted`` is in no calibration.
+    not ``fitted`` is in no calibration. ``said`` is what a reader of its log said.
     """
 
     id: str = instance(str)
@@ -27,6 +27,7 @@ class Run:
     precision: str = choice(("bf16", "fp8", "fp4"), default="bf16")
     memory: float = real(default=0.0, at_least=0)
     fitted: bool = flag(default=True)
+    said: str = instance(str, default="")
 
     @property
     def family(self) -> str:

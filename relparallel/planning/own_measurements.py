@@ -95,12 +95,13 @@ def own_runs(given: Any, name: str, common: Mapping[str, Any]) -> tuple[Run, ...
         table = given if isinstance(given, pd.DataFrame) else _logged(given, name, common)
         table = read_rows(given, head=True) if table is None else table
         _require_columns([*table.columns], [*common])
+        said = str(table.attrs.get("said", ""))
         runs = []
         lines = range(2, len(table) + 2) if table is given else table.index
         for number, row in zip(lines, table.to_dict("records"), strict=True):
             place = f", row {number}"
             cells = {str(key): cell for key, cell in row.items() if not _blank(cell)}
-            runs.append(_run_of({**common, **cells}, f"row {number}"))
+            runs.append(_run_of({**common, **cells, "said": said}, f"row {number}"))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"{name} must be a table of runs or a run log, got {shown}{place}: {error}"
@@ -132,7 +133,9 @@ def _logged(path: Any, name: str, common: Mapping[str, Any]) -> pd.DataFrame | N
             f"a run log ({dialect}) must say {', '.join(_OF_A_LOG)}, this one does not say "
             f"{', '.join(lacks)}; learn(path, {lacks[0]}=...) takes what a log lacks"
         )
-    return pd.DataFrame([cells], index=[1])
+    table = pd.DataFrame([cells], index=[1])
+    table.attrs["said"] = "; ".join([f"{log.source}: a step of {log.step_time:.4g} s", *log.notes])
+    return table
 
 
 def _blank(cell: Any) -> bool:
@@ -184,6 +187,7 @@ def _run_of(row: Mapping[str, Any], name: str) -> Run:
         software=row.get("software", "own software"),
         time=step_seconds(speed, SPEEDS[unit], model, batch, strategy.gpus),
         precision=row.get("precision", "bf16"),
+        said=row.get("said", ""),
     )
 
 

@@ -384,6 +384,10 @@ def test_a_log_teaches_a_plan_or_is_told_what_it_lacks(tmp_path):
     given = {"gpus": 64, "global_batch": 256, "strategies": 1}
     plan = rp.plan(*place.values(), **given, measured=path)
     assert "own runs with own software (1)" in str(plan)
+    said = (
+        "log.txt: a step of 9 s; first steps of a start are not in the step time: 9 s; split as TP4"
+    )
+    assert any(note.startswith(said) for note in plan.notes)
     read(tmp_path, lines)
     with pytest.raises(ValueError, match=r"does not say strategy, sequence; learn.path, strategy="):
         rp.learn(path, **place)
