@@ -153,9 +153,11 @@ def _log(
     table, begin, finish, origin = _window(found, path, watch)
     known = {name: at for name, at in found.levels.items() if name in set(table["cause"])}
     known |= levels or {}
-    alike = "incident" not in table
-    if alike:
-        table = table.assign(incident=wide_events(table, level_of(set(table["cause"]), known)))
+    events = pd.Series(wide_events(table, level_of(set(table["cause"]), known)))
+    same = events.duplicated().sum() * ("incident" not in table)
+    precise = bool((table["start"] % HOUR).any())  # whole hours are no sign of one event
+    if "incident" not in table and precise:
+        table = table.assign(incident=events.to_numpy())
     open_ = table["end"].isna()
     lasts = (
         "they count for the rate, and for no repair that ended"
@@ -169,7 +171,9 @@ def _log(
             "{} failures have no end: " + lasts: open_.sum(),
             "left out: {} failures before since= or after until=": len(found.table) - len(table),
             "{} rows are of an event of another row: one cause, that takes several nodes, at one "
-            "moment": alike * table["incident"].duplicated().sum(),
+            "moment": same * precise,
+            "{} rows have the cause of another row and its time in whole hours: a column incident "
+            "tells which are one event": same * (not precise),
             "the log names {} nodes, more than the population": found.nodes
             * (found.nodes > population),
         }

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel.units import DAY, HOUR, MINUTE
+from relparallel.units import DAY, MINUTE
 
 _WIDE: Final = ("nvlink", "switch", "rack", "job")
 SILENCE: Final = 3 * MINUTE
@@ -48,11 +48,8 @@ def outages(
 
 
 def wide_events(table: pd.DataFrame, levels: Mapping[str, str]) -> Any:
-    """Numbers of incidents of rows: one for rows of one cause and moment that takes several nodes.
-
-    Moments of whole hours are no sign that rows belong together.
-    """
-    wide = table["cause"].map(levels).isin(_WIDE) & bool((table["start"] % HOUR).any())
+    """Numbers of incidents of rows: one for rows of one cause and moment that takes several nodes."""
+    wide = table["cause"].map(levels).isin(_WIDE)
     key = table["cause"] + table["start"].map(" {!r}".format)
     return pd.factorize(key.where(wide, pd.Series(range(len(table)), table.index).astype(str)))[0]
 

@@ -125,7 +125,9 @@ def test_rows_of_one_cause_and_moment_that_takes_several_nodes_are_one_failure(t
     assert found.shared_events().sizes[15] == 0.5
     # of a part of a node, or dated to the hour alone, they are as many failures
     assert read(tmp_path, text, levels={"power": "node"}, **watch).incidents == 17
-    assert read(tmp_path, text.replace("10:15", "10:00"), **watch).incidents == 17
+    hours = read(tmp_path, text.replace("10:15", "10:00"), **watch)
+    assert hours.incidents == 17
+    assert "15 rows have the cause of another row and its time in whole hours" in str(hours.notes)
 
 
 def test_beside_shared_events_every_outage_of_an_incident_counts(tmp_path):
