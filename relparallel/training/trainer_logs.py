@@ -330,10 +330,8 @@ def _log(
     later = good & ~start if (good & ~start).any() else good
     first = good & _first(took, start, np.median(took[later]))
     ramp = good & ~first & (batches.notna() & (batches != sizes.get("batch"))).to_numpy()
-    steady = good & ~first & ~ramp
-    steady = steady if steady.any() else later
-    middle = np.median(took[steady])
-    long = steady & (took > _IRREGULAR * middle)
+    steady = next(rest for rest in (good & ~first & ~ramp, later) if rest.any())
+    long = (took[steady] > _IRREGULAR * np.median(took[steady])).sum()
     begun = time - np.where(good, took, 0.0) * weights
     before = (begun - rows["since"].to_numpy())[start]
     done = np.append(0, np.maximum.accumulate(step)[:-1])
@@ -345,8 +343,7 @@ def _log(
             slow[:4] + ["..."] * (len(slow) > 4)
         ),
         "steps of another batch are not in the step time: {} lines": ramp.sum(),
-        f"{{}} lines are {_IRREGULAR:g} times as long as the median, {middle:.4g} s, or longer: "
-        "what else was done then is in the step time": long.sum(),
+        "{} lines are far longer than the median: what was done besides is in the step time": long,
         "a line stands for {} steps and counts as many": usual * (usual > 1),
         "left out: {} lines of other ranks, or that stand there twice": len(found) - len(rows),
         **notes,
