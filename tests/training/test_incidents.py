@@ -28,7 +28,7 @@ def test_the_watch_of_a_table_is_told_or_is_a_guess(tmp_path):
     assert "39.5 times or more in one of twenty" in guess.notes[-1]
     told = read(tmp_path, text, population=64, since="2026-01-01", until="2026-04-01")
     assert (told.guessed, told.span) == (False, 90 * 86400.0)
-    assert told.rate == pytest.approx(2 / (64 * 90 * 86400.0))
+    assert told.rate == pytest.approx(2 / (64 * 90 * 86400.0 - 690 * 3600))  # that nodes are up
     # b is down until the watch ends: its repair is censored
     assert told.still.tolist() == [False, True]
     assert told.down_distribution()[1] == pytest.approx((4 + 686) / 24 / 90)
@@ -65,15 +65,15 @@ def test_rows_of_an_incident_are_one_failure_and_several_outages(tmp_path):
     found = FailureLog(**rows, **events, population=8, begin=0.0, finish=10.0)
     alone = FailureLog(**rows, population=8, begin=0.0, finish=10.0)
     assert (found.incidents, alone.incidents) == (3, 4)
-    assert found.rate == pytest.approx(3 / 80)
-    assert found.outage_rate == alone.rate == pytest.approx(4 / 80)
+    assert found.rate == pytest.approx(3 / 70)  # of 80, nodes are down for 10
+    assert found.outage_rate == alone.rate == pytest.approx(4 / 70)
     assert sorted(found.repairs.tolist()[:3]) == [2.0, 3.0, 4.0]  # of nodes: no time of the job
     assert "3 failures of 8 nodes in 0.0001157 days" in repr(found)
     assert "they took 4 nodes" in repr(found)
     table = found.to_frame().set_index("cause")
     assert table["failures"].to_dict() == {"gpu": 2, "rack": 1}
     racks = {one.name: one for one in found.classes(Cluster(nodes=8, nodes_per_rack=2))}
-    assert racks["rack"].rate * 4 == pytest.approx(1 / 10)
+    assert racks["rack"].rate * 4 == pytest.approx(8 / 70)
     assert found.select("gpu").incident.tolist() == [8, 9]
     assert found.select("gpu").resumed[1] == 9.5
     assert found.shared_events(window=1.0).sizes == pytest.approx((2 / 3, 1 / 3))
@@ -93,7 +93,9 @@ def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down(
     usual = FailureLog(**rows, end=ends, **watch)
     assert usual.still.tolist() == [False, True, True]
     known = FailureLog(**rows, end=ends, still=[False, False, True], **watch)
-    assert (usual.repair_of("x"), known.repair_of("x")) == (3 + 8 + 4, 3 + 4)
+    # of Kaplan and Meier, beyond the last one as much again as 15 s for one that ended
+    assert usual.repair_of("x") == pytest.approx(3 + 2 / 3 * (8 - 3) + 2 / 3 * 15)
+    assert known.repair_of("x") == pytest.approx(3 + 1 / 2 * (4 - 3) + 1 / 2 * 7)
     assert FailureLog(**rows, end=[np.nan] * 3, **watch).still.tolist() == [False] * 3
     for wrong, said in (
         (
@@ -112,7 +114,8 @@ def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down(
         FailureLog(**nothing)
     none = FailureLog(**nothing, begin=0.0, finish=5.0)
     assert (none.rate, none.gaps().tolist(), none.censored) == (0.0, [], 5.0)
-    assert none.classes() == ()
+    (unseen,) = none.classes()
+    assert (unseen.level, unseen.rate) == ("node", pytest.approx(0.5 / 45))  # of those that may be
 
 
 def test_rows_of_one_cause_and_moment_that_takes_several_nodes_are_one_failure(tmp_path):
