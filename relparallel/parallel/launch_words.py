@@ -60,9 +60,13 @@ fsdp? use_custom_fsdp ddp - -
 sharding' data_parallel_sharding_strategy ddp - -
 reshard' - - fsdp_reshard_after_forward -
 zero_stage - - - zero_optimization.stage
+zero_stage - - - zero_stage
+optimizer' - optim.name - -
 schedule' - - pipeline_parallel_schedule -
 offload_layers cpu_offloading_num_layers model - -
+offloads? - model.cpu_offloading - -
 offload_optimizer? optimizer_cpu_offload optimizer - zero_optimization.offload_optimizer.device
+offload_share' optimizer_offload_fraction optimizer - zero_optimization.offload_optimizer.ratio
 offload_parameters? - - training.enable_cpu_offload zero_optimization.offload_param.device
 offload_activations? - - - activation_checkpointing.cpu_checkpointing
 save_every save_interval checkpoint checkpoint.interval -
@@ -102,13 +106,13 @@ _TELLING: Final = re.compile(
     r"|checkpoint_activ|distributed_optimizer|per_vp_stage|hpz|(^|_)(tp|pp|cp|ep|dp|sp)(_size)?$"
 )
 _SILENT: Final = re.compile(
-    r"ckpt|^rl_|^eval_|^model_parallel_size|inference|overlap|backend|float8|dtype|random|fully"
-    r"|graph|fsdp_|async|loss_parallel|torch_opt|layer_wise|param_layout|delay|deallocate|buffer"
-    r"|rotate|balanc|tokenizer|timeout|min_offload|pinned|offloading_activations|offload_fraction"
+    r"ckpt|^rl_|^eval_|inference|overlap|backend|float8|dtype|random|fully"
+    r"|graph|fsdp_(?!shard)|async|loss_parallel|torch_opt|layer_wise|param_layout|delay|deallocate|buffer"
+    r"|rotate|balanc|tokenizer|timeout|min_offload|pinned|offloading_activations"
     r"|data_?loader|vision"
 )
 _NOTHING: Final = ("", "none", "null", "auto", "false", "0", "1", "-1", "[]", "{}", "default")
-_VARIABLE: Final = re.compile(r"\$\{(\w+)(?::?-([^}]*))?\}|\$(\w+)")
+_VARIABLE: Final = re.compile(r"\$\{(\w+)(?::?[-=]([^}]*))?\}|\$(\w+)")
 _NOTATION: Final = re.compile(r"(tp|pp|cp|dp|ep|etp|vpp|mbs|zero|fsdp|hsdp)-?\d", re.IGNORECASE)
 
 

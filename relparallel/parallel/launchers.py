@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple

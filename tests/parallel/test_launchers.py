@@ -93,6 +93,26 @@ MEGATRON = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
             "[parallelism]\ntensor_parallel_degree = 2\nexpert_parallel_degree = 64\n",
             "TP2 DP32 EP64 ETP1 SP ZeRO-3",  # where it says nothing, its experts are whole
         ),
+        (  # a stage keeps its parameters unless they are always to go
+            "[parallelism]\npipeline_parallel_degree = 4\n",
+            "PP4 DP16 ZeRO-2 ends=both",
+        ),
+        (
+            "[parallelism]\npipeline_parallel_degree = 4\nfsdp_reshard_after_forward = 'always'\n",
+            "PP4 DP16 ZeRO-3 ends=both",
+        ),
+        # DeepSpeed divides the batch by replicas and accumulation
+        ('{"train_batch_size": 256, "zero_optimization": {"stage": 1}}', "DP64 MBS4 ZeRO-1"),
+        ('{"train_batch_size": 256, "gradient_accumulation_steps": 2}', "DP64 MBS2"),
+        ("--zero-stage 2 --tensor-model-parallel-size 4", "TP4 DP16 ZeRO-2"),
+        (
+            "model.tensor_model_parallel_size=4 model.optim.name=mcore_distributed_optim",
+            "TP4 DP16 ZeRO-1",
+        ),
+        ("model.tensor_model_parallel_size=4 model.optim.name=adamw", "TP4 DP16"),
+        ("#SBATCH -N 4\n#SBATCH --gres=gpu:h100:8\nsrun x --tp 4", "TP4 DP8"),
+        ("trainer.num_nodes=4 trainer.devices=8 model.tensor_model_parallel_size=4", "TP4 DP8"),
+        ("deepspeed --num_nodes 2 --num_gpus 8 x --tp 4", "TP4 DP4"),
     ],
 )
 def test_the_words_of_launchers_are_read(text, same):
@@ -236,6 +256,13 @@ def test_layers_that_no_rule_deals_out_are_said_and_priced():
         ),
         ("--recompute-granularity half", "got half"),
         ("--cpu-offloading-num-layers 4", "got activations of 4 layers"),
+        ("model.cpu_offloading=true model.cpu_offloading_num_layers=4", "got activations of 4"),
+        ("--optimizer-cpu-offload --optimizer-offload-fraction 0.5 --tp 2", "got 0.5 of the opt"),
+        ("--model-parallel-size 8 --pp 2", "got model_parallel_size = '8'"),
+        (
+            "fsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n",
+            "got fsdp_config.fsdp_sharding",
+        ),
         (
             "--tensor-model-parallel-size $1",
             r"set the value of tensor_model_parallel_size, got '\$1'",
@@ -264,6 +291,7 @@ def test_layers_that_no_rule_deals_out_are_said_and_priced():
             "got 'DualPipeV'",
         ),
         ("[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = '2'", "got 2"),
+        ("[activation_checkpoint]\nmode = 'selective'", "got 2"),
         ("[parallelism]\ntensor_parallel_degree = ", "must be TOML"),
         ("[parallelism]\ntensor_parallel_degree = 1.5", "must be a whole number, got 1.5"),
         ('{"a": 1,', "no JSON or YAML"),
@@ -282,6 +310,15 @@ def test_words_that_sound_alike_and_change_nothing_are_passed_over():
     told = read_launch(f"{MEGATRON} {quiet} --hierarchical-context-parallel-sizes 1")
     assert told.strategy == read_strategy("TP4 PP2")
     assert len(told.passed) == 5
+
+
+def test_a_variable_is_put_in_where_a_script_gives_it_one_value(tmp_path):
+    path = tmp_path / "train.sh"
+    path.write_text('PP=${PP:=2}\nARGS="--tp 4"\nARGS+=" --sequence-parallel"\nx $ARGS --pp $PP')
+    assert read_launch(path).strategy == read_strategy("TP4 PP2 SP")
+    path.write_text("if x; then\n  TP=1\nelse\n  TP=8\nfi\npretrain_gpt.py --tp $TP --pp 2")
+    with pytest.raises(ValueError, match=r"value of tp, got '\$TP of several values'"):
+        read_launch(path)
 
 
 @pytest.mark.parametrize("name", ["none.toml", "a/b.sh", "none.json"])
@@ -444,14 +481,12 @@ def test_torchtitan_bridge_and_slurm_have_their_own_words():
 def test_what_torchtitan_cannot_say_is_said_and_kept():
     told = Launch(read_strategy("TP2 DP8 ZeRO-1 selective"), host=8)
     text, lost = launch_file(told, "torchtitan", ".toml", (32, 0), ())
-    assert (
-        lost
-        == (
-            "torchtitan has no word for sequence_parallel=False",
-            "torchtitan has no word for recompute=selective",
-            "torchtitan has no word for zero_stage=1",
-        )[1:]
+    assert lost == (
+        "torchtitan has no word for sequence_parallel=False",
+        "torchtitan has no word for recompute=selective",
+        "torchtitan has no word for zero_stage=1",
     )
+    assert "enable_sequence_parallel" not in tomllib.loads(text)["parallelism"]  # 0.2 refuses it
     assert json.dumps(tomllib.loads(text)["activation_checkpoint"]) == (
         '{"mode": "selective", "selective_ac_option": "op"}'
     )
