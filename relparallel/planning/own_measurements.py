@@ -41,10 +41,11 @@ def learn(runs: Any, *, accept: bool = False, **common: Any) -> Learned:
         A CSV file or table with a row for each run: strategy, as `read_launch` takes it; model
         and cluster, as `plan` takes them; batch, sequences of a step; one of "step [s]", "step
         [ms]", "tokens/s", "tokens/s/GPU" and "TFLOP/s/GPU" (of the model, nothing recomputed); and
-        where they differ from what stands here gpus (those of the strategy), sequence (that of the
-        model), precision (bf16) and software ("own software"): any name. One that the package does
-        not know is priced as the newest that it knows on the accelerator. Or the log of a run, as
-        `read_run_log` takes it, that says strategy, batch and sequence.
+        where they differ from what stands here gpus (those of the strategy; all of a plan's cluster
+        where it names no replicas), sequence (that of the model), precision (bf16) and software
+        ("own software"): any name. One that the package does not know is priced as the newest that
+        it knows on the accelerator. Or the log of a run, as `read_run_log` takes it, that says
+        strategy, batch and sequence.
     accept : bool
         Whether to learn also from runs that are ten times off their prediction.
     **common
@@ -164,13 +165,13 @@ def _run_of(row: Mapping[str, Any], name: str) -> Run:
     sequence = _whole(row["sequence"]) if "sequence" in row else None
     model = model_of(row["model"], sequence)[1]
     gpus = _whole(row["gpus"]) if "gpus" in row else None
-    strategy = row["strategy"]
+    strategy, place = row["strategy"], row["cluster"]
     if not isinstance(strategy, Strategy):
-        told = read_launch(strategy, gpus, model.layers)
+        full = place.gpus if isinstance(place, Cluster) else None
+        told = read_launch(strategy, gpus or full, model.layers)
         if beside := told.beside(model):
             raise ValueError(f"own runs are strategies alone, without {beside}")
         strategy = told.strategy
-    place = row["cluster"]
     if not isinstance(place, Cluster):
         size = (gpus or strategy.gpus) if place in clusters() else None
         place = clusters_of(place, size)[0]

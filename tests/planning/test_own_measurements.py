@@ -47,6 +47,11 @@ def test_a_file_a_table_and_runs_are_the_same(tmp_path):
     common = {key: ROW[key] for key in ("model", "cluster", "batch", "software")}
     short = pd.DataFrame({"strategy": ["TP8"], "gpus": [64], "step [s]": [3.2]})
     assert only(rp.learn(short, **common)) == only(read[0])
+    common["cluster"] = rp.cluster(ROW["cluster"], gpus=64)  # as in a plan, whose GPUs are known
+    for words in ("TP8", "--tensor-model-parallel-size 8"):
+        assert only(rp.learn(short.drop(columns="gpus").assign(strategy=words), **common)) == only(
+            read[0]
+        )
 
 
 @pytest.mark.parametrize(
