@@ -316,6 +316,10 @@ def test_a_variable_is_put_in_where_a_script_gives_it_one_value(tmp_path):
     path = tmp_path / "train.sh"
     path.write_text('PP=${PP:=2}\nARGS="--tp 4"\nARGS+=" --sequence-parallel"\nx $ARGS --pp $PP')
     assert read_launch(path).strategy == read_strategy("TP4 PP2 SP")
+    path.write_text(
+        "A=(--tp 4 --recompute-activations)\nA+=(--pp 2 --sequence-parallel)\nx ${A[@]}"
+    )
+    assert read_launch(path).strategy == read_strategy("TP4 PP2 SP selective")
     path.write_text("if x; then\n  TP=1\nelse\n  TP=8\nfi\npretrain_gpt.py --tp $TP --pp 2")
     with pytest.raises(ValueError, match=r"value of tp, got '\$TP of several values'"):
         read_launch(path)
