@@ -121,6 +121,15 @@ def test_a_wrapper_and_its_text_that_disagree_on_embeddings_are_told(tmp_path):
         assert f"tie_word_embeddings is stated twice: {tied} is taken" in found.notes
 
 
+@pytest.mark.parametrize("name", ["lfm2-1.2b", "lfm2-8b-a1b", "minicpm-2b"])
+def test_a_file_is_tied_where_its_class_is_and_the_field_is_left_out(name, tmp_path):
+    config = changed(name)  # Transformers writes what differs from its defaults alone
+    config.pop("tie_word_embeddings", config.pop("tie_embedding", None))
+    model = read(tmp_path, config).model
+    assert model.tied
+    assert model.parameters == pytest.approx(PUBLIC[name].parameters, rel=2e-3)
+
+
 def test_an_unknown_type_with_a_known_architecture_is_read_as_that_and_says_so(tmp_path):
     config = plain("fresh", 2, H, 8, 8, F, V, architectures=["Qwen3ForCausalLM"])
     found = read(tmp_path, config)
