@@ -46,7 +46,8 @@ def since_last(found: Plan, path: Path, model: str, options: Mapping[str, Any]) 
 
 def _state(found: Plan) -> dict[str, str]:
     """What is compared, in words."""
-    said, best = {}, found.best
+    best = found.best
+    said = {"GPUs and batch": f"{best.cluster.gpus:,} and {found.global_batch:,}"}
     if found.log is not None:
         log, rate = found.log.log, found.log.log.rate_interval()
         value, low, high = (1000 * DAY * x for x in (rate.value, rate.lower, rate.upper))

@@ -148,7 +148,7 @@ def test_a_published_cluster_may_be_the_base(files):
         ("watched: 4", "watchd: 4", "got 'watchd'; did you mean 'watched'?"),
         ("price: 2.5", "prices: 2.5", "did you mean 'price'?"),
         ("price: 2.5", "price: 2.5\nprice: 3", "'price' stands twice"),
-        ("price: 2.5", "price: cheap", "price: could not convert"),
+        ("price: 2.5", "price: cheap", "price: expected a number without a unit"),
         ("price: 2.5", "price: -1", "price must be a number > 0"),
         ("price: 2.5", "price: [2, 3]", r"price: expected a number, got \[2, 3\]"),
         ("nodes: 4", "nodes: 4\ngpus: 64", "nodes must be 8 of 8 GPUs for 64, got 4"),
@@ -348,7 +348,8 @@ def test_the_second_plan_says_what_has_changed_since_the_last(files, capsys, mon
     Path("dc/logs/log.csv").write_text(LOG + "n4,961,962,disk,x\nn2,990,991,disk,x\n")
     Path("dc/runs.csv").write_text(RUNS + "TP4 DP8,256,300000\n")
     after = read_failure_log("dc/logs/log.csv", **form)
-    rate, drift, best, _ = changes(shown(WEEK, capsys))[1:-1]
+    size, rate, drift, best, _ = changes(shown(WEEK, capsys))[1:-1]
+    assert size == "  GPUs and batch: 32 and 256, as then"
     per_day = [log.rate_interval() for log in (after, before)]
     now, then = (
         f"{one.value * 8.64e7:.4g} ({one.lower * 8.64e7:.2g} to {one.upper * 8.64e7:.2g}), "

@@ -94,7 +94,7 @@ def test_a_rack_of_72_by_file_is_the_rack_by_name(tmp_path, gpus, nodes):
         ("bf16: 794.5e12", "bf16: 995e12", "matmul must not exceed peak"),
         ("{bf16: 794.5e12}", "{fp8: 794.5e12}", "matmul must give a rate of bf16"),
         ("{bf16: 794.5e12}", "794.5e12", "matmul: expected rates by number format"),
-        ("3200", "fast", "network_gbit: could not convert"),
+        ("3200", "fast", "network_gbit: expected a number without a unit"),
         ("3200", ".nan", "network_bandwidth must be a number"),
         ("3200", "32000", "network_bandwidth must be at most"),
         (
