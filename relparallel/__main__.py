@@ -230,6 +230,8 @@ def _plan(options: argparse.Namespace) -> None:
         _target(path, EVERY)
         if options.form is not None:
             form_of(path.suffix, options.form, standing_by=False)
+    if options.form is not None and not options.save:
+        raise ValueError(f"form must come with --save, which names the file, got {options.form}")
     _target(options.trace)
     given = _given(options)
     files: Any = cluster_files(options.clusters, given)

@@ -101,8 +101,8 @@ def _why_not(plan: Any, one: Any, told: Launch) -> str:
             plan.model, asked, one.cluster, batch, network=one.network, **options, **beside
         )
     except ValueError as error:
-        kept = beside.get("offload") in ("optimizer", "parameters")  # `memory` alone knows them
-        return f"{name} {'has no predicted step' if kept else 'cannot run'}: {error}"
+        # what stands beside a strategy may run where no step is predicted
+        return f"{name} {'has no predicted step' if beside else 'cannot run'}: {error}"
     if not step.fits:
         return f"{name}: {speed_of(step)}; {step.notes[-2]}; {step.notes[-1]}."
     nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)

@@ -243,6 +243,7 @@ def test_a_bad_table_of_speeds_says_where(tmp_path, text, told):
         (["--trace", "nodir/t.json"], "folder that exists"),
         (["--save", "p.toml", "--form", "slurm"], "path must end in .sbatch or .slurm or .sh for"),
         (["--save", "p.sh", "--form", "slrum"], "did you mean 'slurm'"),
+        (["--form", "slurm"], "form must come with --save, which names the file, got slurm"),
         (["--why-not", "XP8"], "XP8"),
         (["--why-not", "--tensor-parallel 8 --lr 1"], "did you mean"),
         (["--watched", "3"], "name it with failures"),
