@@ -39,6 +39,7 @@ embedding? account_for_embedding_in_pipeline_split model pipeline_parallel_first
 loss? account_for_loss_in_pipeline_split model pipeline_parallel_last_stage_less_layers -
 layers num_layers model - -
 micro_batch micro_batch_size train pipeline_parallel_microbatch_size train_micro_batch_size_per_gpu
+micro_batch - - - per_device_train_batch_size
 local_batch - - training.local_batch_size -
 local_batch - - training.batch_size -
 global_batch global_batch_size train training.global_batch_size train_batch_size

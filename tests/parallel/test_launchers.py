@@ -112,7 +112,7 @@ MEGATRON = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
         ("model.tensor_model_parallel_size=4 model.optim.name=adamw", "TP4 DP16"),
         ("#SBATCH -N 4\n#SBATCH --gres=gpu:h100:8\nsrun x --tp 4", "TP4 DP8"),
         ("trainer.num_nodes=4 trainer.devices=8 model.tensor_model_parallel_size=4", "TP4 DP8"),
-        ("deepspeed --num_nodes 2 --num_gpus 8 x --tp 4", "TP4 DP4"),
+        ("deepspeed x --zero-stage 1 --per_device_train_batch_size 4", "DP64 MBS4 ZeRO-1"),
     ],
 )
 def test_the_words_of_launchers_are_read(text, same):
