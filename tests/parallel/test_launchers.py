@@ -112,6 +112,7 @@ MEGATRON = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
         ("model.tensor_model_parallel_size=4 model.optim.name=adamw", "TP4 DP16"),
         ("#SBATCH -N 4\n#SBATCH --gres=gpu:h100:8\nsrun x --tp 4", "TP4 DP8"),
         ("trainer.num_nodes=4 trainer.devices=8 model.tensor_model_parallel_size=4", "TP4 DP8"),
+        ("trainer.num_nodes=4 trainer.devices=-1 model.tensor_model_parallel_size=4", "TP4 DP16"),
         ("deepspeed x --zero-stage 1 --per_device_train_batch_size 4", "DP64 MBS4 ZeRO-1"),
     ],
 )
