@@ -139,7 +139,7 @@ def _of_torchtitan(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
         "ranks": ranks,
         "reshard": {0: None, 3: "always"}.get(s.zero_stage, "never"),
         "expert_tensor": s.expert_tensor if s.expert > 1 else None,
-        "sequence_parallel": s.sequence_parallel if s.tensor > 1 else None,
+        "sequence_parallel": None,  # always with tensor: 0.2 refuses a file that says so
         "local_batch": s.micro_batch,
         "micro_batch": None,
         "schedule": None,

@@ -62,10 +62,10 @@ sharding' data_parallel_sharding_strategy ddp - -
 reshard' - - fsdp_reshard_after_forward -
 zero_stage - - - zero_optimization.stage
 zero_stage - - - zero_stage
-optimizer' - optim.name - -
+optimizer' optim.name - - -
 schedule' - - pipeline_parallel_schedule -
 offload_layers cpu_offloading_num_layers model - -
-offloads? - model.cpu_offloading - -
+offloads? cpu_offloading model - -
 offload_optimizer? optimizer_cpu_offload optimizer - zero_optimization.offload_optimizer.device
 offload_share' optimizer_offload_fraction optimizer - zero_optimization.offload_optimizer.ratio
 offload_parameters? - - training.enable_cpu_offload zero_optimization.offload_param.device
@@ -77,6 +77,9 @@ nodes' nnodes - - -
 every_node' nodes - - -
 host' nproc_per_node - - -
 host' gpus_per_node - - -
+every_node' num_nodes - - -
+host' gres - - -
+host' trainer.devices - - -
 tensor tp - - -
 pipeline pp - - -
 context cp - - -
@@ -99,7 +102,10 @@ for _row in _TABLE.strip().splitlines():
     if _sections != "-":
         _every = tuple(f"{one}.{_word}" for one in _sections.split(","))
         WORDS.setdefault(("bridge", _field.rstrip("?'*")), _every)
-_ASIDE: Final = ("nodes", "every_node", "host", "layers", "global_batch", "save_every", "saves")
+_ASIDE: Final = (
+    *("nodes", "every_node", "host", "layers", "global_batch", "save_every", "saves"),
+    *("optimizer", "offloads"),
+)
 
 # Words that sound like a strategy; among these, those that change nothing of one; values, too.
 _TELLING: Final = re.compile(
@@ -153,6 +159,7 @@ def _flat(data: Any, above: str = "") -> Iterator[tuple[str, Any]]:
 def _arguments(text: str, script: bool) -> list[tuple[str, Any]]:
     """Arguments and overrides of a command or a script, with the variables that it sets put in."""
     slurm = "\n".join(re.findall(r"^#SBATCH\s+(.*)$", text, re.MULTILINE))
+    slurm = re.sub(r"(?<!\S)-N\s*", "--nodes=", slurm)
     pairs: list[tuple[str, list[str]]] = []
     variables: dict[str, str] = {}
 
@@ -170,19 +177,20 @@ def _arguments(text: str, script: bool) -> list[tuple[str, Any]]:
         if sign == "--" or (value is not None and ("." in name or name in _FIELDS)):
             pairs.append((name.replace("-", "_"), [] if value is None else [value]))
         elif value is not None and not re.search(r"\s", value):
-            variables[name] = value
+            if variables.setdefault(name, value) != value:  # which one, a run of it decides
+                variables[name] = f"${name} of several values"
         elif not script and _NOTATION.match(word):
             raise ValueError(f"text must be words or arguments throughout, got {word!r} as well")
-        elif pairs and word.strip("()"):
-            pairs[-1][1].append(word if "(" in word else word.rstrip(")"))
+        elif pairs and word.strip("("):
+            pairs[-1][1].append(word)
     return [(name, values or True) for name, values in pairs]
 
 
 def _words(text: str) -> Iterator[str]:
     """Words of a command; those that are kept in a variable are words of their own."""
     for word in shlex.split(text, comments=True):
-        kept = re.fullmatch(r"\w+=\(?(.*--.*)", word, re.DOTALL)
-        yield from _words(kept[1]) if kept else (word,)
+        kept = re.fullmatch(r"\w+\+?=\(?(.*--.*)", word, re.DOTALL)
+        yield from _words(kept[1]) if kept else (word if "(" in word else word.rstrip(")"),)
 
 
 def _known(pairs: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], list[str]]:
@@ -230,8 +238,8 @@ def _value(sign: str, name: str, value: Any) -> Any:
         if sign.rstrip("'") in _ASIDE:
             return None  # the machine gives it, or whoever starts the script
         raise ValueError(f"text must set the value of {name}, got {text!r:.60}")
-    if sign.endswith(("'", "*")):
-        return value if isinstance(value, list) else text
+    if sign.endswith(("'", "*")):  # of -1 devices are all
+        return value if isinstance(value, list) else (text if text != "-1" else None)
     if not re.fullmatch(r"[+-]?\d{1,9}", text):
         raise ValueError(f"{name} must be a whole number, got {value!r:.60}")
     return int(text)

@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -37,6 +36,9 @@ _UNSAID: Final[dict[str, Any]] = {
     "ranks": -1,
     "accumulation": 0,
     "saves": True,
+    "offloads": True,
+    "offload_layers": 0,
+    "offload_share": "1",
     "sharding": SHARDING[-1],
 }
 _CHUNKS: Final = re.compile(
@@ -202,7 +204,7 @@ def _launch(
     """What was said by field, put together by the rules of the software that was told."""
     if layers not in (None, said.setdefault("layers", layers)):
         raise ValueError(f"num_layers must be the {layers} of the model, got {said['layers']}")
-    titan = "torchtitan" in said
+    titan, whole = "torchtitan" in said, "deepspeed" in said and "micro_batch" not in said
     said = _UNSAID | (_usual_of_torchtitan(_UNSAID | said) if titan else {}) | said
     tensor, pipeline = said["tensor"], said["pipeline"]
     split = tensor * pipeline * said["context"]
@@ -215,13 +217,16 @@ def _launch(
     if own % split:  # of an example, whose user has others
         own, passed = 0, [*passed, "nnodes"]
     gpus = own or gpus
+    data = kept.get("data") or max((gpus or split) // split, 1)
+    if whole and said["global_batch"]:  # DeepSpeed's micro-batch is what is left of the batch
+        said["micro_batch"] = said["global_batch"] // (data * (said["accumulation"] or 1)) or 1
     fields: dict[str, Any] = {name: said[name] for name in _DIRECT if said[name] is not None}
     if titan and pipeline == 1:
         fields["micro_batch"] = said["local_batch"] or 1
     if tensor == 1:  # without tensor ranks it says nothing
         fields.pop("expert_tensor", None)
     fields |= {"recompute": _recompute(said), "zero_stage": _zero_stage(said)}
-    fields |= _replicas(said, kept.get("data") or max((gpus or split) // split, 1))
+    fields |= _replicas(said, data)
     if pipeline > 1:
         fields |= _schedule(said, pipeline)
     fields |= {name: value for name, value in kept.items() if name in _STRATEGY}
@@ -243,11 +248,12 @@ def _launch(
 def _usual_of_torchtitan(said: dict[str, Any]) -> dict[str, Any]:
     """What torchtitan does where nothing else is said."""
     tensor, free = said["tensor"], not said["layout"]
-    sharded = 2 if said["reshard"] == "never" else 3
+    kept = {"never": True, "always": False}.get(said["reshard"], said["pipeline"] > 1)
     return {
         "sequence_parallel": tensor > 1,
         "expert_tensor": 1 if said["expert"] > 1 else tensor,
-        "zero_stage": 0 if said["ranks"] == 1 else sharded,
+        "zero_stage": 0 if said["ranks"] == 1 else 2 if kept else 3,
+        "parts": "2",  # every second layer
         "embedding": free,
         "loss": free,
     }
@@ -281,7 +287,8 @@ def _zero_stage(said: dict[str, Any]) -> int:
     if said["fsdp"]:
         known = require_choice(SHARDING, data_parallel_sharding_strategy=said["sharding"])
         return SHARDING.index(known)
-    return int(said["zero_stage"] or said["distributed_optimizer"] or 0)
+    shared = "distributed" in (said["optimizer"] or "")  # as NeMo names it
+    return int(said["zero_stage"] or said["distributed_optimizer"] or shared)
 
 
 def _replicas(said: dict[str, Any], data: int) -> dict[str, int]:
@@ -323,7 +330,9 @@ def _offload(said: dict[str, Any]) -> str:
     found = [one for one in ("parameters", "optimizer", "activations") if said[f"offload_{one}"]]
     if found[:2] == ["parameters", "optimizer"]:
         del found[1]  # it goes with them
-    if many := said["offload_layers"]:
+    if found[:1] == ["optimizer"] and float(said["offload_share"]) != 1:
+        found[0] = f"{said['offload_share']} of the optimizer"
+    if many := said["offload_layers"] * said["offloads"]:
         # one layer at least stays in Megatron
         some = many < (said["layers"] or math.inf) - 1
         found.append(f"activations of {many} layers" if some else "activations")
