@@ -26,7 +26,10 @@ def whole(value: Any) -> int:
 
 def number(value: Any) -> float:
     """A number of a file; YAML takes 989e12 for a word."""
-    return float(_of((int, float, str), "a number", value))
+    try:
+        return float(_of((int, float, str), "a number", value))
+    except ValueError:
+        raise ValueError(f"expected a number without a unit, got {value!r:.80}") from None
 
 
 def word(value: Any) -> str:
