@@ -16,7 +16,7 @@ from relparallel.planning.cluster_fields import number as _number, whole as _who
 from relparallel.planning.cluster_files import clusters_of
 from relparallel.planning.inputs import model_of
 from relparallel.training import read_run_log
-from relparallel.training.log_files import lines_of, read_rows, recognised
+from relparallel.training.log_files import head_of, read_rows, recognised
 from relparallel.workload import Transformer
 
 SPEEDS: Final = {
@@ -114,8 +114,7 @@ def own_runs(given: Any, name: str, common: Mapping[str, Any]) -> tuple[Run, ...
 
 def _logged(path: Any, name: str, common: Mapping[str, Any]) -> pd.DataFrame | None:
     """The run that a log tells of, None for a table of runs."""
-    head = next((line for _, line in lines_of(path) if line.strip()), "")
-    if {field.strip(' "\r\n') for field in head.split(",")} & {*_NEEDED, *SPEEDS}:
+    if {field.strip(' "') for field in head_of(path).split(",")} & {*_NEEDED, *SPEEDS}:
         return None
     dialect = recognised("run", path)
     log = read_run_log(path, dialect)

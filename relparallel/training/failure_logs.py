@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from relparallel.training.unequal_nodes import WorstNodes
 
 _NO_TIME: Final = "{} outages take no time: they stop a job, and no node is down"
-_COLUMNS: Final[dict[str, Any]] = {
+FIELDS: Final[dict[str, Any]] = {
     "node": np.str_,
     "cause": np.str_,
     "start": np.float64,
@@ -146,7 +146,7 @@ class FailureLog(Result):
             require_real(begin=self.begin, at_least=0, at_most=min(first, self.finish or np.inf))
         if not many and self.guessed:
             raise ValueError(f"node must have a row, got none: {UNKNOWN}")
-        for name, kind in _COLUMNS.items():
+        for name, kind in FIELDS.items():
             object.__setattr__(self, name, table[name].to_numpy(dtype=kind))
         for level in (self.levels or {}).values():
             require_choice(LEVELS, levels=level)
@@ -282,7 +282,7 @@ class FailureLog(Result):
         """Return the failures of one class, watched as long."""
         require_choice(tuple(np.unique(self.cause).tolist()), cause=cause)
         chosen = self.cause == cause
-        columns = {name: getattr(self, name)[chosen] for name in _COLUMNS}
+        columns = {name: getattr(self, name)[chosen] for name in FIELDS}
         levels = {cause: self.level_of()[cause]} if self.levels else None
         return self._watched(levels=levels, **columns)
 

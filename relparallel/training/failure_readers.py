@@ -16,7 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.training import launcher_logs, slurm_logs, xid_logs
 from relparallel.training._arguments import LONGEST
 from relparallel.training.cause_levels import level_of
-from relparallel.training.failure_logs import FailureLog
+from relparallel.training.failure_logs import FIELDS, FailureLog
 from relparallel.training.incidents import (
     SILENCE,
     TOGETHER,
@@ -30,12 +30,14 @@ from relparallel.training.log_files import (
     CLOCKS,
     EPOCH,
     Fit,
+    Form,
     Rows,
-    columns,
     dialect as reads,
     dialect_of,
     has_columns,
+    read_rows,
     read_table,
+    require_delimiter,
     require_rows,
     require_zones,
     seconds,
@@ -130,12 +132,10 @@ def read_failure_log(
     require_choice((*OVERLAPS, None), overlaps=overlaps)
     require_int(population=population, at_least=1, at_most=10**9)
     require_instance((Mapping, type(None)), levels=levels)
-    for name, value in {"since": since, "until": until}.items():
-        require_instance((float, int, str, type(None)), **{name: value})
+    require_instance((float, int, str, type(None)), since=since, until=until)
     if repair is not None:
         require_real(repair=repair, at_least=0, at_most=LONGEST)
-    read = dialect_of("failures", dialect, path, options)[1]
-    found: Found = read(path, **options)
+    found: Found = dialect_of("failures", dialect, path, options)[1](path, **options)
     watch = {"since": since, "until": until}
     return _log(found, path, population, watch, overlaps or found.overlaps, repair, levels)
 
@@ -159,25 +159,20 @@ def _log(
     if "incident" not in table and precise:
         table = table.assign(incident=events.to_numpy())
     open_ = table["end"].isna()
-    lasts = (
-        "they count for the rate, and for no repair that ended"
-        if repair is None
-        else f"taken as {repair} s"
-    )
-    notes = told(
-        {
-            **found.notes,
-            "{} rows give no cause": (table["cause"] == "").sum(),
-            "{} failures have no end: " + lasts: open_.sum(),
-            "left out: {} failures before since= or after until=": len(found.table) - len(table),
-            "{} rows are of an event of another row: one cause, that takes several nodes, at one "
-            "moment": same * precise,
-            "{} rows have the cause of another row and its time in whole hours: a column incident "
-            "tells which are one event": same * (not precise),
-            "the log names {} nodes, more than the population": found.nodes
-            * (found.nodes > population),
-        }
-    )
+    lasts = "they count for the rate, and for no repair that ended"
+    lasts = lasts if repair is None else f"taken as {repair} s"
+    notes = {
+        **found.notes,
+        "{} rows give no cause": (table["cause"] == "").sum(),
+        "{} failures have no end: " + lasts: open_.sum(),
+        "left out: {} failures before since= or after until=": len(found.table) - len(table),
+        "{} rows are of an event of another row: one cause, that takes several nodes, at one "
+        "moment": same * precise,
+        "{} rows have the cause of another row and its time in whole hours: a column incident "
+        "tells which are one event": same * (not precise),
+        "the log names {} nodes, more than the population": found.nodes
+        * (found.nodes > population),
+    }
     if repair is not None:
         if not open_.any():
             raise ValueError(
@@ -185,26 +180,21 @@ def _log(
             )
         jobs = table["cause"].map(known) == "job"  # no node is down
         table = table.assign(end=table["end"].fillna(table["start"] + repair * ~jobs))
-    more: dict[str, Any] = {
-        name: table[name].to_numpy() for name in ("resumed", "incident", "still") if name in table
-    }
-    if "still" in more:
-        more["still"] = more["still"].astype(np.bool_) & table["end"].isna().to_numpy()
-    if "resumed" in more:
-        more["resumed"] = more["resumed"] - origin
+    if "still" in table:
+        table = table.assign(still=table["still"].astype(bool) & table["end"].isna())
+    times = table.columns.intersection(["start", "end", "resumed"])
+    table = table.assign(cause=table["cause"].replace("", "not given"), **(table[times] - origin))
+    columns = {name: table[name].to_numpy() for name in table.columns.intersection([*FIELDS])}
+    columns |= {name: table[name].to_numpy(dtype=np.str_) for name in ("node", "cause")}
     try:
         return FailureLog(
-            node=table["node"].to_numpy(dtype=np.str_),
-            start=(table["start"] - origin).to_numpy(dtype=np.float64),
-            cause=table["cause"].where(table["cause"] != "", "not given").to_numpy(dtype=np.str_),
-            end=(table["end"] - origin).to_numpy(dtype=np.float64),
-            **more,
+            **columns,
             population=population,
             overlaps=overlaps,
             begin=begin,
             finish=finish,
             levels=known or None,
-            notes=notes,
+            notes=told(notes),
         )
     except ValueError as error:
         row = re.search(r" in row (\d+)", str(error))
@@ -222,7 +212,7 @@ def _window(
     since, until = (_moment(name, value, found, path) for name, value in watch.items())
     start, (first, last) = found.table["start"], (-np.inf, np.inf)
     if found.finish is not None:  # the log has a watch of its own
-        first, last = found.origin, max(found.finish, start.max() if len(start) else -np.inf)
+        first, last = found.origin, max(found.finish, start.max())
     first, last = first if since is None else since, last if until is None else until
     if first >= last and (since is not None or until is not None):
         raise ValueError(
@@ -238,25 +228,20 @@ def _window(
             f"{start.size} failures outside"
         )
     if (table.empty and not np.isfinite([first, last]).all()) or first == last:
+        left = "".join(f"; {note}" for note in told(found.notes) if note.startswith("left out"))
         raise ValueError(
             f"path must hold a failure or two moments, got {len(table)} failures in {path}: since= "
-            f"and until= say from when to when was watched{_left_out(found)}"
+            f"and until= say from when to when was watched{left}"
         )
     origin = first if found.dated and np.isfinite(first) else found.origin if found.dated else 0.0
-    guess = (
-        since is None and (not np.isfinite(first) or first == table["start"].min()),
-        until is None and (not np.isfinite(last) or last == table["start"].max()),
-    )
     begin, finish = (
-        None if guessed else float(moment - origin)
-        for guessed, moment in zip(guess, (first, last), strict=True)
+        float(moment - origin) if told or moment not in (-np.inf, failure, np.inf) else None
+        for told, moment, failure in (
+            (since is not None, first, table["start"].min()),
+            (until is not None, last, table["start"].max()),
+        )
     )
     return table, begin, finish, origin
-
-
-def _left_out(found: Found) -> str:
-    """What a reader left out, in words."""
-    return "".join(f"; {note}" for note in told(found.notes) if note.startswith("left out"))
 
 
 def _moment(name: str, value: Any, found: Found, path: Any) -> float | None:
@@ -265,8 +250,7 @@ def _moment(name: str, value: Any, found: Found, path: Any) -> float | None:
         return None
     try:
         if not found.dated:
-            given: dict[str, Any] = {name: float(value)}
-            return float(require_real(at_least=0, at_most=LONGEST, **given))
+            return float(require_real(at_least=0, at_most=LONGEST, moment=float(value)))
         if not isinstance(value, str) or not re.match(r"\d{4}-?\d\d", value):
             raise ValueError
         date = pd.to_datetime(value, format="ISO8601", utc=True)
@@ -280,17 +264,23 @@ def _moment(name: str, value: Any, found: Found, path: Any) -> float | None:
         raise ValueError(f"{name} must be {wanted} as the times of {path}, got {value!r}") from None
 
 
-def _fits_csv(
+def _rows(path: Any, *, delimiter: str = ",") -> Rows:
+    """Rows of a table."""
+    require_delimiter(delimiter)
+    return Rows(path, read_rows(path, delimiter, head=True), delimiter=delimiter)
+
+
+def _fits(
     path: Any, *, node: str = "node", start: str = "start", delimiter: str = ",", **others: Any
 ) -> Fit:
     """Whether a table has columns of nodes and starts, whatever separates them."""
     signs = {delimiter: 0, **dict.fromkeys(",;\t|")}
-    fit = max((has_columns(path, [node, start], sign) for sign in signs), key=lambda fit: fit.share)
+    fit = max(has_columns(path, [node, start], sign) for sign in signs)
     # whatever there is can be brought into this form
     return Fit(max(fit.share, 0.1), f"{fit.lacks}: node= and start= name them")
 
 
-@reads("failures", "csv", columns()._replace(fits=_fits_csv))
+@reads("failures", "csv", Form(_rows, _fits))
 def _csv(
     rows: Rows,
     *,
@@ -309,7 +299,8 @@ def _csv(
     require_instance((list, tuple), ignore=ignore)
     texts(ignore=list(ignore))
     started = end == "end" and end not in given  # a log with starts only
-    wanted = {name: column for name, column in wanted.items() if name != "end" or not started}
+    if started:
+        del wanted["end"]
     more = {name: name for name in ("resumed", "incident") if name in given and name not in ignore}
     _require_columns([*given], wanted | more, ignore)
     table = pd.DataFrame({name: given[column] for name, column in (wanted | more).items()})
@@ -325,26 +316,22 @@ def _csv(
     if rows.delimiter == ";" and clock in CLOCKS:  # 1,234 may be a thousand or little more than one
         comma = moments.apply(lambda column: column.str.contains(",")).any(axis=1)
         require_rows(table, {"numbers without commas between semicolons": comma}, ["start"], path)
-    blank = pd.Series("", table.index)
-    table = table.assign(
-        start=seconds(table["start"], "start", clock, path),
-        end=seconds(table.get("end", blank), "end", clock, path, blank=True),
-        resumed=seconds(table.get("resumed", blank), "resumed", clock, path, blank=True),
-    )
+    for name in map(str, moments):
+        table[name] = seconds(table[name], name, clock, path, blank=name != "start")
     if "incident" in more:
         own = table["incident"].where(table["incident"] != "", table.index.astype(str) + " alone")
-        table = table.assign(incident=pd.factorize(own)[0])
+        table["incident"] = pd.factorize(own)[0]
     notes: dict[str, Any] = {
         "there is no column of ends": started,
         "times are taken as seconds: clock= names another unit": guessed and clock == "s",
     }
-    levels = {}
+    levels, table = {}, table.assign(end=table.get("end", np.nan))
     if started and not more and (table["start"] % HOUR).any():  # to the minute at least
         quiet = SILENCE if silence is None else require_real(silence=silence, at_least=0)
         lines, precise = table.assign(part=""), (table["start"] % MINUTE).any()
         table = outages(lines, lines.iloc[:0], quiet, TOGETHER if precise else None)
         notes |= incidents_told(len(lines), table, quiet)
-        table = table.assign(end=np.nan)
+        table["end"] = np.nan
         levels = {name: at for name in table["cause"] if (at := level(name))}
     elif silence is not None:
         raise ValueError(
@@ -363,15 +350,15 @@ def _csv(
 
 def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: Sequence[str]) -> None:
     """Refuse columns that are missing, read twice, or neither read nor ignored."""
-    for number, (name, column) in enumerate(wanted.items()):
+    free = [*head]
+    for name, column in wanted.items():
         if column not in head:
             raise ValueError(f"{name} must be one of {', '.join(head)}, got {column!r}")
-        if column in list(wanted.values())[:number]:
+        if column not in free:
             raise ValueError(f"{name} must be a column of its own, got {column!r} again")
-    if extra := [column for column in head if column not in {*wanted.values(), *ignored}]:
-        raise ValueError(
-            f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}"
-        )
+        free.remove(column)
+    if extra := ", ".join(repr(column) for column in free if column not in ignored):
+        raise ValueError(f"ignore must name every column that is not used, got {extra}")
 
 
 _LANL_CAUSES: Final = {
@@ -382,15 +369,7 @@ _LANL_CAUSES: Final = {
     "Facilities": "facilities",
     "Human Error": "human",
 }
-_LANL: Final = (
-    "System",
-    "nodes",
-    "nodenumz",
-    "Prob Started",
-    "Prob Fixed",
-    "Down Time",
-    *_LANL_CAUSES,
-)
+_LANL: Final = ("System", "nodes", "nodenumz", "Prob Started", "Prob Fixed", "Down Time")
 
 
 def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLog:
@@ -399,33 +378,31 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
     Nodes are called "system-node"; seconds since the first failure of the whole record; down times
     of the record's own column. Repairs that overlap another one of the same node are kept.
     """
-    table = read_table(path, _LANL)
-    started = seconds(table["Prob Started"], "start", "%m/%d/%Y %H:%M", path)
-    fixed = seconds(table["Prob Fixed"], "end", "%m/%d/%Y %H:%M", path)
-    down = MINUTE * seconds(table["Down Time"], "end", "s", path)
-    named = table[list(_LANL_CAUSES)].to_numpy() != ""
-    cause = np.where(named.any(1), np.array([*_LANL_CAUSES.values()])[named.argmax(1)], "not given")
+    table = read_table(path, [*_LANL, *_LANL_CAUSES])
     given = pd.to_numeric(table["nodes"], errors="coerce").groupby(table["System"]).max()
     size = given.fillna(table.groupby("System")["nodenumz"].nunique()).astype(int)
-    chosen = np.ones(len(table), dtype=bool)
+    named = table[[*_LANL_CAUSES]] != ""
+    table = table.assign(
+        start=seconds(table["Prob Started"], "start", "%m/%d/%Y %H:%M", path),
+        fixed=seconds(table["Prob Fixed"], "end", "%m/%d/%Y %H:%M", path),
+        down=MINUTE * seconds(table["Down Time"], "end", "s", path),
+        node=table["System"] + "-" + table["nodenumz"],
+        cause=named.idxmax(axis=1).map(_LANL_CAUSES).where(named.any(axis=1), "not given"),
+    )
+    origin = table["start"].min()
     if system is not None:
         require_choice(tuple(sorted(map(int, size.index))), system=system)
-        chosen, size = (table["System"] == str(system)).to_numpy(), size.loc[[str(system)]]
-    apart = int(np.count_nonzero(np.abs(fixed - started - down)[chosen] > 30))
-    blank = int(np.count_nonzero(~named.any(1)[chosen]))
-    origin, label = (
-        started.min(),
-        (table["System"] + "-" + table["nodenumz"]).to_numpy(dtype=np.str_)[chosen],
-    )
+        table, size = table[table["System"] == str(system)], size.loc[[str(system)]]
+    apart = ((table["fixed"] - table["start"] - table["down"]).abs() > 30).sum()
     return FailureLog(
-        node=label,
-        start=(started - origin)[chosen],
-        end=(started - origin + down)[chosen],
-        cause=cause[chosen],
-        population=max(int(size.sum()), len(np.unique(label))),
+        node=table["node"].to_numpy(dtype=np.str_),
+        start=(table["start"] - origin).to_numpy(),
+        end=(table["start"] - origin + table["down"]).to_numpy(),
+        cause=table["cause"].to_numpy(dtype=np.str_),
+        population=max(int(size.sum()), table["node"].nunique()),
         overlaps="keep",
         notes=(
             f"{apart} down times differ from fixed minus started",
-            f"{blank} rows give no cause",
+            f"{(table['cause'] == 'not given').sum()} rows give no cause",
         ),
     )

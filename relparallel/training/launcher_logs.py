@@ -4,7 +4,6 @@ They see processes that break and a job that runs again: never when a node is ba
 """
 
 import json
-import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,10 @@ from relparallel.units import MINUTE
     "failures",
     "nvrx",
     files.lines(
-        "- Cycle: ",
-        r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \w+ "
-        r"Time: (?P<time>\S+ \S+ UTC)$",
+        {
+            "- Cycle: ": r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) "
+            r"Rank: \w+ Time: (?P<time>\S+ \S+ UTC)$"
+        }
     ),
 )
 def _launcher(rows: files.Rows) -> Found:
@@ -107,7 +107,7 @@ def _has_cycles(path: Any, **options: Any) -> files.Fit:
     """Whether a folder has cycle-info files, or a file a start of a cycle."""
     if Path(path).is_dir():
         return files.Fit(any(Path(path).glob("cycle_info.*[0-9]")), "files cycle_info.*")
-    return files.has_line(path, '"cycle_start_time"', re.compile(""))
+    return files.has_line(path, '"cycle_start_time"')
 
 
 @files.dialect("failures", "nvrx-cycles", files.Form(_cycle_objects, _has_cycles))
@@ -173,8 +173,7 @@ _ELASTIC: Final = {  # words of a line: what it says, and its pattern
     "death signal": ("stops", ""),
 }
 _LATE: Final = 10 * MINUTE  # NCCL's time-out: so late others tell of the same failure
-_ANY: Final = re.compile("")
-_AGENTS: Final = files.wordings({said: form for said, (_, form) in _ELASTIC.items()})
+_AGENTS: Final = files.lines({said: form for said, (_, form) in _ELASTIC.items()})
 
 
 @dataclass
@@ -193,7 +192,7 @@ class _Break:
 def _has_agents(path: Any, **options: Any) -> files.Fit:
     """Whether lines are of torchelastic, and not of NVIDIA's launcher, which is one."""
     fit = _AGENTS.fits(path)
-    return files.Fit(0.5, "no cycles") if files.has_line(path, "- Cycle: ", _ANY).share else fit
+    return files.Fit(0.5, "no cycles") if files.has_line(path, "- Cycle: ").share else fit
 
 
 @files.dialect("failures", "torchelastic", _AGENTS._replace(fits=_has_agents))

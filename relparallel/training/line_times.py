@@ -18,8 +18,7 @@ _STAMPS: Final = (
     (r"\b(\d{10}\.\d+) ", "since 1970"),
     (r"\[ *(\d+\.\d+)\]", "s"),
 )
-FRONT: Final = 120  # letters in which a line gives time and host
-_LATER: Final = 24  # letters by which times may stand farther behind than in the first line
+_FRONT: Final = 120  # letters in which a line gives time and host
 
 
 class Times(NamedTuple):
@@ -27,62 +26,55 @@ class Times(NamedTuple):
 
     at: pd.Series
     clock: str
+    front: pd.Series  # the first letters of each line
 
     @property
     def window(self) -> dict[str, Any]:
         """The watch of `Found`."""
-        known = self.at.dropna().to_numpy(dtype=np.float64)
+        known = self.at.dropna().to_numpy()
         return {
-            "origin": float(known.min(initial=np.inf)),
-            "finish": float(known.max(initial=-np.inf)),
+            "origin": known.min(initial=np.inf),
+            "finish": known.max(initial=-np.inf),
             "dated": self.clock != "s",
             "years": not self.clock.startswith("no year"),
         }
 
 
-def stamped(rows: files.Rows) -> Times:
-    """Times of all lines of a log, given as in the first of the rows that has one."""
-    front = {number: line[:FRONT] for number, line in files.read_lines(rows.path, "replace")}
-    fronts = pd.Series(front, dtype=str)
-    return times(fronts, pd.Series(fronts.index.isin(rows.table.index), fronts.index), rows.path)
+def stamped(rows: files.Rows, every: bool | None = False) -> Times:
+    """Times of all lines of a log, given as in the first of the rows that has one.
 
-
-def times(front: pd.Series, told: pd.Series, path: Any, need: bool = False) -> Times:
-    """Times of lines by what is in front of them.
-
-    Those that tell something give them as the first one does; if they need one, all of them.
+    ``every``: whether all rows need one, some (False), or none does (None).
     """
-    fronts = front[told] if told.any() else front
-    stamps = ((re.search(p, text), p, clock) for text, (p, clock) in product(fronts, _STAMPS))
-    match, pattern, clock = next((one for one in stamps if one[0]), (None, r"(\0)", "iso"))
-    place = match.start() + _LATER if match else 0
-    hits = [re.search(pattern, line) for line in front]
-    text = pd.Series([hit[1] if hit and hit.start() <= place else "" for hit in hits], front.index)
-    if need or (told.any() and match is None):
-        fault = {"a time in every line of an event, given as in the first": told & (text == "")}
-        files.require_rows(front.to_frame("line"), fault, ["line"], path)
+    path = rows.path
+    front = pd.Series({n: line[:_FRONT] for n, line in files.lines_of(path)}, dtype=str)
+    told = front.index.isin(rows.table.index)
+    tries = product(front[told] if told.any() else front, _STAMPS)
+    form = next((form for line, form in tries if re.search(form[0], line)), (r"(\0)", "iso"))
+    text, clock = front.str.extract(form[0], expand=False).fillna(""), form[1]
+    lacks = told & (text == "")
+    if every or (every is False and lacks[told].all()):
+        allowed = "a time in every line of an event, given as in the first"
+        files.require_rows(front.to_frame("line"), {allowed: lacks}, ["line"], path)
     if clock in ("s", "since 1970"):
         found = pd.to_numeric(text, errors="coerce")
-        faults = {
-            "times since one boot (dmesg -T and journalctl -o short-iso give dates)": found.dropna()
-            .diff()
-            .reindex(found.index)
-            < -1
-        }
-        files.require_rows(text.to_frame("time"), faults if clock == "s" else {}, ["time"], path)
-        return Times(found, clock)
-    layout = clock
+        back = (found < found.ffill().shift() - 1) & (clock == "s")
+        allowed = "times since one boot (dmesg -T and journalctl -o short-iso give dates)"
+        files.require_rows(text.to_frame("time"), {allowed: back}, ["time"], path)
+        return Times(found, clock, front)
+    layout = clock.replace("no year", "%Y")
     if clock == "iso":
-        text = text.str.replace(",", ".").str.replace("/", "-").str.replace("_", "T")
+        text, layout = (
+            text.str.replace(",", ".").str.replace("/", "-").str.replace("_", "T"),
+            "ISO8601",
+        )
         files.require_zones(text[told & (text != "")].to_frame("time"), path)
-        layout = "ISO8601"
-    elif clock.startswith("no year"):
-        layout = clock.replace("no year", "%Y")
+    elif layout != clock:
         day = pd.to_datetime("2000 " + text, format=layout, errors="coerce")
         turns = (day.dt.month.dropna().diff() < -6).cumsum()
         year = turns.reindex(text.index).ffill().fillna(0).astype(int)
         leap = year[(day.dt.month == 2) & (day.dt.day == 29)]
         text = (year + (2000 - leap.iloc[0] if len(leap) else 2001)).astype(str) + " " + text
     dates = pd.to_datetime(text, format=layout, errors="coerce", utc=True)
-    files.require_rows(text.to_frame("time"), {"times": told & dates.isna() & need}, ["time"], path)
-    return Times((dates - files.EPOCH).dt.total_seconds(), clock)
+    wrong = told & dates.isna() & bool(every)
+    files.require_rows(text.to_frame("time"), {"times": wrong}, ["time"], path)
+    return Times((dates - files.EPOCH).dt.total_seconds(), clock, front)

@@ -24,7 +24,7 @@ def overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple
     # also where repairs take no time
     again = table["start"] == table.groupby("node")["start"].shift()
     inside = ((table["start"] < latest) | again).to_numpy()
-    if not inside.any():
+    if not (many := int(inside.sum())):
         return table, ()
     if overlaps == "refuse":
         first = int(inside.argmax())
@@ -32,67 +32,55 @@ def overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple
         raise ValueError(
             f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s "
             "in row "
-            f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows; "
+            f"{number} (node {row['node']}), and {many - 1} more such rows; "
             "overlaps='merge' makes them one repair, 'keep' keeps them"
         )
-    found = int(inside.sum())
     if overlaps == "keep":
-        return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
+        return table, (f"{many} repairs overlap an earlier one of the same node and are kept",)
     repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
     grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
-    merged = grouped[["start", "cause", "incident"]].first()
-    for name in ("end", "resumed"):
-        merged[name] = grouped[name].agg(lambda end: end.max(skipna=False))
+    ends = grouped[["end", "resumed"]].agg("max", skipna=False)
+    merged = grouped[["start", "cause", "incident"]].first().join(ends)
     merged["still"] = grouped["still"].any() & merged["end"].isna()
-    merged = merged.reset_index()
-    return merged.sort_values(["start", "end"]), (
-        f"{found} rows are merged into an earlier repair",
-    )
+    merged = merged.reset_index().sort_values(["start", "end"])
+    return merged, (f"{many} rows are merged into an earlier repair",)
 
 
 def texts(**named: Any) -> Texts:
     """A column of text; anything else is refused by name."""
     ((name, value),) = named.items()
-    whole = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
-    array = (
-        value
-        if isinstance(value, np.ndarray)
-        else np.array(value, dtype=np.str_)
-        if whole
-        else None
-    )
-    if array is None or array.dtype.kind != "U" or array.ndim != 1:
+    if isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value):
+        value = np.array(value, dtype=np.str_)
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
         raise TypeError(f"{name} must be a column of text, got {value!r:.80}")
-    return array
+    return value
 
 
 def others(many: int, *, resumed: Any, incident: Any, still: Any) -> dict[str, Any]:
     """Columns that a log may lack: no job is known to be back, and every row is an event."""
-    found: dict[str, Any] = {"resumed": np.full(many, np.nan), "incident": np.arange(many)}
-    if resumed is not None:
-        found["resumed"] = times(open_too=True, resumed=resumed)
-    if incident is not None:
-        found["incident"] = require_indices("incident", incident)
-    found["still"] = np.zeros(many, dtype=np.bool_)
-    if still is not None:
-        found["still"] = np.asarray(still)
-        if found["still"].dtype != np.bool_ or found["still"].ndim != 1:
-            raise TypeError(f"still must be a column of True and False, got {still!r:.80}")
-    return found
+    down = np.zeros(many, dtype=np.bool_) if still is None else np.asarray(still)
+    if down.dtype != np.bool_ or down.ndim != 1:
+        raise TypeError(f"still must be a column of True and False, got {still!r:.80}")
+    return {
+        "resumed": np.full(many, np.nan) if resumed is None else times(True, resumed=resumed),
+        "incident": np.arange(many) if incident is None else require_indices("incident", incident),
+        "still": down,
+    }
 
 
 def possible(table: pd.DataFrame) -> None:
     """Refuse rows that cannot be."""
+    start, end = table["start"], table["end"]
     faults = {
         "node must have a name in every row, got ''": table["node"] == "",
-        "end must not lie before start, got start {start:g} s and end {end:g} s": table["end"]
-        < table["start"],
+        "start must hold times >= 0, got {start:g} s": start < 0,
+        "end must not lie before start, got start {start:g} s and end {end:g} s": end < start,
         "resumed must not lie before start, got start {start:g} s and resumed {resumed:g} s": table[
             "resumed"
         ]
-        < table["start"],
+        < start,
         "still must be of a row whose end is not known, got end {end:g} s": table["still"]
-        & table["end"].notna(),
+        & end.notna(),
     }
     for said, bad in faults.items():
         if bad.any():
@@ -105,25 +93,18 @@ def possible(table: pd.DataFrame) -> None:
 
 
 def times(open_too: bool = False, **named: Any) -> Times:
-    """A column of times, NaN for what is open; negative ones are refused with their row."""
+    """A column of times, NaN for what is open."""
     ((name, value),) = named.items()
     given = np.asarray(value)
     if given.shape == (0,):
         return np.zeros(0)
-    blank = (
-        np.isnan(given)
-        if open_too and given.dtype.kind == "f"
-        else np.zeros(given.shape, dtype=np.bool_)
-    )
-    checked: dict[str, Any] = {name: np.where(blank, 0.0, given) if blank.any() else value}
+    blank = np.isnan(given) if open_too and given.dtype.kind == "f" else np.False_
+    checked: dict[str, Any] = {name: np.where(blank, 0.0, given)} if blank.any() else named
     array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **checked)
     if np.ndim(array) != 1:
         raise ValueError(
             f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}"
         )
-    if not open_too and (bad := array < 0).any():  # no end lies before its start
-        row = int(bad.argmax())
-        raise ValueError(f"{name} must hold times >= 0, got {array[row]:g} s in row {row + 1}")
     return np.where(blank, np.nan, array)
 
 

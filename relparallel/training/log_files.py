@@ -1,9 +1,9 @@
 """Files that users bring: lines and tables of text with their line numbers, times, and dialects.
 
 Lines are read, never executed; one that is damaged is refused with its number. A new format of a
-log is one function under ``@dialect(kind, name, rows)``, of the kind "run" or "failures": `lines`
-and `columns` say how its rows are written, and by that which files are of this form; the function
-what they mean. A form with rows of its own is a `Form`.
+log is one function under ``@dialect(kind, name, form)``, of the kind "run" or "failures": the form
+says which rows a file has, and by that which files are of it (`lines`: lines with certain words);
+the function what they mean.
 """
 
 import bz2
@@ -13,7 +13,6 @@ import json
 import lzma
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -38,6 +37,9 @@ _OPENERS: Final[dict[str, Callable[..., Any]]] = {
 _NUMBER: Final = (
     r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
 )
+_COLOUR: Final = re.compile(r"(?:\x1b|\^\[|\\u001b|\\x1b|\\033)\[[\d;]*m")
+_TEXTS: Final = ("textPayload", "message", "msg", "log", "MESSAGE")
+_WHOLE: Final = "a whole line with {mark!r}: line {line} is the first that is not"
 _ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _LONGEST_LINE: Final = 10**6
 _OLDEST: Final = 3.2e9  # a century [s]: no watch lasts so long, so the unit is wrong
@@ -112,10 +114,11 @@ def dialect_of(
 ) -> tuple[str, Dialect]:
     """The format of a name, or of a file where none is given; options that it takes are checked."""
     known, options = DIALECTS[kind], options or {}
+    every = {option for form in known.values() for option in form.takes}
     for option, value in options.items():
-        if not any(option in form.takes for form in known.values()):
-            every = sorted({name for form in known.values() for name in form.takes})
-            raise TypeError(f"{among(every, option)}, got the option {option}={value!r:.80}")
+        if option not in every:
+            said = among(sorted(every), option)
+            raise TypeError(f"{said}, got the option {option}={value!r:.80}")
     if name is None:
         name = recognised(kind, path, options)
     found = known[require_choice(tuple(known), dialect=name)]
@@ -130,42 +133,27 @@ def dialect_of(
 def recognised(kind: str, path: Any, options: Mapping[str, Any] | None = None) -> str:
     """Name of the format of a file: of those that take the options, the one that it fits."""
     require_instance((str, PathLike), path=path)
-    taking = {
-        name: form for name, form in DIALECTS[kind].items() if {*(options or {})} <= {*form.takes}
-    } or DIALECTS[kind]
-    found = {name: form.fits(path, **(options or {})) for name, form in taking.items()}
+    forms, options = DIALECTS[kind], options or {}
+    takes = {name for name, form in forms.items() if {*options} <= {*form.takes}}
+    found = {
+        name: form.fits(path, **(options if name in takes else {})) for name, form in forms.items()
+    }
     whole = [name for name, fit in found.items() if fit.share >= 1]
-    if len(whole) > 1:
-        raise ValueError(f"dialect must say which of {whole} {path} is: it fits each, got None")
-    # what fits without the options refuses them by name
-    whole = whole or [name for name, form in DIALECTS[kind].items() if form.fits(path).share >= 1]
-    if whole:
-        return whole[0]
+    own = [name for name in whole if name in takes]
+    if len(own) > 1 and kind != "run":  # programs of one run print in turn: the first reads it
+        raise ValueError(f"dialect must say which of {own} {path} is: it fits each, got None")
+    if whole:  # what fits without the options refuses them by name
+        return (own or whole)[0]
     import_module("relparallel.training.run_logs")  # all forms of logs are entered
-    nearest = max(found, key=lambda name: found[name].share)
-    for other, forms in DIALECTS.items():
-        for name, form in forms.items() if other != kind else ():
-            if form.fits(path).share >= 1:
-                raise ValueError(
-                    f"path must be another log: {_READERS[other]} reads {path} ({name})"
-                )
+    (other,) = DIALECTS.keys() - {kind}
+    for name, form in DIALECTS[other].items():
+        if form.fits(path).share >= 1:
+            raise ValueError(f"path must be another log: {_READERS[other]} reads {path} ({name})")
+    nearest = max(found, key=lambda name: (name in takes, found[name].share))
     raise ValueError(
-        f"path must hold a log of a form that is known, {', '.join(DIALECTS[kind])}; nearest to "
-        f"{path} is {nearest}, but it lacks {found[nearest].lacks}"
+        f"path must hold a log of a form that is known, {', '.join(forms)}; nearest to {path} is "
+        f"{nearest}, but it lacks {found[nearest].lacks}"
     )
-
-
-def columns(names: str = "", usual: str = ",") -> Form:
-    """Rows of a table with a head that has these columns, and what usually separates its fields."""
-
-    def rows(path: Any, *, delimiter: str = usual) -> Rows:
-        require_delimiter(delimiter)
-        return Rows(path, read_table(path, names.split(), delimiter), delimiter=delimiter)
-
-    def fits(path: Any, *, delimiter: str = usual, **others: Any) -> Fit:
-        return has_columns(path, names.split(), delimiter)
-
-    return Form(rows, fits)
 
 
 def require_delimiter(delimiter: Any) -> None:
@@ -177,82 +165,101 @@ def require_delimiter(delimiter: Any) -> None:
 def has_columns(path: Any, names: Sequence[str], delimiter: str) -> Fit:
     """Whether the head of a table has these columns."""
     require_delimiter(delimiter)
-    line = next((line for _, line in lines_of(path) if line.strip()), "")
-    head = [field.strip().strip('"') for field in line.split(delimiter)]
-    missing = [name for name in names if name not in head]
-    return Fit(
-        1 - len(missing) / len(names),
-        f"the columns {', '.join(missing)} in its head {line.rstrip()[:80]!r}",
-    )
+    head = head_of(path)
+    fields = [field.strip().strip('"') for field in head.split(delimiter)]
+    missing = [name for name in names if name not in fields]
+    said = f"the columns {', '.join(missing)} in its head {head[:80]!r}"
+    return Fit(1 - len(missing) / len(names), said)
 
 
-def lines(mark: str, pattern: str) -> Form:
-    """Rows that are lines with a mark: the named groups of a pattern."""
-    form = re.compile(pattern)
-
-    def rows(path: Any) -> Rows:
-        found, passed, torn = {}, 0, []
-        for number, line in read_lines(path):
-            if mark not in line:
-                passed += bool(line.strip())
-            elif match := form.search(line.rstrip()):
-                found[number] = match.groups()
-            else:
-                torn.append(number)
-        table = pd.DataFrame([*found.values()], index=[*found], columns=[*form.groupindex])
-        return Rows(path, table.astype(str), passed, torn=tuple(torn))
-
-    return Form(rows, partial(has_line, mark=mark, form=form))
-
-
-def wordings(forms: Mapping[str, str]) -> Form:
+def lines(forms: Mapping[str, str], lacks: str = _WHOLE) -> Form:
     """Rows that are lines with any of several words, ``said``, and the groups of its pattern.
 
-    What is in front of the words is ``front``.
+    What is in front of the words is ``front``; a line with the first of them has to be whole.
     """
     known = {mark: re.compile(pattern) for mark, pattern in forms.items()}
     none = dict.fromkeys((name for form in known.values() for name in form.groupindex), "")
+    first = next(iter(known))
+
+    def match(line: str) -> dict[str, str] | None:
+        for mark, form in known.items():
+            if mark in line and (found := form.search(line.rstrip())):
+                return {
+                    "said": mark,
+                    "front": line.partition(mark)[0],
+                    **none,
+                    **found.groupdict(""),
+                }
+        return None
 
     def rows(path: Any) -> Rows:
         found, passed, torn = {}, 0, []
-        for number, line in read_lines(path, "replace"):
-            mark = next((mark for mark in known if mark in line), None)
-            if mark is None:
-                passed += bool(line.strip())
-            elif match := known[mark].search(line.rstrip()):
-                said = {"said": mark, "front": line.partition(mark)[0]}
-                found[number] = {**said, **none, **match.groupdict("")}
-            else:
+        for number, line in lines_of(path):
+            if row := match(line):
+                found[number] = row
+            elif first in line:
                 torn.append(number)
+            else:
+                passed += bool(line.strip())
         table = pd.DataFrame([*found.values()], [*found], ["said", "front", *none])
         return Rows(path, table.astype(str), passed, torn=tuple(torn))
 
     def fits(path: Any, **options: Any) -> Fit:
-        for _, line in lines_of(path):
-            if any(mark in line and form.search(line.rstrip()) for mark, form in known.items()):
+        torn = 0
+        for number, line in lines_of(path):
+            if match(line):
                 return Fit(1)
+            torn = torn or number * (first in line)
+        if torn:
+            return Fit(0.5, lacks.format(mark=first, line=torn))
         return Fit(0, f"a line with {' or '.join(map(repr, known))}")
 
     return Form(rows, fits)
 
 
-def has_line(path: Any, mark: str, form: re.Pattern[str], **options: Any) -> Fit:
-    """Whether a line with a mark is as the pattern says."""
-    marked = 0
-    for number, line in lines_of(path):
-        if mark in line:
-            if form.search(line.rstrip()):
-                return Fit(1)
-            marked = marked or number
-    if marked:
-        return Fit(0.5, f"a whole line with {mark!r}: line {marked} is the first that is not")
-    return Fit(0, f"a line with {mark!r}")
+def has_line(path: Any, mark: str) -> Fit:
+    """Whether a line has a mark."""
+    return lines({mark: ""}).fits(path)
+
+
+def head_of(path: Any) -> str:
+    """The first line that is not blank."""
+    return next((line.strip() for _, line in lines_of(path) if line.strip()), "")
 
 
 def lines_of(path: Any) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a file, also with bytes that are no text; a folder has none."""
+    """Numbered lines of a file, also with bytes that are no text; a folder has none.
+
+    They are as a program wrote them: without colours, and of the JSON of a collector or of the
+    journal when, where and what.
+    """
     require_instance((str, PathLike), path=path)
-    return iter(()) if Path(path).is_dir() else read_lines(path, "replace")
+    head = ""
+    for number, line in () if Path(path).is_dir() else read_lines(path, "replace"):
+        line = _COLOUR.sub("", line)
+        line = _unwrapped(line) if line.lstrip().startswith("{") else line
+        if re.match(r"\s+NVRM:", line):  # the kernel goes on with what is above
+            line = f"{head} {line.lstrip()}"
+        else:
+            head = line.rstrip()
+        yield number, line
+
+
+def _unwrapped(line: str) -> str:
+    """Time, place and text of a line of JSON, the line itself where it has no text."""
+    try:
+        entry = json.loads(line)
+        entry |= entry.get("jsonPayload", {})
+        text = next(entry[key] for key in _TEXTS if key in entry)
+        if "__REALTIME_TIMESTAMP" in entry:
+            entry["time"] = f"{int(entry['__REALTIME_TIMESTAMP']) / 1e6:.6f}"
+            entry.setdefault("SYSLOG_IDENTIFIER", "kernel")
+        where = entry.get("kubernetes", {}) | entry.get("resource", {}).get("labels", {}) | entry
+    except (ValueError, RecursionError, AttributeError, TypeError, StopIteration):
+        return line
+    time = entry.get("timestamp", entry.get("time"))
+    front = (time, *(where.get(key) for key in ("pod_name", "_HOSTNAME", "SYSLOG_IDENTIFIER")))
+    return f"{' '.join(str(one) for one in front if one)}: {str(text).replace(chr(10), ' ')}\n"
 
 
 def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -316,15 +323,13 @@ def read_rows(path: str | PathLike[str], delimiter: str = ",", head: bool = Fals
     if head and len(names) == 1 and (other := [sign for sign in ",;\t|" if sign in names[0]]):
         raise ValueError(
             f"delimiter must be what separates the fields of {path}, got {delimiter!r} with the "
-            "head "
-            f"{names[0]!r:.80}: delimiter={other[0]!r} would split it"
+            f"head {names[0]!r:.80}: delimiter={other[0]!r} would split it"
         )
     for place, (number, row) in enumerate(rows):
         if len(row) != len(names):
             raise ValueError(
                 f"path must have {len(names)} fields in every row, got {len(row)} in row {place} "
-                "after the "
-                f"first (line {number} of {path}): {row!r:.80}"
+                f"after the first (line {number} of {path}): {row!r:.80}"
             )
     if head:
         rows = rows[1:]
@@ -360,9 +365,8 @@ def require_rows(
     for allowed, wrong in faults.items():
         if (bad := np.asarray(wrong)).any():
             row = int(bad.argmax())
-            got = " ".join(f"{name} {table[name].iloc[row]}" for name in told)
-            if len(told) == 1:
-                got = f"{told[0]} {table[told[0]].iloc[row]!r}"
+            form = "{} {!r}" if len(told) == 1 else "{} {}"
+            got = " ".join(form.format(name, table[name].iloc[row]) for name in told)
             raise ValueError(
                 f"path must hold {allowed}, got {got:.160} in {row_of(table, row, path)}"
             )
@@ -396,8 +400,7 @@ def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = F
         row = int(bad.argmax())
         raise ValueError(
             f"{name} must be less than a century in the unit of clock={clock!r}, got "
-            f"{column.iloc[row]} in "
-            f"{row_of(column, row, path)}; times that count from 1970 are in seconds"
+            f"{column.iloc[row]} in {row_of(column, row, path)}; times that count from 1970 are in seconds"
         )
     return found
 
@@ -405,9 +408,9 @@ def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = F
 def require_zones(table: pd.DataFrame, path: Any) -> None:
     """Refuse dates without a zone among dates with one."""
     dates = table.stack()
-    zoned = dates.str.contains(_ZONE).to_numpy(dtype=np.bool_) | (dates == "").to_numpy()
-    if (dates.str.contains(_ZONE)).any() and not zoned.all():
-        row, column = divmod(int(zoned.argmin()), table.shape[1])
+    zoned = dates.str.contains(_ZONE)
+    if zoned.any() and (bad := (~zoned & (dates != "")).to_numpy()).any():
+        row, column = divmod(int(bad.argmax()), table.shape[1])
         raise ValueError(
             f"{table.columns[column]} must give a time zone as other rows do, got "
             f"{table.iloc[row, column]!r} in {row_of(table, row, path)}"

@@ -3,11 +3,11 @@
 Lines are read, never executed.
 """
 
-import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -16,24 +16,29 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, bare, real, record, require_int, require_real
+from relparallel._checks import (
+    Result,
+    bare,
+    real,
+    record,
+    require_int,
+    require_number,
+    require_real,
+)
 from relparallel.parallel import Strategy
 from relparallel.published import data_folder
 from relparallel.training import mlperf_logs, trainer_logs
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real
 from relparallel.training.log_files import (
-    DIALECTS,
     Fit,
     Form,
     dialect as reads,
     dialect_of,
-    has_line,
+    lines,
     read_objects,
     told,
 )
 
-_ANY: Final = re.compile("")
-_EVENT: Final = re.compile(r'"(?:job|step)_start_time"')
 _TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
 _MILLISECONDS: Final = 1e11  # no seconds since 1970 that a run sees
 # inside of steps, not productive
@@ -184,15 +189,8 @@ def _without_checkpoints(log: RunLog, every: int) -> RunLog:
     return replace(log, steps=log.steps - extra, checkpoints=extra[writes])
 
 
-@reads("run", "mlperf", Form(lambda path: path, partial(has_line, mark=":::MLLOG", form=_ANY)))
-def _mlperf(path: str | PathLike[str]) -> RunLog:
-    """A result log of MLPerf Training."""
-    return RunLog(**mlperf_logs.read(path), source=Path(path).name)
-
-
-@reads("run", "events", Form(lambda path: path, partial(has_line, mark="_start_time", form=_EVENT)))
-def _events(path: str | PathLike[str]) -> RunLog:
-    """Events of a goodput library."""
+def _events(path: Any) -> dict[str, Any]:
+    """Fields of a `RunLog` of events of a goodput library."""
     tracked, apart, others = _tracked(path)
     started, begun = None, None
     steps, counts, weights, start_ups = [], [], [], []
@@ -225,15 +223,14 @@ def _events(path: str | PathLike[str]) -> RunLog:
             begun = None
     if not steps:
         raise ValueError(f"path must hold the starts of at least two steps, got 0 in {path}")
-    return RunLog(
-        source=Path(path).name,
-        elapsed=tracked[-1][2] - tracked[0][2],
-        steps=np.array(steps),
-        start_ups=np.array(start_ups, dtype=np.float64),
-        weights=np.array(weights, dtype=np.float64),
-        counts=np.array(counts, dtype=np.int64),
-        repeated=repeated,
-        notes=told(
+    return {
+        "elapsed": tracked[-1][2] - tracked[0][2],
+        "steps": np.array(steps),
+        "start_ups": np.array(start_ups, dtype=np.float64),
+        "weights": np.array(weights, dtype=np.float64),
+        "counts": np.array(counts, dtype=np.int64),
+        "repeated": repeated,
+        "notes": told(
             {
                 "{:g} s of custom events and waits inside of steps are taken from them": inside,
                 "{} times steps are not logged: taken at the mean of those between": sum(
@@ -248,7 +245,7 @@ def _events(path: str | PathLike[str]) -> RunLog:
                 ),
             }
         ),
-    )
+    }
 
 
 def _tracked(
@@ -261,29 +258,31 @@ def _tracked(
     jobs: set[str] = set()
     for number, _, line in read_objects(path):
         entry = line.get("jsonPayload", line)  # of an export of Cloud Logging
-        jobs |= {str(entry["job_name"])} if "job_name" in entry else set()
-        if len(jobs) > 1:
-            raise ValueError(
-                f"path must hold one job, got {sorted(jobs)} up to line {number} of {path}"
-            )
         key = next((key for key in entry if key.endswith("_time")), "no time")
-        if key in _TRACKED:
-            time = _seconds(entry[key], path, number)
-            if tracked and time < (before := tracked[-1][2]):
-                raise ValueError(
-                    f"path must hold events in order, got line {number} of {path} "
-                    f"{before - time:g} s early"
-                )
-            tracked.append(
-                (number, key, time, _count(entry, path, number) if key == _TRACKED[1] else -1)
+        jobs |= {str(entry["job_name"])} if "job_name" in entry else set()
+        try:
+            if len(jobs) > 1:
+                raise ValueError(f"path must hold one job, got {sorted(jobs)}")
+            if key in _TRACKED:
+                time, step, count = _seconds(entry[key]), key == _TRACKED[1], -1
+                if step:
+                    count = require_int(step_count=entry.get("step_count"), at_least=0)
+                tracked.append((number, key, time, count))
+                edges += [] if step else [(time, "", key)]
+            elif key.startswith(_APART) and key.endswith(("_start_time", "_end_time")):
+                what, _, edge = key.removesuffix("_time").rpartition("_")
+                kind = f"{what} {str(entry.get(f'{what}_type', '')).upper()}"
+                edges.append((_seconds(entry[key]), kind, edge))
+            else:
+                others[key] += 1
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{error} in line {number} of {path}") from None
+    for (_, _, before, _), (number, _, time, _) in pairwise(tracked):
+        if time < before:
+            raise ValueError(
+                f"path must hold events in order, got line {number} of {path} {before - time:g} s "
+                "early"
             )
-            edges += [(time, "", key)] if key != _TRACKED[1] else []
-        elif key.startswith(_APART) and key.endswith(("_start_time", "_end_time")):
-            what, _, edge = key.removesuffix("_time").rpartition("_")
-            kind = f"{what} {str(entry.get(f'{what}_type', '')).upper()}"
-            edges.append((_seconds(entry[key], path, number), kind, edge))
-        else:
-            others[key] += 1
     return tracked, _spans(edges, tracked[-1][2] if tracked else 0.0), others
 
 
@@ -295,35 +294,22 @@ def _spans(edges: list[tuple[float, str, str]], finish: float) -> list[tuple[flo
         if edge == "start":
             open_.setdefault(kind, time)
         else:
-            for name in [kind] if kind else [*open_]:
-                found += [(open_.pop(name), time)] if name in open_ else []
+            for name in {kind} & {*open_} if kind else [*open_]:
+                found.append((open_.pop(name), time))
     apart = [(-np.inf, -np.inf)]
     for start, end in sorted(found):
         apart.append((max(start, apart[-1][1]), max(end, apart[-1][1])))
     return apart[1:]
 
 
-def _count(entry: dict[str, Any], path: Any, number: int) -> int:
-    """Number of a step."""
-    try:
-        return int(require_int(step_count=entry.get("step_count"), at_least=0))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{error} in line {number} of {path}") from None
-
-
-def _seconds(value: Any, path: Any, number: int) -> float:
+def _seconds(value: Any) -> float:
     """Seconds since 1970, from a number or an ISO date."""
     try:
-        if isinstance(value, (int, float)):
-            if isinstance(value, bool) or not abs(value) < _MILLISECONDS:
-                raise ValueError
-            return float(value)
-        date = datetime.fromisoformat(value)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (TypeError, ValueError, OverflowError):
+        time = pd.Timestamp(value).timestamp() if isinstance(value, str) else value
+        return float(require_number(time=time, at_least=-_MILLISECONDS, at_most=_MILLISECONDS))
+    except (TypeError, ValueError):
         raise ValueError(
-            f"path must hold times in seconds or ISO 8601, got {value!r:.60} in line {number} of "
-            f"{path}"
+            f"path must hold times in seconds or ISO 8601, got {value!r:.60}"
         ) from None
 
 
@@ -360,25 +346,16 @@ def start_ups() -> pd.DataFrame:
     return pd.read_csv(data_folder() / "start_ups.csv", index_col="id")
 
 
-def _enter(name: str) -> None:
-    """Enter a trainer; of a file with lines of several forms, the first of them reads it."""
-    earlier = [*DIALECTS["run"].values()]
-
-    def fits(path: Any) -> Fit:
-        fit = trainer_logs.fits(path, name)
-        other = fit.share >= 1 and any(form.fits(path).share >= 1 for form in earlier)
-        return Fit(0.9, "lines of no other trainer") if other else fit
+def _enter(name: str, fits: Callable[..., Fit], fields: Callable[[Any], dict[str, Any]]) -> None:
+    """Enter a form, by what reads the fields of a `RunLog`."""
 
     @reads("run", name, Form(lambda path: path, fits))
     def read(path: str | PathLike[str]) -> RunLog:
-        return RunLog(**trainer_logs.read(path, name), source=Path(path).name)
+        return RunLog(**fields(path), source=Path(path).name)
 
 
+_enter("mlperf", lines({":::MLLOG": ""}).fits, mlperf_logs.read)
+_enter("events", lines({"_start_time": r'"(?:job|step)_start_time"'}).fits, _events)
 for _name in trainer_logs.TRAINERS:
-    _enter(_name)
-
-
-@reads("run", "csv", Form(lambda path: path, trainer_logs.fits_table))
-def _table(path: str | PathLike[str]) -> RunLog:
-    """A table of one's own."""
-    return RunLog(**trainer_logs.read_table(path), source=Path(path).name)
+    _enter(_name, trainer_logs.form_of(_name).fits, partial(trainer_logs.read, name=_name))
+_enter("csv", trainer_logs.fits_table, trainer_logs.read_table)

@@ -42,7 +42,7 @@ _WHO: Final = ["Cluster", "User", "JobName"]
 
 def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
     """Rows of ``sacct``: its text, or the jobs of ``--json``."""
-    if not _head(path).startswith("{"):
+    if not files.head_of(path).startswith("{"):
         return Rows(path, files.read_table(path, _SACCT, delimiter), delimiter=delimiter)
     try:
         text = "".join(line for _, line in files.read_lines(path))
@@ -56,11 +56,6 @@ def _accounting(path: Any, *, delimiter: str = "|") -> Rows:
         ) from None
     places = [f"{number} of the jobs" for number in range(1, len(found) + 1)]
     return Rows(path, pd.DataFrame(found, places, [*_SACCT, *_MORE[:4]], dtype=str))
-
-
-def _head(path: Any) -> str:
-    """The first line that is not blank."""
-    return next((line for _, line in files.lines_of(path) if line.strip()), "").strip()
 
 
 def _plain(part: dict[str, Any]) -> Any:
@@ -89,9 +84,9 @@ def _job(job: Any) -> list[str]:
 
 def _fits(path: Any, *, delimiter: str = "|", **options: Any) -> files.Fit:
     """Whether a file is of ``sacct``: a head with these columns, or JSON with jobs."""
-    head = _head(path)
+    head = files.head_of(path)
     if head.startswith("{"):
-        return files.has_line(path, '"jobs"', re.compile(""))
+        return files.has_line(path, '"jobs"')
     fit = files.has_columns(path, _SACCT, delimiter)
     if fit.share < 1 and {*_SACCT} <= {*re.findall(r"\w+", head)}:
         lacks = f"{delimiter!r} between its fields: sacct --parsable2 writes it"
@@ -247,7 +242,7 @@ class _Outage:
 
 
 @files.dialect(
-    "failures", "slurmctld", files.wordings({said: form for said, (_, form) in _CONTROLLER.items()})
+    "failures", "slurmctld", files.lines({said: form for said, (_, form) in _CONTROLLER.items()})
 )
 def _controller(rows: Rows, *, states: Sequence[str] = ()) -> Found:
     """Log of slurmctld: when nodes were down or drained, why, and when they were in service again.

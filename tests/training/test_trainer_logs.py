@@ -111,6 +111,16 @@ def test_megatron_says_how_it_was_split_and_the_first_step_is_no_step(tmp_path):
     assert (log.weights.sum(), log.steps.size, log.precision) == (11, 11, None)
 
 
+def test_dates_before_the_first_step_tell_how_long_the_start_took(tmp_path):
+    """They stand behind words, farther than those of the lines of steps."""
+    said = "[before the start of training step] datetime: "
+    log = read(
+        tmp_path, [said + date(0)[:-7], *(megatron(k, 6.0, 70 + 6 * k) for k in range(1, 6))]
+    )
+    assert log.start_ups == pytest.approx([70.0])
+    assert log.elapsed == pytest.approx(100.0)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     every=st.integers(1, 20),
