@@ -46,7 +46,7 @@ def log() -> Any:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.FailureLog": lambda: fields(log()),
     "training.read_failure_log": lambda: {
-        "path": written("log.csv", "host,from,to,why,note\nn1,0,2,gpu,x\nn2,3,4,nic,y\n"),
+        "path": written("log.csv", "host,from,to,why,note\nn1,0,2,gpu,x\nn2,3,,nic,y\n"),
         "population": 4,
         "node": "host",
         "start": "from",
