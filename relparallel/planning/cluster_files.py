@@ -105,7 +105,7 @@ class ClusterFile(NamedTuple):
             if isinstance(value, Path):
                 value = Path(paths.relpath(value, target.parent)).as_posix()
             text = yaml.safe_dump(value, default_flow_style=True, width=inf, allow_unicode=True)
-            text = text.removesuffix("...\n").strip()
+            text = text.removesuffix("...\n").rstrip("\n")
             lines.append(f"{name}: {text}  # {FIELDS[name].about}")
         write(target, "\n".join([*lines, ""]))
 

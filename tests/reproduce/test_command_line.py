@@ -129,7 +129,6 @@ def test_the_ledger_is_written_on_request(monkeypatch, tmp_path):
         ("plan a b --gpsu 3", "did you mean '--gpus'"),
         ("figures --qick", "did you mean '--quick'"),
         ("ledger --cvs x", "did you mean '--csv'"),
-        ("plan a b --levels software", "must be NAME=VALUE, got 'software'"),
     ],
 )
 def test_a_misspelt_option_is_refused_with_what_may_have_been_meant(capsys, line, told):
@@ -137,6 +136,11 @@ def test_a_misspelt_option_is_refused_with_what_may_have_been_meant(capsys, line
         main(line.split())
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_value_that_an_option_cannot_have_is_refused(capsys):
+    assert main("plan a b --levels software".split()) == 2
+    assert "levels: must be NAME=VALUE, got 'software'" in capsys.readouterr().err
 
 
 def test_without_a_checkout_the_remedy_is_named(capsys, tmp_path):
