@@ -139,7 +139,7 @@ def test_a_misspelt_option_is_refused_with_what_may_have_been_meant(capsys, line
 
 
 def test_a_value_that_an_option_cannot_have_is_refused(capsys):
-    assert main("plan a b --levels software".split()) == 2
+    assert main(["plan", "a", "b", "--levels", "software"]) == 2
     assert "levels: must be NAME=VALUE, got 'software'" in capsys.readouterr().err
 
 
