@@ -149,7 +149,9 @@ LOG: Final[Mapping[str, Field]] = {
         "nvrx-cycles or xid",
         "NAME",
     ),
-    "since": Field(moment, "when the watch of the log began: a date, or seconds", "TIME"),
+    "since": Field(
+        moment, "when the observation window of the log began: a date, or seconds", "TIME"
+    ),
     "until": Field(moment, "when it ended; default as the log's dated lines say", "TIME"),
     "clock": Field(word, "of a csv log: iso, s, min, h, d or a format", "UNIT"),
     "overlaps": Field(word, "of failures of one node in the log: refuse, merge or keep", "HOW"),

@@ -127,10 +127,8 @@ def mixed_interval(states: list[SteadyState], horizon: float) -> tuple[float, fl
 
 def watched(log: FailureLog) -> str:
     """Window, failures and rate."""
-    begin = (log.watched - log.span) / DAY
     said = (
-        f"the log: {log.incidents} failures of {log.population:,} nodes from day {begin:.4g} to day "
-        f"{log.watched / DAY:.4g} ({log.span / DAY:.4g} days), "
+        f"the log: {log.incidents} failures of {log.population:,} nodes in {log.span / DAY:.4g} days, "
         f"{in_node_days(log.rate_interval())}"
     )
     if not log.incidents:

@@ -53,7 +53,7 @@ class Replayed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnLog:
-    """A log, what was replayed of it, and the law of shared events that it gives."""
+    """A log, what was replayed of it, and the shared events that it gives."""
 
     log: FailureLog
     repaired: bool = False  # a repair was given, which is used in place of those of the log
@@ -191,7 +191,7 @@ class OwnLog:
         return said
 
     def _spares(self, one: JointPlan) -> str:
-        """Numbers of spares by both laws and the log, for no more nodes than it watched."""
+        """Numbers of spares by both models and the log, for no more nodes than it watched."""
         nodes, seen = min(one.cluster.nodes, self.log.population), self.few.repair
         repair = one.search.recoveries[one.policy].repair if seen is None else seen.value
         rate = self.log.outage_rate or self.few.rate.value
@@ -218,17 +218,17 @@ class OwnLog:
         search, first = one.search, by_formula(one).choice
         other = self.ranked(search, count)[0]
         before, after = self.score(search, first), self.score(search, other)
-        law = "independent failures" if search.question.source is None else "shared events"
+        model = "independent failures" if search.question.source is None else "shared events"
         chance = math.hypot(*(_spread(search, each, self.log.span) for each in (first, other)))
         if after <= before:
-            return f"what is the best by the formula of {law} stays so under the replay"
+            return f"what is the best by the formula of {model} stays so under the replay"
         more = f"{after / max(before, 1e-300) - 1:.2%}"
         turns = "the order turns over under the replay"
         if after - before <= NORMAL * chance:
             turns = f"under the replay another leads by {more}, as chance alone may have it"
         return (
             f"{turns}: it leaves {self.of(search, first)} of {_named(search, first)}, the first by "
-            f"the formula of {law}, and {self.of(search, other)} of {_named(search, other)}, "
+            f"the formula of {model}, and {self.of(search, other)} of {_named(search, other)}, "
             f"{more} more tokens"
             + ("; rows are ranked so" if rank == "replay" else "; rank='replay' ranks rows so")
         )
@@ -291,7 +291,7 @@ def own_log(rank: str, rates: Any, options: Mapping[str, Any]) -> OwnLog | None:
 
 
 def source_of(log: OwnLog | None, rank: str, machines: tuple[Cluster, ...]) -> dict[str, Any]:
-    """The law of shared events as the smallest cluster meets it, where a plan is ranked by it."""
+    """Shared events as the smallest cluster meets it, where a plan is ranked by it."""
     if log is None or rank != "events":
         return {}
     return {"source": log.events(min(one.nodes for one in machines))}

@@ -34,8 +34,8 @@ from relparallel.training.failure_rates import counted_rate, counted_repair, in_
 from relparallel.training.failure_sources import Replay, SharedEvents
 from relparallel.training.failures import ComponentClass
 from relparallel.training.log_columns import OVERLAPS, others, overlapping, possible, texts, times
+from relparallel.training.observation_window import UNKNOWN, cost
 from relparallel.training.outages import Outages
-from relparallel.training.watches import UNKNOWN, cost
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class FailureLog(Result):
     node, cause : array of str [n]
         What failed, and the class of each failure.
     start, end : array [n]
-        When it failed and when the node was back [s since the watch began]; NaN for an end that is
+        When it failed and when the node was back [s since the window began]; NaN for an end that is
         not known.
     population : int
         Nodes that were watched.
     begin, finish : float, optional
-        When the watch began and ended [s]; by default with the first and the last failure, which
-        `guessed` says, with what it costs in the notes. A log without a failure needs both.
+        When the observation window began and ended [s]; by default with the first and the last
+        failure, which `guessed` says, with what it costs in the notes. A log without a failure needs both.
     overlaps : {"refuse", "merge", "keep"}
         What becomes of a failure of a node that is still down: refused, one repair with the earlier
         one, or kept.
@@ -83,7 +83,7 @@ class FailureLog(Result):
         Rows of one event, which share a number, are one failure of several nodes; by default every
         row is one of its own. Rates count incidents, nodes down and repairs rows.
     still : array of bool [n], optional
-        Whether a node whose end is not known was down when the watch ended: its repair is censored.
+        Whether a node whose end is not known was down when the window ended: its repair is censored.
         By default those that did not fail again, where the log knows the end of any other.
     levels : Mapping of str to str, optional
         What fails with a cause, "gpu", "node", "nvlink" (an NVLink switch tray), "switch", "rack"
@@ -166,12 +166,12 @@ class FailureLog(Result):
 
     @property
     def guessed(self) -> bool:
-        """Whether the watch was taken from the first failure, to the last one, or both."""
+        """Whether the window was taken from the first failure, to the last one, or both."""
         return self.begin is None or self.finish is None
 
     @property
     def span(self) -> float:
-        """Length of the watch [s]."""
+        """Length of the window [s]."""
         return self.watched - float(self.start[0] if self.begin is None else self.begin)
 
     @property
@@ -221,7 +221,7 @@ class FailureLog(Result):
 
     @property
     def watched(self) -> float:
-        """End of the watch [s]."""
+        """End of the window [s]."""
         return float(self.start[-1] if self.finish is None else self.finish)
 
     def _watched(self, **columns: Any) -> FailureLog:
@@ -230,7 +230,7 @@ class FailureLog(Result):
 
     @property
     def censored(self) -> float:
-        """Time since the last failure [s]: a life that had not ended when the watch did."""
+        """Time since the last failure [s]: a life that had not ended when the window did."""
         return self.watched - float(self.start[-1]) if self.start.size else self.span
 
     def gaps(self) -> Times:

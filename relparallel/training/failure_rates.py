@@ -83,7 +83,7 @@ def outage_rate(log: Outages) -> Estimate:
 def counted_repair(log: Any, cause: str | None = None) -> Counted | None:
     """Mean repair of a cause of a log, or of all but the job [s]; None where none was seen to end.
 
-    The area under the estimate of Kaplan and Meier (1958): a node that is still down when the watch
+    The area under the estimate of Kaplan and Meier (1958): a node that is still down when the window
     ends counts with its time until then. Beyond a last repair that had not ended as much again as
     all time under repair over the repairs that ended. Repairs that all took the same are no sample.
     """

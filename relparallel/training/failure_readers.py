@@ -78,9 +78,9 @@ def read_failure_log(
         "nvrx-cycles": its cycle-info JSON, a file or a folder of ``cycle_info.*``. "xid": lines of
         the kernel log with ``NVRM: Xid``.
     since, until : float or str, optional
-        When the watch began and ended: seconds as those of the log, or ISO 8601 dates where the log
-        has dates. Failures outside are left out. Where omitted, the first and the last dated line
-        of a log that machines write; of "csv" the first and the last failure, a guess.
+        When the observation window began and ended: seconds as those of the log, or ISO 8601 dates
+        where the log has dates. Failures outside are left out. Where omitted, the first and the
+        last dated line of a log that machines write; of "csv" the first and the last failure, a guess.
     overlaps : str
         As in `FailureLog`; "refuse" for "csv", "keep" for the others where omitted.
     repair : float
@@ -106,7 +106,7 @@ def read_failure_log(
     -------
     FailureLog
         What was left out or read in one of several ways is in its notes, with the number of rows.
-        An empty end is an outage that still lasted at the end of the watch.
+        An empty end is an outage that still lasted at the end of the window.
 
     Notes
     -----
@@ -136,21 +136,21 @@ def read_failure_log(
     if repair is not None:
         require_real(repair=repair, at_least=0, at_most=LONGEST)
     found: Found = dialect_of("failures", dialect, path, options)[1](path, **options)
-    watch = {"since": since, "until": until}
-    return _log(found, path, population, watch, overlaps or found.overlaps, repair, levels)
+    window = {"since": since, "until": until}
+    return _log(found, path, population, window, overlaps or found.overlaps, repair, levels)
 
 
 def _log(
     found: Found,
     path: Any,
     population: int,
-    watch: Mapping[str, Any],
+    window: Mapping[str, Any],
     overlaps: str,
     repair: Any,
     levels: Any,
 ) -> FailureLog:
     """A log of what a dialect found, in seconds since its origin."""
-    table, begin, finish, origin = _window(found, path, watch)
+    table, begin, finish, origin = _window(found, path, window)
     known = {name: at for name, at in found.levels.items() if name in set(table["cause"])}
     known |= levels or {}
     events = pd.Series(wide_events(table, level_of(set(table["cause"]), known)))
@@ -203,28 +203,28 @@ def _log(
 
 
 def _window(
-    found: Found, path: Any, watch: Mapping[str, Any]
+    found: Found, path: Any, window: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, float | None, float | None, float]:
-    """Failures within the watch, its ends since the origin, and the origin.
+    """Failures within the window, its ends since the origin, and the origin.
 
     An end is None where nothing but a failure there tells it.
     """
-    since, until = (_moment(name, value, found, path) for name, value in watch.items())
+    since, until = (_moment(name, value, found, path) for name, value in window.items())
     start, (first, last) = found.table["start"], (-np.inf, np.inf)
-    if found.finish is not None:  # the log has a watch of its own
+    if found.finish is not None:  # the log has a window of its own
         first, last = found.origin, max(found.finish, start.max())
     first, last = first if since is None else since, last if until is None else until
     if first >= last and (since is not None or until is not None):
         raise ValueError(
-            f"until must lie after since and the beginning of {path}, got since={watch['since']!r} "
-            f"and until={watch['until']!r}"
+            f"until must lie after since and the beginning of {path}, got since={window['since']!r} "
+            f"and until={window['until']!r}"
         )
     inside = start.between(first, last)
     table = found.table[inside]
     if table.empty and not start.empty:
         name = "until" if (start > last).all() else "since"
         raise ValueError(
-            f"{name} must leave a failure of {path} in the watch, got {name}={watch[name]!r} and "
+            f"{name} must leave a failure of {path} in the window, got {name}={window[name]!r} and "
             f"{start.size} failures outside"
         )
     if (table.empty and not np.isfinite([first, last]).all()) or first == last:

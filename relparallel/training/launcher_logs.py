@@ -14,7 +14,7 @@ import pandas as pd
 
 from relparallel.training import log_files as files
 from relparallel.training.line_times import stamped
-from relparallel.training.machine_logs import Found, spans, watch
+from relparallel.training.machine_logs import Found, spans, window
 from relparallel.units import MINUTE
 
 
@@ -147,7 +147,7 @@ def _cycles(rows: files.Rows) -> Found:
             end=np.nan,
             cause="not given",
         ),
-        **watch(table),
+        **window(table),
         notes={
             "{:g} cycles left no file and are not counted": leaps[
                 after["attempt_index"] == failed["attempt_index"]

@@ -30,7 +30,7 @@ class Times(NamedTuple):
 
     @property
     def window(self) -> dict[str, Any]:
-        """The watch of `Found`."""
+        """The window of `Found`."""
         known = self.at.dropna().to_numpy()
         return {
             "origin": known.min(initial=np.inf),

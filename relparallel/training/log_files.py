@@ -42,7 +42,7 @@ _TEXTS: Final = ("textPayload", "message", "msg", "log", "MESSAGE")
 _WHOLE: Final = "a whole line with {mark!r}: line {line} is the first that is not"
 _ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _LONGEST_LINE: Final = 10**6
-_OLDEST: Final = 3.2e9  # a century [s]: no watch lasts so long, so the unit is wrong
+_OLDEST: Final = 3.2e9  # a century [s]: no window lasts so long, so the unit is wrong
 
 
 class Rows(NamedTuple):

@@ -22,7 +22,7 @@ class Found(NamedTuple):
     """
 
     table: pd.DataFrame
-    origin: float = 0.0  # time that becomes 0: where the watch began, if it has an end
+    origin: float = 0.0  # time that becomes 0: where the window began, if it has an end
     finish: float | None = None
     dated: bool = True  # the times are dates
     overlaps: str = "keep"
@@ -49,7 +49,7 @@ def spans(
     )
 
 
-def watch(table: pd.DataFrame) -> dict[str, Any]:
+def window(table: pd.DataFrame) -> dict[str, Any]:
     """When the log of such a table begins and ends, and how many nodes it names."""
     return {
         "origin": float(table["begun"].min()),

@@ -19,7 +19,7 @@ from relparallel.training import log_files as files
 from relparallel.training.line_times import stamped
 from relparallel.training.log_columns import texts
 from relparallel.training.log_files import Rows
-from relparallel.training.machine_logs import NEVER, Found, node_lists, spans, watch
+from relparallel.training.machine_logs import NEVER, Found, node_lists, spans, window
 from relparallel.units import HOUR, MINUTE
 
 _LEVELS: Final = {"NODE_FAIL": "node", "BOOT_FAIL": "node", "FAILED": "job", "OUT_OF_MEMORY": "job"}
@@ -126,7 +126,7 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
     small = ", ".join(runs["JobName"][trial].unique()[:3])
     return Found(
         table=found.assign(end=np.nan, incident=pd.factorize(found["start"])[0]),
-        **watch(runs.assign(ended=runs["seen"])),
+        **window(runs.assign(ended=runs["seen"])),
         levels=dict(zip(found["cause"], level, strict=True)),
         notes={
             "counted: {}": _counts(found["cause"] + " (level " + level + ")"),
@@ -149,7 +149,7 @@ def _slurm(rows: Rows, *, states: Sequence[str] = (), jobs: Sequence[str] = ()) 
             "{} failures are put on the first of the nodes that may have failed": (
                 ~found["known"] & (level == "node")
             ).sum(),
-            "{} runs had not ended, and no column Elapsed says how long they ran: the watch ends "
+            "{} runs had not ended, and no column Elapsed says how long they ran: the window ends "
             "with the last time in the log, or as until= says": runs["seen"].isna().sum(),
             "{} failures were followed by another run of the job; when a node was back the "
             "accounting does not tell": found["resumed"].notna().sum(),

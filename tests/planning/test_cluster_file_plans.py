@@ -16,6 +16,7 @@ from relparallel.planning.cluster_fields import FIELDS
 from relparallel.planning.cluster_files import ClusterFile, arguments_of, cluster_files, read_fields
 from relparallel.planning.last_run import since_last
 from relparallel.training import read_failure_log
+from tiny_model import MODEL
 
 HALL = """# everything about our cluster
 name: hall
@@ -41,17 +42,6 @@ SAME = (
     "--measured dc/runs.csv"
 )
 LOG = "node,start,end,cause,who\nn1,0,2,fabric,x\nn2,100,101,gpu,y\nn3,960,,disk,x\n"
-MODEL = {
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-}
 RUNS = "strategy,batch,tokens/s\nTP1 DP32,256,600000\nTP2 DP16,256,500000\n"
 
 

@@ -13,18 +13,8 @@ from relparallel.topology import read
 from relparallel.training import ComponentClass
 from relparallel.units import DAY, HOUR
 from relparallel.workload import read_config
+from tiny_model import MODEL
 
-MODEL = {
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-}
 MACHINE = "name,accelerator,gpus,network_gbit\nmine,h100-80gb,32,3200\n"
 WATCHED = 4 * 40 * DAY  # node-seconds of four nodes in forty days
 
@@ -177,7 +167,7 @@ def test_the_watch_of_a_log_is_said_on_the_command_line(files, capsys):
     said, _ = asked(f"{line} --failures kernel.log --repair 21600 --silence 60", capsys)
     assert "3 lines of what failed tell of 2 incidents" in said
     said, _ = asked("plan tiny.json mine.csv --batch 256 --watched 4 --failures log.csv", capsys)
-    assert "the watch is a guess" in said
+    assert "the observation window is a guess" in said
     assert "until must be an ISO 8601 date" in refused(f"{line[:-10]}7 --failures log.csv", capsys)
 
 

@@ -138,7 +138,7 @@ def test_more_failures_leave_less_doubt():
 
 def test_a_plan_says_what_a_log_is():
     found, _, said = of_plan(by_hand([20, 21], [4, 8], resumed=[20 * DAY + 300, 21 * DAY + 600]))
-    assert "the log: 2 failures of 64 nodes from day 0 to day 90 (90 days), 0.347 per 1000" in said
+    assert "the log: 2 failures of 64 nodes in 90 days, 0.347 per 1000" in said
     assert "node-days (0.062 to 1.1, 90 %)" in said
     assert "repair of a node 6 h (2.53 h to 33.8 h) by 2 repairs of the log" in said
     assert "the job was back 7.5 min after a failure (2 known, at most 10 min)" in said
@@ -146,7 +146,7 @@ def test_a_plan_says_what_a_log_is():
     assert re.search(r"cause\s+failures\s+fails\s+mean repair \[h\].*gpu\s+2\s+gpu\s+6", said)
     assert "mean repair [h]" in found._repr_html_()
     guessed = of_plan(by_hand([20, 21], [4, 8], begin=None, finish=None))[2]
-    assert "the watch is a guess" in guessed
+    assert "the observation window is a guess" in guessed
 
 
 def test_a_requeue_is_no_repair_and_what_is_given_is_used():
@@ -174,7 +174,7 @@ def test_none_or_one_failure_is_an_answer(many, tmp_path):
     one = by_hand([20.0][:many], [4.0][:many])
     for rank in ("independent", "events"):
         found, row, said = of_plan(one, rank=rank)
-        assert f"the log: {many} failures of 64 nodes from day 0 to day 90" in said
+        assert f"the log: {many} failures of 64 nodes in 90 days" in said
         assert 0 < row["goodput from"] < row["relative goodput"] < row["goodput to"] <= 1
         assert np.isfinite(row["checkpoint to"])
     assert "mean of what may be, half a failure" in said or many

@@ -151,7 +151,7 @@ def test_nodes_down_of_a_log_are_counted_over_its_time():
     """Three of ten down for 0.3 % of the time, two for half a day of those that follow."""
     start, repair = np.array([1.0, 1.0, 1.0, 9.0, 9.0]) * DAY, np.array([1.0, 1.0, 1.0, 9, 9]) * DAY
     log = OwnLog(log=log_of(start, [0, 1, 2, 3, 4], repair, population=10))
-    assert log._down(10) == 3  # a day is 0.27 % of the watch
+    assert log._down(10) == 3  # a day is 0.27 % of the window
     assert log._down(1) == 1  # a node drawn is down for 0.6 %
     brief = OwnLog(log=log_of(start, [0, 1, 2, 3, 4], np.array([0.1, 0.1, 0.1, 9, 9]) * DAY, 10))
     assert brief._down(10) == 2  # a tenth of a day is 0.03 %

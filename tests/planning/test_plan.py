@@ -202,7 +202,7 @@ def test_an_own_failure_log_takes_the_place_of_the_table(tmp_path):
     model = rp.failure_model(
         rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=log
     )
-    up = 64 * 19 * DAY - 19 * 7200  # the last one is down when the watch ends
+    up = 64 * 19 * DAY - 19 * 7200  # the last one is down when the window ends
     assert model.mtbf == pytest.approx(up / 64 / 20)
     (entry,) = model.classes
     assert entry.repair == pytest.approx(7200.0)

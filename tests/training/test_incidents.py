@@ -9,7 +9,7 @@ import pytest
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
 from relparallel.training import FailureLog, failure_model, read_failure_log
-from relparallel.training.watches import cost
+from relparallel.training.observation_window import cost
 
 HEAD = "node,start,end,cause\n"
 
@@ -29,7 +29,7 @@ def test_the_watch_of_a_table_is_told_or_is_a_guess(tmp_path):
     told = read(tmp_path, text, population=64, since="2026-01-01", until="2026-04-01")
     assert (told.guessed, told.span) == (False, 90 * 86400.0)
     assert told.rate == pytest.approx(2 / (64 * 90 * 86400.0 - 690 * 3600))  # that nodes are up
-    # b is down until the watch ends: its repair is censored
+    # b is down until the window ends: its repair is censored
     assert told.still.tolist() == [False, True]
     assert told.down_distribution()[1] == pytest.approx((4 + 686) / 24 / 90)
     part = read(tmp_path, text, population=64, since="2026-03-03", until="2026-04-01")
@@ -77,6 +77,9 @@ def test_rows_of_an_incident_are_one_failure_and_several_outages(tmp_path):
     assert found.select("gpu").incident.tolist() == [8, 9]
     assert found.select("gpu").resumed[1] == 9.5
     assert found.shared_events(window=1.0).sizes == pytest.approx((2 / 3, 1 / 3))
+    # one event, however far its nodes are apart
+    apart = replace(found, start=np.array([0.0, 3.0, 5.0, 9.0]), resumed=None)
+    assert apart.shared_events(window=1.0).sizes == pytest.approx((2 / 3, 1 / 3))
     assert found.down_distribution().tolist() == alone.down_distribution().tolist()
     merged = replace(found, node=np.array(["a", "b", "b", "c"]), start=found.start - 0,
                      end=np.array([4.0, 6.0, 7.0, np.nan]), overlaps="merge")  # fmt: skip
@@ -88,15 +91,15 @@ def test_rows_of_an_incident_are_one_failure_and_several_outages(tmp_path):
 
 def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down():
     rows = {"node": ["a", "b", "a"], "start": [0.0, 2.0, 6.0], "cause": ["x"] * 3}
-    watch = {"population": 4, "begin": 0.0, "finish": 10.0}
+    window = {"population": 4, "begin": 0.0, "finish": 10.0}
     ends = [3.0, np.nan, np.nan]
-    usual = FailureLog(**rows, end=ends, **watch)
+    usual = FailureLog(**rows, end=ends, **window)
     assert usual.still.tolist() == [False, True, True]
-    known = FailureLog(**rows, end=ends, still=[False, False, True], **watch)
+    known = FailureLog(**rows, end=ends, still=[False, False, True], **window)
     # of Kaplan and Meier, beyond the last one as much again as 15 s for one that ended
     assert usual.repair_of("x") == pytest.approx(3 + 2 / 3 * (8 - 3) + 2 / 3 * 15)
     assert known.repair_of("x") == pytest.approx(3 + 1 / 2 * (4 - 3) + 1 / 2 * 7)
-    assert FailureLog(**rows, end=[np.nan] * 3, **watch).still.tolist() == [False] * 3
+    assert FailureLog(**rows, end=[np.nan] * 3, **window).still.tolist() == [False] * 3
     for wrong, said in (
         (
             {"still": [True, False, False]},
@@ -108,7 +111,7 @@ def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down(
         ({"resumed": [-1.0, 3.0, 7.0]}, "resumed must not lie before start, got start 0 s and"),
     ):
         with pytest.raises((TypeError, ValueError), match=said):
-            FailureLog(**rows, end=ends, **watch, **wrong)
+            FailureLog(**rows, end=ends, **window, **wrong)
     nothing = {name: [] for name in ("node", "start", "end", "cause")} | {"population": 9}
     with pytest.raises(ValueError, match="node must have a row, got none: begin= and finish= say"):
         FailureLog(**nothing)
@@ -121,14 +124,14 @@ def test_an_end_that_is_not_known_is_censored_only_where_the_node_is_still_down(
 def test_rows_of_one_cause_and_moment_that_takes_several_nodes_are_one_failure(tmp_path):
     rack = [f"n{k},2026-03-02T10:15:00,2026-03-02T14:15:00,power" for k in range(16)]
     text = HEAD + "\n".join([*rack, "n3,2026-03-05T08:00:00,2026-03-05T09:00:00,gpu"]) + "\n"
-    watch = {"since": "2026-03-01", "until": "2026-03-31", "population": 64}
-    found = read(tmp_path, text, **watch)
+    window = {"since": "2026-03-01", "until": "2026-03-31", "population": 64}
+    found = read(tmp_path, text, **window)
     assert (found.incidents, len(found.node)) == (2, 17)
     assert "15 rows are of an event of another row: one cause" in " ".join(found.notes)
     assert found.shared_events().sizes[15] == 0.5
     # of a part of a node, or dated to the hour alone, they are as many failures
-    assert read(tmp_path, text, levels={"power": "node"}, **watch).incidents == 17
-    hours = read(tmp_path, text.replace("10:15", "10:00"), **watch)
+    assert read(tmp_path, text, levels={"power": "node"}, **window).incidents == 17
+    hours = read(tmp_path, text.replace("10:15", "10:00"), **window)
     assert hours.incidents == 17
     assert "15 rows have the cause of another row and its time in whole hours" in str(hours.notes)
 
@@ -159,10 +162,10 @@ def test_starts_that_a_node_repeats_are_one_failure_where_no_end_is_told(tmp_pat
     ]
     rack = [f"t{k},2026-03-20T00:00:07,xid 149" for k in range(16)]
     text = "node,start,cause\n" + "\n".join([*repeated, *rack]) + "\n"
-    watch = {"since": "2026-03-01", "until": "2026-03-31", "population": 64}
-    found = read(tmp_path, text, **watch)
+    window = {"since": "2026-03-01", "until": "2026-03-31", "population": 64}
+    found = read(tmp_path, text, **window)
     assert (found.incidents, len(found.node)) == (2, 17)
     assert found.level_of() == {"xid 95": "gpu", "xid 149 on several nodes": "nvlink"}
-    assert read(tmp_path, text, silence=60, **watch).incidents == 201
+    assert read(tmp_path, text, silence=60, **window).incidents == 201
     with pytest.raises(ValueError, match="silence must be left out where a table tells ends"):
         read(tmp_path, HEAD + "a,1,2,x\n", silence=60)

@@ -79,7 +79,7 @@ def test_xid_lines_of_every_clock(tmp_path, stamps, front):
     assert log.cause.tolist() == ["xid 79", "xid 119"]
     assert np.isnan(log.repairs).all()
     assert all(entry.repair is None and entry.level == "gpu" for entry in log.classes())
-    # nothing but the failures tells when the watch began and ended
+    # nothing but the failures tells when the window began and ended
     assert log.guessed
     assert "39.5 times or more in one of twenty" in " ".join(log.notes)
     known = read_failure_log(written(tmp_path, *lines), population=1, repair=1800.0)

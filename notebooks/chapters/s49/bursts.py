@@ -41,7 +41,7 @@ def burst(variance_ratio: float, most: int) -> SharedEvents:
 
 
 def halves(log: FailureLog) -> dict[str, FailureLog]:
-    """The whole log, and the failures that begin in each half of its watch, repaired by its end."""
+    """The whole log, and the failures that begin in each half of its window, repaired by its end."""
     begin = log.watched - log.span
     middle, found = begin + log.span / 2, {"whole": log}
     for name, first, last in (("first half", begin, middle), ("second half", middle, log.watched)):

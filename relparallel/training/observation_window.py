@@ -11,9 +11,9 @@ _LITTLE: Final = 1.05  # times too high in one log of twenty: not worth a word
 
 
 def cost(failures: int, ends: int) -> str:
-    """What it may cost that one end of the watch, or both, was taken from the failures.
+    """What it may cost that one end of the window, or both, was taken from the failures.
 
-    Of n failures at random in a watch of length T the first and the last one are T times a beta
+    Of n failures at random in a window of length T the first and the last one are T times a beta
     variable of n - 1 and 2 apart; the last one is T times one of n and 1 from its beginning. ""
     where there are so many that it hardly matters.
     """
@@ -24,7 +24,7 @@ def cost(failures: int, ends: int) -> str:
         return ""
     taken = "from the first failure to the last one" if ends > 1 else "to a failure at one end"
     return (
-        f"the watch is a guess, {taken}: of {failures} failures at random the rate is {half:.3g} "
-        f"times too high in one log of two, {rare:.3g} times or more in one of twenty; since= and "
-        "until= say it"
+        f"the observation window is a guess, {taken}: of {failures} failures at random the rate is "
+        f"{half:.3g} times too high in one log of two, {rare:.3g} times or more in one of twenty; "
+        "since= and until= say it"
     )
