@@ -20,7 +20,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
-from relparallel.parallel.machine_parameters import Calibration, generation, priors, software
+from relparallel.parallel.machine_parameters import (
+    Calibration,
+    factor_names,
+    generation,
+    priors,
+    software,
+)
 from relparallel.parallel.past_runs import features
 from relparallel.parallel.quantities import Rates, Sizes, Split
 from relparallel.parallel.run import Run
@@ -29,6 +35,7 @@ from relparallel.sweep import map_chunks
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
+_KIND_SD: Final = 0.2  # of that of a kind of layers
 # weight of a prior beside a source: its rows err alike, so that they are worth few
 _PRIOR: Final = 5.0
 _APART: Final = 0.05  # difference of two measured times from which their order is asked
@@ -134,7 +141,7 @@ def _left_out(runs: Sequence[Run], named: NDArray[np.str_], group: str) -> pd.Da
     ratio = 1 + table["error"]
     table = table[["source"]].assign(
         group=group,
-        seen=[generation(run.software) in found.factors for run in left_out],
+        seen=[found.measured(run.software) for run in left_out],
         raw=table["error"],
         one_factor=ratio / ratio.median() - 1,
     )
@@ -270,7 +277,9 @@ def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
     rows = [
         (
             Sizes.of(run.model),
-            Rates.of(run.cluster, calibration, software(run.software), run.precision),
+            Rates.of(
+                run.cluster, calibration, software(run.software), run.precision, run.model.kind
+            ),
             Split.of(run.strategy, run.global_batch),
         )
         for run in runs
@@ -299,8 +308,9 @@ class _Problem:
     family: str
     names: tuple[str, ...]
     prior: NDArray[np.float64]
-    softwares: tuple[str, ...]
-    generation: NDArray[np.int64]
+    factors: tuple[str, ...]
+    has: NDArray[np.float64]  # which of the factors each run has, [factors, runs]
+    factor_sd: NDArray[np.float64]
     weight: NDArray[np.float64]
     log_time: NDArray[np.float64]
     alike: tuple[_Alike, ...]
@@ -312,19 +322,22 @@ class _Problem:
             raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")
         device = runs[0].cluster.accelerator
         assert device is not None
-        known, softwares = priors(device), tuple(sorted({generation(run.software) for run in runs}))
+        known, made = priors(device), [factor_names(run.software, run.model.kind) for run in runs]
+        factors = tuple(sorted(set(chain.from_iterable(made))))
+        kinds = {run.model.kind for run in runs}
         values = {name: prior.value for name, prior in known.items()}
         blank = Calibration(family=device.family, values=values, factors={})
         sources = pd.Series([run.source for run in runs])
         return cls(
             family=device.family,
             names=tuple(known),
-            softwares=softwares,
+            factors=factors,
+            has=np.array([[float(one in names) for names in made] for one in factors]),
+            factor_sd=np.where([one in kinds for one in factors], _KIND_SD, _FACTOR_SD),
             alike=_alike(runs, blank),
             prior=np.array(
                 [(prior.value, prior.log_sd, prior.highest) for prior in known.values()]
             ).T,
-            generation=np.array([softwares.index(generation(run.software)) for run in runs]),
             weight=12 / np.sqrt(sources.map(sources.value_counts()).to_numpy(dtype=np.float64)),
             log_time=np.log([run.time for run in runs]),
         )
@@ -334,9 +347,8 @@ class _Problem:
         from scipy.optimize import least_squares
 
         value, log_sd, highest = self.prior
-        size = len(self.softwares)
-        scale = np.concatenate([log_sd, np.full(size, _FACTOR_SD)])
-        bounds = np.concatenate([np.log(highest / value), np.full(size, np.inf)])
+        scale = np.concatenate([log_sd, self.factor_sd])
+        bounds = np.concatenate([np.log(highest / value), np.full(self.factor_sd.size, np.inf)])
         first = np.zeros(scale.size) if start is None else np.minimum(start, bounds - 1e-3 * scale)
         return least_squares(
             self.residuals,
@@ -355,7 +367,7 @@ class _Problem:
         factors = np.exp(point[len(self.names) :])
         return (
             dict(zip(self.names, values.tolist(), strict=True)),
-            dict(zip(self.softwares, factors.tolist(), strict=True)),
+            dict(zip(self.factors, factors.tolist(), strict=True)),
         )
 
     def residuals(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -363,15 +375,15 @@ class _Problem:
         start, log_sd, highest = self.prior
         count = len(self.names)
         values = np.minimum(start * np.exp(points[..., :count]), highest)
-        factors = np.exp(points[..., count:])
-        predicted = np.empty((*points.shape[:-1], self.generation.size))
+        factors = np.exp(points[..., count:] @ self.has)
+        predicted = np.empty(factors.shape)
         for some in self.alike:
             given = {name: values[..., [i]] for i, name in enumerate(self.names)}
-            rates = some.rates._replace(**given, factor=factors[..., self.generation[some.place]])
+            rates = some.rates._replace(**given, factor=factors[..., some.place])
             predicted[..., some.place] = some.parts(rates).sum(axis=-1)
         error = (np.log(predicted) - self.log_time) / _DAMPED
         damped = np.sign(error) * np.sqrt(2 * (np.hypot(1, error) - 1))
-        away = points / np.concatenate([log_sd, np.full(len(self.softwares), _FACTOR_SD)])
+        away = points / np.concatenate([log_sd, self.factor_sd])
         return np.concatenate([self.weight * damped, _PRIOR * away], axis=-1)
 
     def slopes(

@@ -51,8 +51,8 @@ _BRIDGE_MODEL: Final = {
 }
 # the counted FLOPs of a token say that other rows of DeepSeek-V3 predict a second token
 _WITHOUT_MTP: Final = "DeepSeekV3 (w/o MTP)"
-# containers from 26.06 on are the next generation
-_NEWER: Final = ("26.06", "26.08")
+# containers of half a year, and what they are called
+_CONTAINERS: Final = {"26.02": "2026h1", "26.04": "2026h1", "26.06": "2026", "26.08": "2026"}
 # three times as slow as its neighbours, for no reason that is known
 _OUTLIERS: Final = ("VTRAIN-M-0016",)
 _BLIND: Final = "GPT-OSS"  # in the source of runs that are kept out of the fits
@@ -202,8 +202,10 @@ def _with_options(row: Mapping[str, str]) -> str:
     """Software of a row with what the row switches on, or leaves off."""
     said = row["options"].split()
     chosen = {_OPTIONS[option] for option in said if option in _OPTIONS}
-    if "MLPerf" in row["source"] and int(row["tensor"]) > 1 and "tp_overlap" not in said:
-        chosen.add("no_tp_overlap")
+    if "MLPerf" in row["source"]:
+        chosen.add("mlperf")
+        if int(row["tensor"]) > 1 and "tp_overlap" not in said:
+            chosen.add("no_tp_overlap")
     return "+".join([row["software"], *sorted(chosen)])
 
 
@@ -239,7 +241,6 @@ def _run(fact: Fact) -> Run:
         software=software,
         precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
         time=step_seconds(float(fact.value_text.partition(" ")[0]), fact.unit, model, batch, gpus),
-        fitted=_BLIND not in source,
     )
 
 
@@ -308,7 +309,7 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
         (" fp4", "FP4" in str(row["precision"])),
     )
     kind = "Megatron-Bridge" + "".join(name for name, holds in kinds if holds)
-    year = 2026 if str(row["container"]).startswith(_NEWER) else 2025
+    year = _CONTAINERS.get(str(row["container"])[:5], "2025")
     return f"{kind}, {device}", f"megatron-bridge-{year}", place, model, strategy
 
 

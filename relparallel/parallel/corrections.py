@@ -176,7 +176,9 @@ class Lessons:
             return step
         there, levels = features(model, precision, s), step.log_errors
         if not described(self.software):
-            levels = experience().log_errors(there, step.mfu, known, precision, self.software)
+            levels = experience().log_errors(
+                there, step.mfu, known, precision, self.software, model.kind
+            )
         bound = np.interp([0.9], *np.transpose([(0.0, 0.0), *levels]))
         left = float(np.sqrt(self.covariance(there, bound)[0, 0]))
         factor = float(np.exp(self.shift(there)[0]))

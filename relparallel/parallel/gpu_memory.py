@@ -241,7 +241,7 @@ def memory(
     said = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
-    name = newest_software(device) if software is None else software
+    name = newest_software(device, model.kind) if software is None else software
     if software is not None and cluster is not None:
         raise ValueError(f"cluster must be left out with software, got {cluster!r}")
     if require_choice(_PLACES, offload_to=offload_to) != "host" and offload == "none":

@@ -42,7 +42,8 @@ class Software:
     out activations of models that have biases; ``expert_launch``: host time for the kernels of one
     expert of a layer, forward or backward [s]; ``node_dispatch``: a token goes once to each node
     that has some of its experts, under the work of the layer, else once to each of these;
-    ``graphs``: kernels are replayed from CUDA graphs, so that none waits for the host;
+    ``graphs``: families of accelerators on which kernels are replayed from CUDA graphs, so that none
+    waits for the host, "every" for all;
     ``rowwise``: fp8 with a scale for each row, whose products are no faster than in bf16;
     ``adapters``: weights are frozen but for small adapters, so that only inputs have gradients;
     ``eager``: PyTorch's kernels one by one, not compiled.
@@ -62,7 +63,7 @@ class Software:
     dropout: bool = flag(default=False)
     expert_launch: float = real(default=0.0, at_least=0)
     node_dispatch: bool = flag(default=False)
-    graphs: bool = flag(default=False)
+    graphs: str = instance(str, default="")
     rowwise: bool = flag(default=False)
     adapters: bool = flag(default=False)
     eager: bool = flag(default=False)
@@ -87,8 +88,8 @@ class Calibration:
     """Parameters of one kind of accelerator, with the scatter of what they predict.
 
     Accelerators of a ``family`` share them: the part of the name before the memory size. ``values``
-    has one for each parameter of `priors`, ``factors`` the time of each software beside the
-    parameters' time; ``borrowed`` is the family whose runs they come from, where no run on this one
+    has one for each parameter of `priors`, ``factors`` the time of each software, of each kind of
+    layers and of both together beside the parameters' time; ``borrowed`` is the family whose runs they come from, where no run on this one
     was measured. ``scatter``: standard deviation of log(predicted / measured) of own runs, which no
     interval falls short of; that of shipped calibrations comes from left-out runs (`Experience`).
     """
@@ -109,9 +110,16 @@ class Calibration:
             if not value > 0:
                 raise ValueError(f"values and factors must be above 0, got {name}: {value}")
 
-    def factor(self, name: str) -> float:
-        """Time of a software beside that of the parameters alone, 1 where it was not measured."""
-        return float(self.factors.get(generation(name), 1.0))
+    def factor(self, name: str, kind: str = "") -> float:
+        """Time of a software on a kind of layers beside that of the parameters alone.
+
+        The product of what was measured of both, 1 where nothing was.
+        """
+        return math.prod(self.factors.get(one, 1.0) for one in factor_names(name, kind))
+
+    def measured(self, name: str, kind: str = "") -> bool:
+        """Whether a software was measured, on a kind of layers."""
+        return set(factor_names(name, kind)) <= self.factors.keys()
 
 
 @cache
@@ -152,7 +160,7 @@ def _softwares() -> dict[str, Software]:
             pipeline_overlap="pipeline" in row["overlaps"],
             expert_launch=float(row["expert_launch"] or 0),
             node_dispatch="dispatch" in row["overlaps"],
-            graphs="graphs" in row["overlaps"],
+            graphs=row["graphs"],
         )
         for row in shipped_rows("software.csv")
     }
@@ -163,15 +171,22 @@ def softwares() -> tuple[str, ...]:
     return tuple(_softwares())
 
 
-OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
-    "cuda_graphs": {"graphs": True},
+OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "cuda_graphs": {"graphs": "every"},
     "async_tp": {"tensor_overlap": True},
     "no_tp_overlap": {"tensor_overlap": False},
     "rowwise": {"rowwise": True},
     "adapters": {"adapters": True},
+    "mlperf": {},
     "eager": {"eager": True},
 }
-"""What a run may switch on or off in its software, as in ``torchtitan-2024+async_tp``."""
+"""What a run may switch on or off in its software, as in ``torchtitan-2024+async_tp``.
+
+``mlperf`` stands for what submissions to MLPerf Training tune beside the container of their day.
+"""
+
+_TUNED: Final = ("adapters", "mlperf")  # options whose kernels are others
+_UNMASKED: Final = ("v100",)  # no fused attention is made for them: it needs an Ampere
 
 
 def software(name: str) -> Software:
@@ -190,25 +205,36 @@ def described(name: str) -> bool:
 
 
 def generation(name: str) -> str:
-    """Software without its options, but for adapters, whose kernels are others."""
+    """Software without its options, but for those whose kernels are others."""
     first, *options = name.split("+")
-    return f"{first}+adapters" if "adapters" in options else first
+    return "+".join([first, *(option for option in _TUNED if option in options)])
 
 
-def newest_software(device: str | Accelerator | None = None) -> str:
+def factor_names(name: str, kind: str = "") -> tuple[str, ...]:
+    """What the factor of a software is a product of: its own, its options', those of kinds of layers."""
+    first, *options = generation(name).split("+")
+    tuned = (f"{first}+{option}" for option in options)
+    return (first, *tuned, kind, f"{first} {kind}") if kind else (first, *tuned)
+
+
+def newest_software(device: str | Accelerator | None = None, kind: str = "") -> str:
     """Newest generation measured on an accelerator's family, on the one it borrows from, or on any.
 
-    Of several of one year it is the first in the table that stores no attention scores.
+    First come those measured on the kind of layers, and on the accelerator without attention that
+    is not made for it; of several of one year the first in the table that stores no scores.
     """
-    measured: Iterable[str] = softwares()
+    made, known, masked = _softwares(), None, False
     if device is not None:
         known = calibration(device)
-        measured = (_calibration(known.borrowed) if known.borrowed else known).factors
-    made = _softwares()
-    return max(
-        made.keys() & set(measured),
-        key=lambda one: (made[one].year, made[one].flash_attention, -softwares().index(one)),
-    )
+        masked = known.family in _UNMASKED
+        known = _calibration(known.borrowed) if known.borrowed else known
+
+    def worth(one: str) -> tuple[Any, ...]:
+        flash = made[one].flash_attention
+        own = known is not None and known.measured(one, kind)
+        return not (masked and flash), own, made[one].year, flash, -softwares().index(one)
+
+    return max((one for one in made if known is None or known.measured(one)), key=worth)
 
 
 def calibration(name: str | Accelerator) -> Calibration:

@@ -43,13 +43,15 @@ _DEGREES: Final = (
     "micro_batch",
     "micro_batches",
 )
-_SIZES: Final = (*_DEGREES, "parameters", "sequence")
+_SIZES: Final = (*_DEGREES, "parameters", "sequence", "experts")
 _KINDS: Final = ("recompute", "zero_stage", "sequence_parallel")
-FEATURES: Final = (*_SIZES, *_KINDS, "format", "mixture")
+_LAYERS: Final = ("windows", "states", "compressed")
+FEATURES: Final = (*_SIZES, *_KINDS, "format", *_LAYERS)
 """What tells strategies of models apart: sizes, of which logarithms count, then kinds."""
 _FORMATS: Final = ("bf16", "fp8", "fp4")
-# parameters go with the square of a width; mixtures of experts are another kind of model
-_WEIGHTS: Final = (*(1,) * len(_DEGREES), 0.5, 1, 1, 1, 1, 1, 2)
+# parameters go with the square of a width; other layers are another kind of model
+_WEIGHTS: Final = (*(1,) * len(_DEGREES), 0.5, 1, 0.5, *(1,) * 4, *(2,) * len(_LAYERS))
+_UNSEEN: Final = 0.25  # standard deviation that a kind of layers adds which nobody has measured
 
 Vector = NDArray[np.float64]
 
@@ -67,9 +69,9 @@ def features(model: Transformer, precision: str, s: Split) -> Vector:
 def _columns(model: Transformer, precision: str, s: Split) -> list[Numbers]:
     s = s._replace(recompute=where(s.recompute == 3, 1, s.recompute))  # a part, as selective is
     columns: list[Numbers] = [getattr(s, name) for name in _DEGREES]
-    columns += [float(model.parameters), model.sequence]
+    columns += [float(model.parameters), model.sequence, model.experts]
     columns += [getattr(s, name) for name in _KINDS]
-    return [*columns, _FORMATS.index(precision), model.experts > 1]
+    return [*columns, _FORMATS.index(precision), *(name in model.kind for name in _LAYERS)]
 
 
 def _placed(columns: Sequence[Numbers]) -> list[Numbers]:
@@ -101,6 +103,7 @@ class Experience:
     lent: Vector
     first: NDArray[np.int64]  # run of each publisher
     rows: Mapping[tuple[str, ...], NDArray[np.int64]]  # of families, of formats, and of software
+    kinds: frozenset[tuple[str, str]]  # families, each with a kind of layers measured on it
     quantiles: Mapping[float, float]  # levels to bounds in standard deviations
 
     @classmethod
@@ -124,8 +127,13 @@ class Experience:
             lent=np.maximum(far, lent),  # never surer than on the own accelerator
             first=np.unique(table["publisher"], return_index=True)[1],
             rows={kind: np.array(places) for kind, places in rows.items()},
+            kinds=frozenset(zip(table["family"], table["kind"].fillna(""), strict=True)),
             quantiles=quantiles,
         )
+
+    def has(self, family: str, kind: str) -> bool:
+        """Whether a model with that kind of layers was measured on a family of accelerators."""
+        return (family, kind) in self.kinds
 
     def deviation(
         self,
@@ -134,11 +142,13 @@ class Experience:
         kind: tuple[str, str, str],
         known: bool = True,
         lent: bool = False,
+        layers: str = "",
     ) -> float:
         """Standard deviation of log(measured / predicted) at a row of `features`.
 
-        ``kind`` is family, number format and software, ``known`` whether that is in a fit. Of a use
-        of the peak above the highest measured, as much as it is above is in doubt.
+        ``kind`` is family, number format and software, ``known`` whether that is in a fit,
+        ``layers`` the kind of layers. Of a use of the peak above the highest measured, as much as
+        it is above is in doubt.
         """
         apart = np.square(self.places - place).sum(axis=1)
         alike, square = np.exp(apart / (-2 * REACH**2)), self.lent if lent else self.far
@@ -149,6 +159,8 @@ class Experience:
         each = np.add.reduceat(square, self.first) / np.diff(self.first, append=square.size)
         far = (each.mean() + nearest @ heard) / (1 + nearest.sum()) * (1 + _GROWTH * apart.min())
         above = math.log(max(mfu / self._highest(*kind[:2])[0], 1.0))
+        if not self.has(kind[0], layers):
+            above = math.hypot(above, _UNSEEN)
         own = self.rows.get(kind) if known else None
         if own is None:
             return math.hypot(math.sqrt(far), above)
@@ -156,13 +168,19 @@ class Experience:
         return math.hypot(math.sqrt(far - alike[own].max() * max(less, 0.0)), above)
 
     def log_errors(
-        self, place: Vector, mfu: float, known: Calibration, precision: str, software: str
+        self,
+        place: Vector,
+        mfu: float,
+        known: Calibration,
+        precision: str,
+        software: str,
+        layers: str = "",
     ) -> tuple[tuple[float, float], ...]:
         """Levels, each with the bound of abs(log(predicted / measured)), at a row of `features`."""
         lent = bool(known.borrowed)
         kind = known.borrowed or known.family, precision, generation(software)
-        measured = generation(software) in known.factors and not lent
-        size = max(self.deviation(place, mfu, kind, measured, lent), known.scatter)
+        measured = known.measured(software) and not lent
+        size = max(self.deviation(place, mfu, kind, measured, lent, layers), known.scatter)
         return tuple((level, size * wide) for level, wide in self.quantiles.items())
 
     def nearest(self, place: Vector, family: str) -> tuple[str, float]:

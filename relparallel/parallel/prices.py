@@ -181,7 +181,7 @@ def pricing(
     require_instance((Learned, type(None)), learned=learned)
     lessons = learned.about(require_device(cluster), software) if learned else None
     software = lessons.rules if lessons else software
-    machine = Machine.of(cluster, software, precision, calibrated)
+    machine = Machine.of(model, cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
     require_number(reserve=reserve, at_least=0, at_most=room)

@@ -285,7 +285,6 @@ class Rates(NamedTuple):
     host_wide: Numbers
     micro: Numbers
     step: Numbers
-    mixed_step: Numbers
     overlap: Numbers
     exposed: Numbers
     late: Numbers
@@ -319,9 +318,14 @@ class Rates(NamedTuple):
 
     @classmethod
     def of(
-        cls, cluster: Cluster, calibration: Calibration, software: Software, precision: str = "bf16"
+        cls,
+        cluster: Cluster,
+        calibration: Calibration,
+        software: Software,
+        precision: str = "bf16",
+        kind: str = "",
     ) -> Rates:
-        """Rates of a cluster with its software.
+        """Rates of a cluster with its software, for layers of a kind.
 
         A smaller number format speeds products with weights up by as much as has been measured for
         large ones.
@@ -352,9 +356,9 @@ class Rates(NamedTuple):
             pipeline_overlap=software.pipeline_overlap,
             expert_launch=software.expert_launch,
             node_dispatch=software.node_dispatch,
-            graphs=software.graphs,
+            graphs=software.graphs == "every" or device.family in software.graphs.split(),
             adapters=software.adapters,
-            factor=calibration.factor(software.name),
+            factor=calibration.factor(software.name, kind),
             **calibration.values,
         )
 
@@ -401,24 +405,26 @@ class Machine:
     @classmethod
     def of(
         cls,
+        model: Transformer,
         cluster: Cluster,
         software: str | None,
         precision: str = "bf16",
         calibrated: Calibration | None = None,
     ) -> Machine:
-        """Check a cluster with its software; return its rates, and what is known of both.
+        """Check a cluster with its software; return its rates for a model, and what is known of both.
 
-        Where no software is named, it is the newest that was measured on the accelerator.
+        Where no software is named, it is the newest that was measured on the accelerator, with
+        layers as the model has if any was.
         """
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
-        name = newest_software(device) if software is None else software
+        name = newest_software(device, model.kind) if software is None else software
         programs = known_software(name)
         known = calibration(device) if calibrated is None else calibrated
         require_instance(Calibration, calibrated=known)
         return cls(
-            rates=Rates.of(cluster, known, programs, precision),
+            rates=Rates.of(cluster, known, programs, precision, model.kind),
             known=known,
             software=programs,
             assumed=software is None,

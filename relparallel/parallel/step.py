@@ -19,7 +19,7 @@ from relparallel.parallel.feasibility import pipeline_of, require_feasible
 from relparallel.parallel.gpu_memory import StageMemory, Verdict, memory, stage_memory
 from relparallel.parallel.group_bandwidth import placement_slowdowns
 from relparallel.parallel.layer_times import passes
-from relparallel.parallel.machine_parameters import Calibration, generation
+from relparallel.parallel.machine_parameters import Calibration
 from relparallel.parallel.past_runs import REACH, experience, features, sizes
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
 from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
@@ -222,7 +222,7 @@ def step_time(
         model, strategy, require_instance(Cluster, cluster=cluster), global_batch, stage_layers
     )
     slow = placement_slowdowns(strategy, cluster, placement, network, alive)
-    machine = Machine.of(cluster, software, precision, calibrated)
+    machine = Machine.of(model, cluster, software, precision, calibrated)
     numbers = Split.of(strategy, global_batch)
     rows = Rows(Sizes.of(model), machine.rates.slowed(slow or {}), numbers)
     parts: Sequence[Numbers] = step_parts(*rows)
@@ -325,15 +325,20 @@ def step_of(
         notes.append(
             f"software {name} was assumed, the newest that was measured on {borrowed or family}"
         )
-    if generation(name) not in known.factors and not borrowed:
+    if not known.measured(name) and not borrowed:
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"
+        )
+    if model.kind and not measured.has(own, model.kind):
+        notes.append(
+            f"no model with layers of its kinds ({model.kind}) was measured on {own}: "
+            "the interval is wider for that"
         )
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
     return StepTime(
         **named,
-        log_errors=measured.log_errors(place, mfu, known, precision, name),
+        log_errors=measured.log_errors(place, mfu, known, precision, name, model.kind),
         software=name,
         mfu=mfu,
         nearest=nearest,
@@ -362,7 +367,7 @@ def step_timeline(
     split = pipeline_of(
         model, strategy, require_instance(Cluster, cluster=cluster), global_batch, stage_layers
     )
-    rates = Machine.of(cluster, software, precision, calibrated).rates
+    rates = Machine.of(model, cluster, software, precision, calibrated).rates
     rows = Rows(Sizes.of(model), rates, Split.of(strategy, global_batch))
     return simulated_passes(rows, split)
 
@@ -377,6 +382,6 @@ def slowed_step(
 ) -> float:
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth of the cluster."""
     pipeline_of(model, strategy, cluster, global_batch)
-    rates = Machine.of(cluster, software).rates.slowed(slow)
+    rates = Machine.of(model, cluster, software).rates.slowed(slow)
     parts = step_parts(Sizes.of(model), rates, Split.of(strategy, global_batch))
     return float(np.array(parts).sum())

@@ -150,11 +150,9 @@ def _update(model: Sizes, h: Rates, s: Split) -> Numbers:
     return where(h.adapters > 0, 0.0, moved)
 
 
-def _besides(model: Sizes, h: Rates, s: Split) -> Numbers:
+def _besides(h: Rates, s: Split) -> Numbers:
     """What a step costs besides its micro-batches: the longest of random waits grows as the logarithm."""
-    ranks = s.tensor * s.context * s.data * s.pipeline
-    far = (ranks > h.node) & (s.pipeline > 1) & (model.mixture > 0)
-    return h.step * np.log(1.0 + ranks) + where(far, h.mixed_step, 0.0)
+    return h.step * np.log(1.0 + s.tensor * s.context * s.data * s.pipeline)
 
 
 def _stages(model: Sizes, s: Split) -> tuple[Numbers, Numbers, Numbers]:
@@ -222,7 +220,7 @@ def step_parts(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, ...]:
         (p - 1) * 2 * transfer + waiting,
         m * held * exposed + _gradients(model, h, s, gathered, *own, held),
         _update(model, h, s),
-        _besides(model, h, s),
+        _besides(h, s),
     )
     return tuple(part * h.factor for part in parts)
 

@@ -113,6 +113,18 @@ class Transformer:
             raise ValueError(f"kv_heads must divide heads = {self.heads}, got {self.kv_heads}")
 
     @property
+    def kind(self) -> str:
+        """Kinds of layers besides dense ones of full attention, such as "mixture windows"."""
+        index = self.latent.index_heads if self.latent else 0
+        kinds = {
+            "mixture": self.experts > 1,
+            "windows": self.windowed > 0 or any(m.window and not m.stride for m in self.mixers),
+            "states": any(not m.heads for m in self.mixers),
+            "compressed": index > 0 or any(m.stride for m in self.mixers),
+        }
+        return " ".join(name for name, holds in kinds.items() if holds)
+
+    @property
     def head_width(self) -> int:
         """Width of a head; for latent attention the mean over its keys and values."""
         if self.latent:

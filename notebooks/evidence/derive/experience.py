@@ -42,6 +42,7 @@ def experience_table(runs: Sequence[Run]) -> pd.DataFrame:
         publisher=[publisher(run) for run in runs],
         family=[run.family for run in runs],
         software=[generation(run.software) for run in runs],
+        kind=[run.model.kind for run in runs],
         precision=[run.precision for run in runs],
         fold=[_fold(run) for run in runs],
         mfu=[run.least_time / run.time for run in runs],
@@ -99,6 +100,7 @@ def bounds(
     """
     named, rows = np.array(label), {}
     kinds = known.set_index("run")[["family", "precision", "software"]]
+    layers = known.set_index("run")["kind"]
     for one in pd.unique(named[known["run"].isin(error.index)]):
         others = known[named != one]
         left = Experience.of(others, quantiles(others["publisher"].nunique()))
@@ -106,7 +108,7 @@ def bounds(
         for run, place, mfu in zip(own.runs.tolist(), own.places, own.mfu, strict=True):
             promised, kind = mfu * np.exp(error[run]), (*kinds.loc[run],)
             away = lent or kind[:1] not in left.rows
-            size = left.deviation(place, promised, kind, lent=away)
+            size = left.deviation(place, promised, kind, lent=away, layers=layers[run])
             rows[run] = {level: size * wide for level, wide in left.quantiles.items()}
     return pd.DataFrame.from_dict(rows, orient="index").loc[error.index]
 
