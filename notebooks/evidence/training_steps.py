@@ -1,5 +1,6 @@
 """Published training runs as models, strategies and clusters, for a step-time model to predict."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -37,25 +38,29 @@ _BRIDGE_CLUSTER: Final = {
     "DGX-B300": ("B300", "b300-270gb-dgx"),
     "DGX-GB300": ("GB300", "gb300-279gb-nvl72"),
 }
+# models, and layers that predict further tokens: as the counted FLOPs of a token have them
 _BRIDGE_MODEL: Final = {
-    "LLAMA3_8B": "llama3-8b",
-    "LLAMA3_70B": "llama3-70b",
-    "LLAMA3.1_405B": "llama3-405b",
-    "GPT OSS 120B": "gpt-oss-120b",
-    "Qwen3_30B_a3B": "qwen3-30b-a3b",
-    "Qwen3_235B_a22B": "qwen3-235b-a22b",
-    "DeepSeekV3": "deepseek-v3",
-    "DeepSeekV3 (dropless)": "deepseek-v3",
-    "DeepSeekV3 (w/o MTP)": "deepseek-v3",
-    "DeepSeekV3 (w/ MTP)": "deepseek-v3",
+    "LLAMA3_8B": ("llama3-8b", 0),
+    "LLAMA3_70B": ("llama3-70b", 0),
+    "LLAMA3.1_405B": ("llama3-405b", 0),
+    "GPT OSS 120B": ("gpt-oss-120b", 0),
+    "Qwen3_30B_a3B": ("qwen3-30b-a3b", 0),
+    "Qwen3_235B_a22B": ("qwen3-235b-a22b", 0),
+    "DeepSeekV3": ("deepseek-v3", 1),
+    "DeepSeekV3 (dropless)": ("deepseek-v3", 1),
+    "DeepSeekV3 (w/o MTP)": ("deepseek-v3", 0),
+    "DeepSeekV3 (w/ MTP)": ("deepseek-v3", 1),
+    "DeepSeekV4 Flash": ("deepseek-v4-flash", 1),
+    "Kimi_K2": ("kimi-k2-1t", 0),
+    "Nemotron_3_Nano": ("nemotron-3-nano", 0),
+    "Nemotron_3_5_Lightning": ("nemotron-3-nano", 2),  # the same layers
+    "Nemotron_3_Super": ("nemotron-3-super", 2),
 }
-# the counted FLOPs of a token say that other rows of DeepSeek-V3 predict a second token
-_WITHOUT_MTP: Final = "DeepSeekV3 (w/o MTP)"
 # containers of half a year, and what they are called
 _CONTAINERS: Final = {"26.02": "2026h1", "26.04": "2026h1", "26.06": "2026", "26.08": "2026"}
 # three times as slow as its neighbours, for no reason that is known
 _OUTLIERS: Final = ("VTRAIN-M-0016",)
-_BLIND: Final = "GPT-OSS"  # in the source of runs that are kept out of the fits
+_RELEASED: Final = re.compile(r"(?:ngc|NeMo |^)(\d\d\.\d\d)(?!\d)")
 _LAYOUT: Final = (
     "tensor",
     "pipeline",
@@ -87,6 +92,7 @@ _OPTIONS: Final = {
     "rowwise": "rowwise",
 }
 _ALTERNATE: Final = "recompute=every_second_product"
+_SPLIT_EXPERTS: Final = "experts_split_by_tensor"
 _UNKNOWN: Final = {
     "cp_exchange=all-to-all": "context ranks exchange heads, not keys and values",
 }  # what a row says of itself that no strategy can
@@ -170,7 +176,7 @@ def _from_row(row: Mapping[str, str]) -> Run:
     strategy = Strategy(
         **degrees,
         recompute="alternate" if _ALTERNATE in row["options"].split() else row["recompute"],
-        experts_over_tensor=degrees["expert"] > 1,
+        experts_over_tensor=degrees["expert"] > 1 and _SPLIT_EXPERTS not in row["options"],
         sequence_parallel=row["sequence_parallel"] == "1",
         zero_stage=int(row["zero_stage"]),
         schedule="interleaved_1f1b" if int(row["virtual_stages"]) > 1 else "1f1b",
@@ -195,7 +201,14 @@ def _from_row(row: Mapping[str, str]) -> Run:
         time=step_seconds(float(row["value"]), row["unit"], model, batch, gpus),
         precision=row["precision"],
         memory=float(row["memory_gib"] or 0) * GIB,
+        released=_released(row["reference"]),
     )
+
+
+def _released(text: str) -> str:
+    """Year and month of the software, as in "25.04", where a text says them."""
+    found = _RELEASED.search(text)
+    return found[1] if found else ""
 
 
 def _with_options(row: Mapping[str, str]) -> str:
@@ -241,6 +254,7 @@ def _run(fact: Fact) -> Run:
         software=software,
         precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
         time=step_seconds(float(fact.value_text.partition(" ")[0]), fact.unit, model, batch, gpus),
+        released=_released(str(fact.inputs.get("container", ""))),
     )
 
 
@@ -283,9 +297,8 @@ def _mpt(fact: Fact, row: Mapping[str, Any]) -> Read:
 def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     """Llama 3 and mixtures of experts, with FSDP or tensor, context and pipeline parallelism."""
     _require_plain(row)
-    model = replace(transformer(_BRIDGE_MODEL[row["model"]]), sequence=row["s"])
-    if model.latent and row["model"] != _WITHOUT_MTP:
-        model = replace(model, mtp_layers=1)
+    name, further = _BRIDGE_MODEL[row["model"]]
+    model = replace(transformer(name), sequence=row["s"], mtp_layers=further)
     chunks = row["vstages"] if isinstance(row["vstages"], int) else 1
     split = row["tp"] * row["pp"] * row["cp"]
     strategy = Strategy(
@@ -302,7 +315,7 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
         zero_stage=3 if row.get("fsdp", 0) else 1,
     )
     device, place = _BRIDGE_CLUSTER[row["system"]]
-    apart = row["model"] == "GPT OSS 120B"
+    apart = name == "gpt-oss-120b"
     kinds = (
         (" GPT-OSS", apart),
         (" MoE", model.experts > 1 and not apart),

@@ -13,7 +13,8 @@ class Run:
     """One measured training step [s]: its row, set of measurements, what was trained and how.
 
     ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it. A row that is
-    not ``fitted`` is in no calibration. ``said`` is what a reader of its log said.
+    not ``fitted`` is in no calibration. ``said`` is what a reader of its log said; ``released`` the
+    year and month of its software, as in "25.04", where the row says it.
     """
 
     id: str = instance(str)
@@ -28,6 +29,7 @@ class Run:
     memory: float = real(default=0.0, at_least=0)
     fitted: bool = flag(default=True)
     said: str = instance(str, default="")
+    released: str = instance(str, default="")
 
     @property
     def family(self) -> str:

@@ -4,7 +4,9 @@ L layers of hidden size h have a heads and a feed-forward block of width f; V wo
 tokens, B sequences in one iteration.
 """
 
+import json
 from functools import cache
+from typing import Any
 
 from relparallel._checks import each, flag, instance, record, require_choice, require_int, whole
 from relparallel.published import shipped_rows
@@ -309,7 +311,7 @@ class Transformer:
 
 
 @cache
-def _rows() -> dict[str, dict[str, int | bool]]:
+def _rows() -> dict[str, dict[str, Any]]:
     """Shipped sizes by model; what a row leaves blank is the default."""
     return {
         row.pop("name"): {key: _size(text) for key, text in row.items() if text and key != "source"}
@@ -317,8 +319,14 @@ def _rows() -> dict[str, dict[str, int | bool]]:
     }
 
 
-def _size(text: str) -> int | bool:
+def _size(text: str) -> Any:
+    if text.startswith("["):
+        return tuple(_mixer(**sizes) for sizes in json.loads(text))
     return text == "True" if text in ("True", "False") else int(text)
+
+
+def _mixer(products: list[list[int]], **sizes: int) -> Mixer:
+    return Mixer(products=tuple((rows, columns) for rows, columns in products), **sizes)
 
 
 def transformers() -> tuple[str, ...]:
@@ -332,7 +340,7 @@ def transformers() -> tuple[str, ...]:
     Examples
     --------
     >>> len(transformers()), transformers()[:2]
-    (46, ('gpt2-117m', 'gpt2-345m'))
+    (56, ('gpt2-117m', 'gpt2-345m'))
     """
     return tuple(_rows())
 
@@ -363,4 +371,4 @@ def transformer(name: str) -> Transformer:
         )
     sizes = dict(_rows()[require_choice(transformers(), name=name)])
     latent = {key: sizes.pop(key) for key in _LATENT if key in sizes}
-    return Transformer(**sizes, latent=LatentAttention(**latent) if latent else None)  # type: ignore[arg-type]
+    return Transformer(**sizes, latent=LatentAttention(**latent) if latent else None)
