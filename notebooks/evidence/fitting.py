@@ -35,7 +35,7 @@ from relparallel.sweep import map_chunks
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
-_KIND_SD: Final = 0.2  # of that of a kind of layers
+_KIND_SD: Final = 0.3  # of that of a kind of layers, in general and in one software
 # weight of a prior beside a source: its rows err alike, so that they are worth few
 _PRIOR: Final = 5.0
 _APART: Final = 0.05  # difference of two measured times from which their order is asked
@@ -333,7 +333,7 @@ class _Problem:
             names=tuple(known),
             factors=factors,
             has=np.array([[float(one in names) for names in made] for one in factors]),
-            factor_sd=np.where([one in kinds for one in factors], _KIND_SD, _FACTOR_SD),
+            factor_sd=np.where([one in kinds or " " in one for one in factors], _KIND_SD, _FACTOR_SD),
             alike=_alike(runs, blank),
             prior=np.array(
                 [(prior.value, prior.log_sd, prior.highest) for prior in known.values()]

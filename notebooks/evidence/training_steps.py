@@ -87,8 +87,11 @@ _OPTIONS: Final = {
     "async_tp": "async_tp",
     "compiled=no": "eager",
     "cuda_graph": "cuda_graphs",
+    "cuda_graphs": "cuda_graphs",
     "full_cuda_graph": "cuda_graphs",
     "layer_cuda_graph": "cuda_graphs",
+    "partial_graphs": "partial_graphs",
+    "exchange_overlap": "exchange_overlap",
     "rowwise": "rowwise",
 }
 _ALTERNATE: Final = "recompute=every_second_product"
@@ -323,7 +326,8 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     )
     kind = "Megatron-Bridge" + "".join(name for name, holds in kinds if holds)
     year = _CONTAINERS.get(str(row["container"])[:5], "2025")
-    return f"{kind}, {device}", f"megatron-bridge-{year}", place, model, strategy
+    software = "+".join([f"megatron-bridge-{year}", *str(row.get("options", "")).split()])
+    return f"{kind}, {device}", software, place, model, strategy
 
 
 def _require_plain(row: Mapping[str, Any]) -> None:

@@ -148,9 +148,9 @@ def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numb
             model.matrices,
             model.hidden,
             local,
-            h._replace(gemm=h.gemm * h.grouped),
+            h._replace(gemm=h.gemm * (1 - (1 - h.grouped) * (1 - 1 / local))),
         )
-        copies = mine * model.active * model.hidden * _PERMUTE_BYTES
+        copies = mine * model.active * model.routed * _PERMUTE_BYTES
         permuted = copies * h.traffic / (h.memory_bandwidth * h.hbm)
         routed, routed_back = routed + permuted, routed_back + permuted
         always, always_back, same = 0.0, 0.0, 0.0
@@ -257,7 +257,7 @@ def exchanged_in_layer(
     context = np.maximum(context - core, 0.0)
     experts = 0.0
     if some((model.mixture > 0) & (s.expert > 1)):
-        exchanged = hidden * (split / t) * model.active * h.data_slow
+        exchanged = 2 * n * model.routed * (split / t) * model.active * h.data_slow
         together = in_node(h, split, s.expert)
         experts = 2 * model.mixture * exchange(exchanged, s.expert, together, model.active, h)
     return tensor, context, experts
@@ -294,17 +294,17 @@ def layer_on_clock(model: Sizes, h: Rates, s: Split, one: Passes) -> LayerTimes:
     Many ranks in step wait for the slowest of them. ``behind`` is without what is computed again.
     """
     tensor, context, experts = exchanged_in_layer(model, h, s, one.core)
-    if some(h.node_dispatch > 0):
-        experts = where(
-            h.node_dispatch > 0, seen_beside(experts, one.forward, h.exchanged), experts
-        )
+    if some(h.exchange_overlap > 0):
+        seen = seen_beside(experts, one.forward, h.exchanged)
+        experts = where(h.exchange_overlap > 0, seen, experts)
     if some(h.tensor_overlap > 0):  # in pieces, each under the product that makes or needs it
         tensor = where(h.tensor_overlap > 0, seen_beside(tensor, one.forward, h.exposed), tensor)
-    wide, waits = np.maximum(s.tensor - 4.0, 0.0) / 4, where(h.graphs > 0, 0.0, 1.0)
-    host = h.host * (1 + h.host_wide * wide * wide) * waits
+    wide = np.maximum(s.tensor - 4.0, 0.0) / 4
+    host = h.host * (1 + h.host_wide * wide * wide) * (1 - h.graphs)
     quantised = where(h.weight_peak > h.peak, h.sync, 0.0)
     # the host launches the kernels of experts when their tokens have come: nothing runs meanwhile
-    stall = model.mixture * (quantised + h.expert_launch * model.experts / s.expert) * waits
+    stall = model.mixture * (quantised + h.expert_launch * model.experts / s.expert)
+    stall = where(h.graphs < 1, stall, 0.0)
     on_gpu = one.forward + tensor + context + experts
     back_on_gpu = one.backward + tensor + 2 * context + experts
     launch = np.maximum(_longer(on_gpu, host) - on_gpu, 0.0) + stall  # no less by rounding

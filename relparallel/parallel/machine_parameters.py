@@ -41,9 +41,9 @@ class Software:
     ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop
     out activations of models that have biases; ``expert_launch``: host time for the kernels of one
     expert of a layer, forward or backward [s]; ``node_dispatch``: a token goes once to each node
-    that has some of its experts, under the work of the layer, else once to each of these;
-    ``graphs``: families of accelerators on which kernels are replayed from CUDA graphs, so that none
-    waits for the host, "every" for all;
+    that has some of its experts, else once to each of these; ``exchange_overlap``: that goes on
+    under the work of the layer; ``graphs``: share of kernels that are replayed from CUDA graphs, so
+    that they do not wait for the host;
     ``rowwise``: fp8 with a scale for each row, whose products are no faster than in bf16;
     ``adapters``: weights are frozen but for small adapters, so that only inputs have gradients;
     ``eager``: PyTorch's kernels one by one, not compiled.
@@ -63,7 +63,8 @@ class Software:
     dropout: bool = flag(default=False)
     expert_launch: float = real(default=0.0, at_least=0)
     node_dispatch: bool = flag(default=False)
-    graphs: str = instance(str, default="")
+    exchange_overlap: bool = flag(default=False)
+    graphs: float = real(default=0.0, at_least=0, at_most=1)
     rowwise: bool = flag(default=False)
     adapters: bool = flag(default=False)
     eager: bool = flag(default=False)
@@ -160,7 +161,8 @@ def _softwares() -> dict[str, Software]:
             pipeline_overlap="pipeline" in row["overlaps"],
             expert_launch=float(row["expert_launch"] or 0),
             node_dispatch="dispatch" in row["overlaps"],
-            graphs=row["graphs"],
+            exchange_overlap="exchange" in row["overlaps"],
+            graphs=float("graphs" in row["overlaps"]),
         )
         for row in shipped_rows("software.csv")
     }
@@ -172,7 +174,9 @@ def softwares() -> tuple[str, ...]:
 
 
 OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "cuda_graphs": {"graphs": "every"},
+    "cuda_graphs": {"graphs": 1.0},
+    "partial_graphs": {"graphs": 0.5},  # all but the experts, about as many kernels
+    "exchange_overlap": {"exchange_overlap": True},
     "async_tp": {"tensor_overlap": True},
     "no_tp_overlap": {"tensor_overlap": False},
     "rowwise": {"rowwise": True},

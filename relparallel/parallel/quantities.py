@@ -199,6 +199,7 @@ class Sizes(NamedTuple):
     active: Numbers
     shared: Numbers
     expert_ffn: Numbers
+    routed: Numbers
     mixture: Numbers
     layer_weights: Numbers
     expert_weights: Numbers
@@ -235,6 +236,7 @@ class Sizes(NamedTuple):
             active=model.active_experts,
             shared=model.shared_experts,
             expert_ffn=model.expert_hidden,
+            routed=model.routed or model.hidden,
             mixture=model.mixture_layers / L,
             layer_weights=(model.layer_weights - own) / L,
             expert_weights=own / L,
@@ -302,6 +304,7 @@ class Rates(NamedTuple):
     pipeline_overlap: Numbers
     expert_launch: Numbers
     node_dispatch: Numbers
+    exchange_overlap: Numbers
     graphs: Numbers
     adapters: Numbers
     factor: Numbers
@@ -356,7 +359,8 @@ class Rates(NamedTuple):
             pipeline_overlap=software.pipeline_overlap,
             expert_launch=software.expert_launch,
             node_dispatch=software.node_dispatch,
-            graphs=software.graphs == "every" or device.family in software.graphs.split(),
+            exchange_overlap=software.exchange_overlap,
+            graphs=software.graphs,
             adapters=software.adapters,
             factor=calibration.factor(software.name, kind),
             **calibration.values,

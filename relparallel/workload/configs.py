@@ -315,6 +315,7 @@ def _experts(
         fields.notes.append(
             f"experts read {latent} of {sizes['hidden']} numbers: priced as narrower ones of all"
         )
+        found["routed"] = latent
         found["vectors"] = 2 * sum(blocks) * latent * sizes["hidden"]
         width = width * latent // sizes["hidden"]
     active = fields.size("active_experts")

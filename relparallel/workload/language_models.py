@@ -43,8 +43,9 @@ class Transformer:
     experts, active_experts, shared_experts : int
         Feed-forward blocks of a mixture-of-experts layer, how many of them a token passes, and how
         many more every token passes; 1, 1 and 0 is a dense model.
-    expert_ffn, dense_layers : int
-        Width of one expert, f where omitted; layers without a mixture among the L.
+    expert_ffn, routed, dense_layers : int
+        Width of one expert, f where omitted; numbers of a token that go to experts, h where
+        omitted; layers without a mixture among the L.
     tied, learned_positions, biases : bool
         Whether the output layer is the embedding; whether positions are s h parameters, or cost
         none (rotary, ALiBi); whether matrices have biases, and norms a shift besides their scale.
@@ -84,6 +85,7 @@ class Transformer:
     experts: int = whole(default=1, at_least=1)
     active_experts: int = whole(default=1, at_least=1)
     expert_ffn: int | None = whole(default=None, at_least=1)
+    routed: int | None = whole(default=None, at_least=1)
     shared_experts: int = whole(default=0, at_least=0)
     dense_layers: int = whole(default=0, at_least=0)
     tied: bool = flag(default=True)
@@ -99,6 +101,8 @@ class Transformer:
 
     def __post_init__(self) -> None:
         require_int(active_experts=self.active_experts, at_least=1, at_most=self.experts)
+        if self.routed is not None:
+            require_int(routed=self.routed, at_most=self.hidden)
         require_int(ffn_layers=self.ffn_blocks, at_least=0, at_most=3 * self.layers)
         require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.ffn_blocks)
         require_int(attention_layers=self.attentions, at_least=0, at_most=2 * self.layers)
@@ -116,10 +120,15 @@ class Transformer:
 
     @property
     def kind(self) -> str:
-        """Kinds of layers besides dense ones of full attention, such as "mixture windows"."""
+        """Kinds of layers besides dense ones of full attention, such as "mixture windows".
+
+        Experts are small that are narrower than a token.
+        """
+        small = self.expert_hidden < self.hidden
         index = self.latent.index_heads if self.latent else 0
         kinds = {
-            "mixture": self.experts > 1,
+            "mixture": self.experts > 1 and not small,
+            "small-experts": self.experts > 1 and small,
             "windows": self.windowed > 0 or any(m.window and not m.stride for m in self.mixers),
             "states": any(not m.heads for m in self.mixers),
             "compressed": index > 0 or any(m.stride for m in self.mixers),
