@@ -217,8 +217,8 @@ def generation(name: str) -> str:
 def factor_names(name: str, kind: str = "") -> tuple[str, ...]:
     """What the factor of a software is a product of: its own, its options', those of kinds of layers."""
     first, *options = generation(name).split("+")
-    tuned = (f"{first}+{option}" for option in options)
-    return (first, *tuned, kind, f"{first} {kind}") if kind else (first, *tuned)
+    own = first, *(f"{first}+{option}" for option in options)
+    return (*own, kind, *(f"{one} {kind}" for one in own)) if kind else own
 
 
 def newest_software(device: str | Accelerator | None = None, kind: str = "") -> str:

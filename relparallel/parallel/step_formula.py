@@ -119,13 +119,13 @@ def _gradients(
     if not some(copies * whole > 1):
         return 0.0
     found = 0.0
+    window, last = 1 + (s.pipeline - 1) * (1 - 1 / s.virtual_stages), 1 / held
+    behind, ahead = window * backward, window * forward
     if some(s.zero_stage < 2):
         scattered, back = _scattered(model, h, s, copies, whole)
         both = scattered + back
         found = both
         if some(h.bucketed > 0):
-            window, last = 1 + (s.pipeline - 1) * (1 - 1 / s.virtual_stages), 1 / held
-            behind, ahead = window * backward, window * forward
             hidden = 0.0
             if some(s.zero_stage == 0):  # one all-reduce under the backward pass
                 hidden = last * both + seen_beside((1 - last) * both, behind, h.late)
@@ -135,8 +135,9 @@ def _gradients(
                 hidden = where(s.zero_stage == 0, hidden, last * both + seen)
             found = where(h.bucketed == 0, both, hidden)
     if some(s.zero_stage >= 2):  # first and last layer hide behind nothing; copies are kept equal
-        equal = _equal_copies(model, h, s, copies, whole)
-        found = where(s.zero_stage >= 2, s.zero_stage * gathered + 2 * equal, found)
+        equal = 2 * _equal_copies(model, h, s, copies, whole)
+        equal = last * equal + seen_beside((1 - last) * equal, behind, h.late)
+        found = where(s.zero_stage >= 2, s.zero_stage * gathered + equal, found)
     return where((copies * whole <= 1) | (h.adapters > 0), 0.0, found)
 
 
