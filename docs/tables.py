@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from evidence.claims.scoreboard import board, peers
+from evidence.claims.scoreboard import blind_records, board, peers
 from evidence.computed import ledger
 from relparallel.parallel import read_strategy
 from relparallel.planning import plan
@@ -94,7 +94,12 @@ def pages() -> Iterator[tuple[str, str]]:
         "survey",
         filtered(survey(), "12 14 14 5 6 6 6 4", "failures", "method", "notebook", escape=False),
     )
-    shown = {"sources": board(), "peers": peers().set_index("model"), **under_failures()}
+    shown = {
+        "blind": blind_records(),
+        "sources": board(),
+        "peers": peers().set_index("model"),
+        **under_failures(),
+    }
     for name, table in shown.items():
         text = table.to_html(float_format="{:.1f}".format, na_rep="", border=0)
         yield name, f'<div class="wide">{text}</div>\n'

@@ -50,14 +50,15 @@ def layer_graphs() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        VGG, ResNet, GNMT and BERT, then the decoders of `transformers`.
+        VGG, ResNet, GNMT and BERT, then the decoders of `transformers` whose layers are alike.
 
     Examples
     --------
     >>> layer_graphs()[:5]
     ('vgg-11', 'vgg-13', 'vgg-16', 'vgg-19', 'resnet-50')
     """
-    alike = (name for name in transformers() if not transformer(name).windowed)
+    models = {name: transformer(name) for name in transformers()}
+    alike = (name for name, model in models.items() if not (model.windowed or model.mixers))
     return (*BUILDERS, *alike)
 
 

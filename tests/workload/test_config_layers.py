@@ -1,12 +1,13 @@
 """Files whose layers differ, by hand; what is not understood is refused by its field."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from public_configs import PUBLIC, plain
-from relparallel.workload import operators, read_config
+from relparallel.workload import operators, read_config, transformer
 
 H, F, V = 512, 768, 1000  # 768 is a multiple of 256: widths of blocks are rounded up to one
 BLOCKS = {
@@ -50,6 +51,14 @@ def test_blocks_that_are_left_out_or_linear_or_have_other_heads(tmp_path):
     assert (model.layers, model.attentions, model.ffn_blocks) == (5, 2, 3)
     assert operators(model, micro_batch=2).parameters == model.parameters
     assert operators(model).flops(kind="contraction") == pytest.approx(model.flops_per_iteration(1))
+
+
+@pytest.mark.parametrize("name", ["nemotron-3-nano", "nemotron-3-super", "deepseek-v4-flash"])
+def test_shipped_models_with_mixers_are_those_of_their_files(tmp_path, name):
+    shipped = transformer(name)
+    found = read(tmp_path, PUBLIC[name].config, sequence=shipped.sequence).model
+    assert shipped == replace(found, mtp_layers=0)
+    assert shipped.mixers
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ _SHORT: Final = {
 _KNOWN: Final = ["one run known", "1 learnt", "3 learnt", "5 learnt"]
 _SHOWN: Final = ["blind", "left out", "median known", *_KNOWN, "calibrated", "nearest run"]
 _KEYS: Final = ["family", "source"]
+_BLIND: Final = {0: "blind", 1: "its source in the fit"}  # by whether the fit of the day knew it
 _LOSS: Final = "the first choice loses"
+_RECORDED: Final = "blind, as recorded"
 _COLUMNS: Final = [
     "family",
     "source",
@@ -86,7 +88,8 @@ def board() -> pd.DataFrame:
     """The scoreboard by family and source [%]: errors by what was known, intervals, choices.
 
     Runs that are in no fit count as left out. Runs inside are those of left-out sources, by the
-    intervals of each level that the others give. The pick is the first of the strategies that were
+    intervals of each level that the others give; beside them blind runs, by the 90 % interval that
+    was recorded with them. The pick is the first of the strategies that were
     measured for one model and cluster; it loses against the best of them.
     """
     table = pd.concat([scoreboard(), _learnt()], ignore_index=True)
@@ -97,10 +100,12 @@ def board() -> pd.DataFrame:
     held = held.pivot(index=_KEYS, columns="level", values="held")
     judged = checks().query("used == 'source left out' and source != 'all'").set_index(_KEYS)
     choices = judged.pivot(columns="check", values="mean")[["strategies in order", _LOSS]]
+    blind = table[table["used"] == "blind"].set_index(_KEYS)["inside"]
+    inside = (100 * held.rename(columns="{:.0%}".format)).join(blind.rename(_RECORDED), how="outer")
     parts = {
         "": table.groupby(_KEYS)[["rows"]].max(),
         "error of a step / %": errors.rename(columns=_SHORT)[_SHOWN],
-        "inside / %": 100 * held.rename(columns="{:.0%}".format),
+        "inside / %": inside,
         "choosing / %": choices,
     }
     return pd.concat(parts, axis=1)
@@ -117,14 +122,41 @@ def peers() -> pd.DataFrame:
     return table.join(ours.add_prefix("ours, "), on="source")
 
 
-def _blind() -> pd.DataFrame:
-    """Errors recorded before any row of a source was fitted; B200, GB200 by H100's parameters."""
+def blind_records() -> pd.DataFrame:
+    """Predictions written down before a run was fitted, by day: runs, inside, their errors [%].
+
+    ``inside`` counts runs within the 90 % interval that was recorded with them. A run is blind where
+    no run of its source on its kind of accelerator was in the fit of that day; the others stand
+    apart, and are runs that a fit had not seen of a source that it had. "all" sums the days.
+    """
+    rows = _recorded()
+    rows = pd.concat([rows, rows.assign(recorded="all")])
+    table = rows.groupby(["used", "recorded"]).agg(
+        runs=("size", "size"),
+        inside=("within", "sum"),
+        mean=("size", "mean"),
+        bias=("error", "median"),
+    )
+    table[["mean", "bias"]] *= 100
+    return table.assign(share=100 * table["inside"] / table["runs"])
+
+
+def _recorded() -> pd.DataFrame:
+    """Every prediction of the record, which nothing changes."""
     rows = derived("blind_errors")
-    known = rows.groupby(["family", "source"])["calibration_sha256"].transform("first")
-    rows = rows[rows["calibration_sha256"] == known].copy()  # later rows: the source was in the fit
-    rows["size"] = rows["error"].abs()
-    rows["within"] = rows["measured"].between(rows["low"], rows["high"])
-    return _summary(rows).assign(used="blind")[_COLUMNS]
+    return rows.assign(
+        used=rows["known"].map(_BLIND),
+        size=rows["error"].abs(),
+        within=rows["measured"].between(rows["low"], rows["high"]),
+    )
+
+
+def _blind() -> pd.DataFrame:
+    """Recorded errors by source, apart where others of its runs were in the fit."""
+    rows = _recorded()
+    return pd.concat([_summary(own).assign(used=used) for used, own in rows.groupby("used")])[
+        _COLUMNS
+    ]
 
 
 def _summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -245,6 +277,8 @@ def report() -> str:
     for family, own in table.groupby("family"):
         own = own.drop(columns="family").sort_values(["source", "used"])
         parts.append(f"{family}: absolute errors of step times / %\n{_shown(own)}")
+    days = blind_records().reset_index()
+    parts.append(f"recorded before the runs were fitted / %\n{_shown(days)}")
     for check, own in checks().groupby("check"):
         parts.append(f"{check} / %\n{_shown(own.drop(columns='check'))}")
     known = board()["error of a step / %"][["left out", *_KNOWN]].dropna()
