@@ -1,6 +1,5 @@
 """Published training runs as models, strategies and clusters, for a step-time model to predict."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -60,7 +59,6 @@ _BRIDGE_MODEL: Final = {
 _CONTAINERS: Final = {"26.02": "2026h1", "26.04": "2026h1", "26.06": "2026", "26.08": "2026"}
 # three times as slow as its neighbours, for no reason that is known
 _OUTLIERS: Final = ("VTRAIN-M-0016",)
-_RELEASED: Final = re.compile(r"(?:ngc|NeMo |^)(\d\d\.\d\d)(?!\d)")
 _LAYOUT: Final = (
     "tensor",
     "pipeline",
@@ -101,15 +99,13 @@ _UNKNOWN: Final = {
 }  # what a row says of itself that no strategy can
 
 
-def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Run, ...]:
+def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
     """Measured steps of the published facts whose inputs are complete.
 
     Parameters
     ----------
     outliers : bool
         Whether to keep the one declared outlier.
-    unfitted : bool
-        Whether to add runs in no calibration: GPT-OSS 120B, kept to judge mixtures of experts by.
 
     Returns
     -------
@@ -125,10 +121,8 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
     (3072, 102.63)
     """
     require_flag(outliers=outliers)
-    require_flag(unfitted=unfitted)
     found = (run for run in _every().values() if isinstance(run, Run))
-    kept = (run for run in found if outliers or run.id not in _OUTLIERS)
-    return tuple(run for run in kept if unfitted or run.fitted)
+    return tuple(run for run in found if outliers or run.id not in _OUTLIERS)
 
 
 def refused_runs() -> pd.DataFrame:
@@ -204,14 +198,7 @@ def _from_row(row: Mapping[str, str]) -> Run:
         time=step_seconds(float(row["value"]), row["unit"], model, batch, gpus),
         precision=row["precision"],
         memory=float(row["memory_gib"] or 0) * GIB,
-        released=_released(row["reference"]),
     )
-
-
-def _released(text: str) -> str:
-    """Year and month of the software, as in "25.04", where a text says them."""
-    found = _RELEASED.search(text)
-    return found[1] if found else ""
 
 
 def _with_options(row: Mapping[str, str]) -> str:
@@ -257,7 +244,6 @@ def _run(fact: Fact) -> Run:
         software=software,
         precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
         time=step_seconds(float(fact.value_text.partition(" ")[0]), fact.unit, model, batch, gpus),
-        released=_released(str(fact.inputs.get("container", ""))),
     )
 
 

@@ -241,6 +241,21 @@ def newest_software(device: str | Accelerator | None = None, kind: str = "") -> 
     return max((one for one in made if known is None or known.measured(one)), key=worth)
 
 
+def usual_options(name: str, device: Accelerator, kind: str = "") -> str:
+    """A software with the options that most of its runs had on an accelerator with such layers.
+
+    One that is named with options stays as it is.
+    """
+    chip = device.name.rpartition("-")[0]
+    return _usual().get((chip, name, kind), name)
+
+
+@cache
+def _usual() -> dict[tuple[str, str, str], str]:
+    rows = shipped_rows("derived/usual_options.csv")
+    return {(row["chip"], row["software"], row["kind"]): row["usual"] for row in rows}
+
+
 def calibration(name: str | Accelerator) -> Calibration:
     """Shipped calibration of an accelerator, fitted to all measured runs by `calibrate`.
 

@@ -22,6 +22,7 @@ from relparallel.parallel.machine_parameters import (
     calibration,
     newest_software,
     software as known_software,
+    usual_options,
 )
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
@@ -418,12 +419,13 @@ class Machine:
         """Check a cluster with its software; return its rates for a model, and what is known of both.
 
         Where no software is named, it is the newest that was measured on the accelerator, with
-        layers as the model has if any was.
+        layers as the model has if any was. Its options are those of the runs there.
         """
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
         name = newest_software(device, model.kind) if software is None else software
+        name = usual_options(name, device, model.kind)
         programs = known_software(name)
         known = calibration(device) if calibrated is None else calibrated
         require_instance(Calibration, calibrated=known)

@@ -1,6 +1,6 @@
 """A measured training step: what was trained, where, how, and how long a step took."""
 
-from relparallel._checks import choice, flag, instance, real, record, whole
+from relparallel._checks import choice, instance, real, record, whole
 from relparallel.hardware import Cluster
 from relparallel.parallel.machine_parameters import software as known_software
 from relparallel.parallel.strategy import Strategy
@@ -12,9 +12,8 @@ from relparallel.workload import Transformer
 class Run:
     """One measured training step [s]: its row, set of measurements, what was trained and how.
 
-    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it. A row that is
-    not ``fitted`` is in no calibration. ``said`` is what a reader of its log said; ``released`` the
-    year and month of its software, as in "25.04", where the row says it.
+    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it; ``said`` is what a
+    reader of its log said.
     """
 
     id: str = instance(str)
@@ -27,9 +26,7 @@ class Run:
     time: float = real(above=0)
     precision: str = choice(("bf16", "fp8", "fp4"), default="bf16")
     memory: float = real(default=0.0, at_least=0)
-    fitted: bool = flag(default=True)
     said: str = instance(str, default="")
-    released: str = instance(str, default="")
 
     @property
     def family(self) -> str:

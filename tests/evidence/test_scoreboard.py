@@ -31,17 +31,6 @@ def test_every_fitted_source_is_there_in_every_way():
     assert (table["median"].dropna() <= table["largest"].dropna()).all()
 
 
-def test_what_is_in_no_fit_is_neither_blind_nor_calibrated():
-    """Blind errors were recorded; other runs that no fit has seen are predicted anew each time."""
-    errors = shipped("calibration_errors").query("way == 'unfitted' and source != 'all'")
-    shown = board()["error of a step / %"]
-    shown = shown.loc[errors.set_index(["family", "source"]).index]
-    assert shown["left out"].to_numpy() == pytest.approx(100 * errors["mean"].to_numpy())
-    assert shown["calibrated"].isna().all()
-    recorded = set(shipped("blind_errors").query("known == 0")["source"])
-    assert set(board()["error of a step / %", "blind"].dropna().index.droplevel(0)) == recorded
-
-
 def test_one_run_known_is_a_random_one_and_weighs_by_rows():
     sets = shipped("learning").query("learnt == 1 and source == 'MPT'")
     assert len(sets) == 2  # two accelerators

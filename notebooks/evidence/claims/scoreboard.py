@@ -26,7 +26,6 @@ _WAYS: Final = {
     "left_out": "source left out",
     "left_out_one_factor": "source left out, its median known",
     "borrowed": "parameters of another accelerator",
-    "unfitted": "in no fit",
     "left_out_software": "software left out",
     "left_out_software_one_factor": "software left out, its median known",
     "constant": "constant MFU",
@@ -77,7 +76,6 @@ def scoreboard() -> pd.DataFrame:
     """
     table = derived("calibration_errors")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
-    table = table[(table["way"] != "unfitted") | (table["source"] != "all")]
     shown = table.rename(columns={"coverage": "inside"})[_COLUMNS]
     shown = pd.concat([shown, _blind()], ignore_index=True)
     shown[["median", "mean", "largest", "inside"]] *= 100
@@ -87,14 +85,13 @@ def scoreboard() -> pd.DataFrame:
 def board() -> pd.DataFrame:
     """The scoreboard by family and source [%]: errors by what was known, intervals, choices.
 
-    Runs that are in no fit count as left out. Runs inside are those of left-out sources, by the
+    Runs inside are those of left-out sources, by the
     intervals of each level that the others give; beside them blind runs, by the 90 % interval that
     was recorded with them. The pick is the first of the strategies that were
     measured for one model and cluster; it loses against the best of them.
     """
     table = pd.concat([scoreboard(), _learnt()], ignore_index=True)
     table = table[table["source"] != "all"]
-    table = table.replace({"used": {"in no fit": "source left out"}})
     errors = table.pivot(index=_KEYS, columns="used", values="mean")
     held = derived("interval_coverage").query("left_out == 'publisher'")
     held = held.pivot(index=_KEYS, columns="level", values="held")

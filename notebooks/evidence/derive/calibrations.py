@@ -14,7 +14,7 @@ from evidence.fitting import (
     parameter_evidence,
     strategy_order,
 )
-from relparallel.parallel.machine_parameters import Calibration, borrow
+from relparallel.parallel.machine_parameters import Calibration, borrow, generation
 from relparallel.parallel.run import Run
 
 _GROUPS: Final = ("source", "software")
@@ -34,8 +34,8 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     """Calibrations of all accelerators that were measured, and how far they are off."""
     found, errors_of, evidence, fits, checks = [], [], [], [], []
     known = experience_table(runs)
-    for family in sorted({run.family for run in runs if run.fitted}):
-        own = [run for run in runs if run.family == family and run.fitted]
+    for family in sorted({run.family for run in runs}):
+        own = [run for run in runs if run.family == family]
         fitted = calibrate(own)
         fits.append((own, fitted))
         ways = {
@@ -59,7 +59,6 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         found.append(_stored(fitted))
     if len(fits) > 1:
         errors_of += [_lent(own, fitted, fits, known) for own, fitted in fits]
-    errors_of += _unfitted(runs, [fitted for _, fitted in fits], known)
     levels = quantiles(known["publisher"].nunique()).items()
     found.append(
         pd.DataFrame(levels, columns=["name", "value"]).assign(family="every", kind="level")
@@ -69,10 +68,24 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         "calibration": table.sort_values(["family", "kind"], kind="stable"),
         "calibration_errors": pd.concat(errors_of).sort_values("family", kind="stable"),
         "parameter_evidence": pd.concat(evidence).sort_values("family", kind="stable"),
+        "usual_options": _usual_options(runs),
         "prediction_checks": pd.concat(checks)[_CHECKED].sort_values(_CHECKED),
         "experience": known.drop(columns=["source", "fold"]),
         "interval_coverage": interval_coverage(known),
     }
+
+
+def _usual_options(runs: Sequence[Run]) -> pd.DataFrame:
+    """With which options most runs of a software were done, by accelerator and kind of layers."""
+    rows = [
+        (device.name.rpartition("-")[0], generation(run.software), run.model.kind, run.software)
+        for run in runs
+        if (device := run.cluster.accelerator) and "+" not in generation(run.software)
+    ]
+    table = pd.DataFrame(rows, columns=["chip", "software", "kind", "usual"])
+    most = table.groupby(["chip", "software", "kind"])["usual"].agg(lambda own: own.mode().max())
+    found = most.reset_index()
+    return found[found["usual"] != found["software"]]
 
 
 def _inside(error: pd.Series, known: pd.DataFrame, by: str) -> pd.Series:
@@ -115,22 +128,6 @@ def _lent(
     table = errors(own, loan)
     table = table.assign(inside=_inside(table["error"], known, "family"), distance=np.nan)
     return _summary(table, fitted.family, "borrowed")
-
-
-def _unfitted(
-    runs: Sequence[Run], fits: Sequence[Calibration], known: pd.DataFrame
-) -> list[pd.DataFrame]:
-    """Errors of runs that are in no fit; inside is by the width that other sources give."""
-    rest, fit = [run for run in runs if not run.fitted], {one.family: one for one in fits}
-    found = []
-    for family in sorted({run.family for run in rest}):
-        own = [run for run in rest if run.family == family]
-        device = own[0].cluster.accelerator
-        assert device is not None
-        table = errors(own, fit.get(family) or borrow(device, fits))
-        table = table.assign(inside=_inside(table["error"], known, "source"), distance=np.nan)
-        found.append(_summary(table, family, "unfitted"))
-    return found
 
 
 def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:

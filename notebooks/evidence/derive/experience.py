@@ -69,7 +69,7 @@ def _left_out(runs: Sequence[Run], labels: Sequence[object]) -> pd.Series:
         for run, name in zip(runs, labels, strict=True):
             if name == label:
                 hidden.append(run)
-            elif run.fitted:
+            else:
                 others.setdefault(run.family, []).append(run)
         known = {}
         for family, own in others.items():

@@ -105,7 +105,7 @@ def derive_calibration(target: Path) -> list[Path]:
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
     of_inputs = digest(*(data / name for name in inputs))
-    runs = measured_runs(unfitted=True)
+    runs = measured_runs()
     tables = dict(calibration_tables(runs))
     tables |= learning_tables(runs, tables["experience"])
     tables |= vintage_table(runs)
