@@ -254,7 +254,7 @@ def exchanged_in_layer(
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c
     sequence = sequence * model.attention
     context = gather(sequence * h.context_slow, c, in_node(h, t, c), True, h)
-    context = np.maximum(context - core, 0.0)
+    context = seen_beside(context, core, h.exposed)
     experts = 0.0
     if some((model.mixture > 0) & (s.expert > 1)):
         exchanged = 2 * n * model.routed * (split / t) * model.active * h.data_slow
