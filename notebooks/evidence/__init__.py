@@ -7,6 +7,7 @@ Where to begin, by question:
 - Which steps of training were measured?  `measured_runs`. How far off is a calibration?  `errors`;
   the parameters of a machine from runs: `calibrate`, held against sources left out:
   `cross_validate`.
+- What a plan says of strategies that somebody published and ran: `recipes`.
 - Which function computes a row?  `find_claim`; from other inputs: `compute`.
 
 `claims` holds the functions by topic, `derive` the results on data that are too large to ship.

@@ -6,4 +6,5 @@ from .computed import (
     systems as systems,
 )
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
+from .recipes import recipes as recipes
 from .training_steps import measured_runs as measured_runs

@@ -96,6 +96,7 @@ _ALTERNATE: Final = "recompute=every_second_product"
 _SPLIT_EXPERTS: Final = "experts_split_by_tensor"
 _UNKNOWN: Final = {
     "cp_exchange=all-to-all": "context ranks exchange heads, not keys and values",
+    "schedule=DualPipe": "micro-batches enter a pipeline at both ends and overlap",
 }  # what a row says of itself that no strategy can
 
 
@@ -145,7 +146,7 @@ def refused_runs() -> pd.DataFrame:
 def _every() -> dict[str, Run | str]:
     """Every published row by name, or why it is no run."""
     read = {name: partial(_run, fact) for name, fact in _timed().items()}
-    read |= {row["id"]: partial(_from_row, row) for row in shipped_rows("measured_runs.csv")}
+    read |= {row["id"]: partial(row_as_run, row) for row in shipped_rows("measured_runs.csv")}
     found: dict[str, Run | str] = {}
     for name, run in read.items():
         try:
@@ -155,8 +156,8 @@ def _every() -> dict[str, Run | str]:
     return found
 
 
-def _from_row(row: Mapping[str, str]) -> Run:
-    """Run of a row; ValueError says what no strategy, or no data sheet, can say of it."""
+def row_as_run(row: Mapping[str, str]) -> Run:
+    """Run of a row of the table; ValueError says what no strategy, or no data sheet, can say."""
     for option in set(row["options"].split()) & set(_UNKNOWN):
         raise ValueError(_UNKNOWN[option])
     if row["accelerator"] not in accelerators():

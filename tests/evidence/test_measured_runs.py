@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evidence.fitting import errors
-from evidence.training_steps import _from_row, measured_runs, refused_runs
+from evidence.training_steps import measured_runs, refused_runs, row_as_run
 from relparallel.parallel import step_time
 from relparallel.parallel.machine_parameters import calibration, software
 from relparallel.published import facts, shipped_rows
@@ -59,7 +59,7 @@ def test_a_row_of_mlperf_is_the_run_that_was_submitted():
     ],
 )
 def test_times_and_rates_are_read(row, unit, value, seconds):
-    assert _from_row({**ROWS[row], "unit": unit, "value": value}).time == pytest.approx(
+    assert row_as_run({**ROWS[row], "unit": unit, "value": value}).time == pytest.approx(
         seconds, rel=1e-12
     )
 
@@ -67,20 +67,20 @@ def test_times_and_rates_are_read(row, unit, value, seconds):
 def test_a_network_that_is_not_published_is_not_made_up():
     """It was 100 Gb/s a GPU; a single node has none."""
     row = ROWS["MLPERF-4.1-008"]
-    run = _from_row(row)
+    run = row_as_run(row)
     assert run.cluster.network_bandwidth == 3200 * GBIT  # of the DGX B200 that its settings name
     assert "not stated" in row["reference"]
     with pytest.raises(ValueError, match="network_gbit is not published"):
-        _from_row({**row, "network_gbit": ""})
+        row_as_run({**row, "network_gbit": ""})
     for other in ROWS.values():
         alone = int(other["gpus"]) <= int(other["gpus_per_node"])
         assert other["network_gbit"] or alone or other["id"] in refused_runs().index
 
 
 def test_a_rate_of_operations_counts_those_of_the_model():
-    run = _from_row(ROWS["MLPERF-3.1-005"])
+    run = row_as_run(ROWS["MLPERF-3.1-005"])
     rate = run.model.flops_per_iteration(2048) / (run.time * 4096 * 1e12)
-    again = _from_row({**ROWS["MLPERF-3.1-005"], "unit": "TFLOP/s/GPU", "value": str(rate)})
+    again = row_as_run({**ROWS["MLPERF-3.1-005"], "unit": "TFLOP/s/GPU", "value": str(rate)})
     assert again.time == pytest.approx(run.time, rel=1e-12)
 
 
@@ -92,7 +92,7 @@ def test_peaks_of_memory_come_along():
 
 def test_a_strategy_that_breaks_a_rule_is_refused_in_its_words():
     with pytest.raises(ValueError, match="tensor must divide the heads"):
-        _from_row(
+        row_as_run(
             {
                 **ROWS["VTRAIN-S-0001"],
                 "heads": "15",

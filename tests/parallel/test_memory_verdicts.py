@@ -53,7 +53,13 @@ def held(run):
 def test_of_the_runs_that_ran_few_are_said_not_to_fit_and_these_recompute_modules_unsaid():
     runs = measured_runs(outliers=True)
     wrong = {run.id: run for run in runs if not held(run).fits(run.cluster).fits}
-    assert len(runs) == 1727
+    assert len(runs) == 1850
+    # MaxText's recipes send inputs of layers to the memory of the host (remat_policy custom).
+    tpu = [name for name, run in wrong.items() if run.source.startswith("TPU recipes")]
+    assert {wrong.pop(name).strategy.recompute for name in tpu} == {"full"}
+    # Adapters of 70 billion parameters on one MI300X each: its 192 GB are missed by a seventh.
+    adapters = [name for name, run in wrong.items() if "adapters" in run.software]
+    assert {wrong.pop(name).family for name in adapters} <= {"mi300x"}
     # Recipes of DeepSeek-V3 recompute mla_up_proj or more (deepseek_workload_base_configs.py of
     # Megatron-Bridge); none of Llama 3 70B on GB300 takes two sequences without FSDP. Rows say
     # neither.
