@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.parallel import simulate_schedule
+from relparallel.parallel.schedules import _alternating, group_size
+from relparallel.parallel.timeline import play
 
 positive = st.floats(0.1, 10)
 FLUSHES = ("gpipe", "1f1b")
@@ -36,12 +38,13 @@ def test_gpipe_and_1f1b_have_the_same_bubble(p, m, f, b):
         assert timeline.bubble_fraction == pytest.approx((p - 1) / m, rel=1e-9, abs=1e-12)
 
 
-@given(p=st.integers(1, 6), rounds=st.integers(1, 4), v=st.integers(1, 5), f=positive, b=positive)
-@settings(max_examples=60, deadline=None)
-def test_interleaving_divides_the_bubble_by_the_chunks(p, rounds, v, f, b):
-    m = p * rounds
+@given(p=st.integers(1, 8), m=st.integers(1, 40), v=st.integers(1, 5), f=positive, b=positive)
+@settings(max_examples=100, deadline=None)
+def test_interleaving_divides_the_bubble_by_the_chunks(p, m, v, f, b):
+    """Of fewer micro-batches than stages, all chunks of the missing ones are waited for."""
     timeline = simulate_schedule("interleaved_1f1b", p, m, v, forward=f, backward=b)
-    assert timeline.bubble_fraction == pytest.approx((p - 1) / (v * m), rel=1e-9, abs=1e-12)
+    idle = max(p - m, 0) + (min(m, p) - 1) / v
+    assert timeline.bubble_fraction == pytest.approx(idle / m, rel=1e-9, abs=1e-12)
 
 
 @given(p=st.integers(1, 8), m=st.integers(1, 12))
@@ -88,22 +91,26 @@ def oracle(name, p, m, v, seconds, delay):
 
 
 def stage_order(name, stage, p, m, v):
-    """Passes (direction, micro-batch, chunk) of a stage in the order in which it runs them."""
+    """Passes (direction, micro-batch, chunk) of a stage in the order in which it runs them.
+
+    In the smallest groups that Megatron-Core takes, or one of all where there are fewer than stages.
+    """
+    g = next((k for k in range(p, m + 1) if m % k == 0 or m % k >= p), m)
     forward = [
         (0, k, c)
-        for first in range(0, m, p)
+        for first in range(0, m, g)
         for c in range(v)
-        for k in range(first, min(first + p, m))
+        for k in range(first, min(first + g, m))
     ]
     backward = [
         (1, k, c)
-        for first in range(0, m, p)
+        for first in range(0, m, g)
         for c in reversed(range(v))
-        for k in range(first, min(first + p, m))
+        for k in range(first, min(first + g, m))
     ]
     if name == "gpipe":
         return forward + backward
-    ahead = p - 1 - stage if v == 1 else 2 * (p - 1 - stage) + (v - 1) * p
+    ahead = p - 1 - stage if v == 1 else 2 * (p - 1 - stage) + (v - 1) * g
     order = forward[:ahead]
     for after, now in enumerate(forward[ahead:]):
         order += [now, backward[after]]
@@ -124,7 +131,7 @@ def test_start_times_are_longest_paths_with_unequal_stages_and_delays(
     name, p, rounds, v, extra, delay, seed
 ):
     chunks = v if name == "interleaved_1f1b" else 1
-    m = p * rounds + (extra if chunks == 1 else 0)
+    m = p * rounds + extra
     seconds = np.random.default_rng(seed).uniform(0.5, 2, (2, p))
     timeline = simulate_schedule(
         name, p, m, chunks, forward=seconds[0], backward=seconds[1], communication=delay
@@ -176,15 +183,29 @@ def test_a_large_pipeline_takes_well_under_a_second():
     assert time.process_time() - began < 1
 
 
-def test_interleaving_needs_a_multiple_of_the_stages():
-    with pytest.raises(
-        ValueError, match="micro_batches must be a multiple of stages = 4 to interleave, got 6"
-    ):
-        simulate_schedule("interleaved_1f1b", 4, 6, 2)
-    assert (
-        simulate_schedule("interleaved_1f1b", 4, 6).makespan
-        == simulate_schedule("1f1b", 4, 6).makespan
-    )
+def test_interleaved_micro_batches_go_in_the_groups_of_megatron_core():
+    """The example of model_parallel_config.py: five micro-batches of two stages in groups of three."""
+    found = simulate_schedule("interleaved_1f1b", 2, 5, 2)
+    first = np.flatnonzero((found.resource == 0) & (found.kind == "forward"))
+    order = first[np.argsort(found.start[first])]
+    assert found.item[order].tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]
+    assert found.part[order].tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1]
+    assert simulate_schedule("interleaved_1f1b", 8, 35, 4).makespan == 3 * (35 + 7 / 4)
+    assert group_size(np.array([8, 8, 8, 2]), np.array([32, 35, 33, 5])).tolist() == [8, 9, 11, 3]
+
+
+def test_other_groups_make_interleaved_micro_batches_wait_for_each_other():
+    """Megatron-Core refuses what leaves over fewer than there are stages: some orders never end."""
+    p, m, v, behind = 8, 35, 4, np.arange(7, -1, -1)
+
+    def idle(group):
+        order = _alternating(m, v, 2 * behind + (v - 1) * group, group=group)
+        seconds = np.broadcast_to(np.array([1.0, 2.0])[:, None, None] / v, order.turn.shape)
+        return play(order, seconds, 0.0).makespan - 3 * m
+
+    assert [idle(group) for group in (9, 10, 12)] == [5.25, 9.75, 5.25]
+    with pytest.raises(ValueError, match="got a cycle"):
+        idle(8)
 
 
 @pytest.mark.parametrize("name", FLUSHES)
