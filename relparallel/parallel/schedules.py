@@ -120,16 +120,19 @@ def group_size(p: Any, m: Any) -> Any:
     The fewest, from p on, of which none are left over, or at least p: Megatron-Core refuses others,
     since they would wait for each other. All of fewer than p, as Llama 3 had them.
     """
-    found = np.maximum(np.minimum(p, m), 1)
-    while np.any(short := (m % found) * (m % found < p)):
-        found = found + -(-short // np.maximum(m // found, 1))
-    return found
+    found = np.maximum(np.minimum(p, m), 1.0)
+    while True:
+        times = np.floor(m / found)  # of columns, faster than whole numbers and their rest
+        rest = m - times * found
+        if not np.any(short := rest * (rest < p)):
+            return found
+        found = found + np.ceil(short / np.maximum(times, 1))
 
 
 @schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0)
 def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
     """1F1B over the chunks of every stage, a group of micro-batches at a time."""
-    behind, group = p - 1 - np.arange(p), group_size(p, m)
+    behind, group = p - 1 - np.arange(p), int(group_size(p, m))
     warm_up = behind if v == 1 else 2 * behind + (v - 1) * group
     return _alternating(m, v, np.minimum(warm_up, m * v), group=group)
 

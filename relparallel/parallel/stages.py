@@ -115,7 +115,7 @@ def flight(rule: Numbers, p: Numbers, m: Numbers, v: Numbers, i: Numbers) -> Fli
     found = Flight(*(where(rule == 0, m, one) for one in (held, held, last)))
     chunks = (rule == INTERLEAVED) & (v > 1)
     if some(chunks):
-        group = group_size(1.0 * p, m)
+        group = group_size(p, m)
         ahead = np.minimum(m, (2 * behind + (v - 1) * group + 1) / v)
         rest = m - (np.ceil(m / group) - 1) * group  # its last chunk comes early
         last = np.minimum(rest, 1 + (v - 1) * (group - rest))
