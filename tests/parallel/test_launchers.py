@@ -483,30 +483,6 @@ def test_torchtitan_bridge_and_slurm_have_their_own_words():
         assert line in text
 
 
-def test_the_group_of_micro_batches_is_said_where_it_is_not_the_pipeline():
-    """GLM-5.2 of Megatron-Bridge: 32 micro-batches on 13 stages in groups of 16."""
-    s = read_strategy("PP13 DP32 EP32 VPP2 ZeRO-1")
-    for form, ending, word in (
-        ("megatron", ".sh", "--microbatch-group-size-per-virtual-pipeline-stage"),
-        ("bridge", ".txt", "model.microbatch_group_size_per_vp_stage"),
-    ):
-        for batch, group in ((1024, 16), (32 * 26, None)):
-            told = Launch(s, host=8, global_batch=batch)
-            text, _ = launch_file(told, form, ending, (78, 0), ())
-            said = re.search(rf"{word}[ =](\d+)", text)
-            assert (said and int(said[1])) == group
-            assert read_launch(text, gpus=s.gpus, layers=78).strategy == s
-    with pytest.raises(ValueError, match="per_vp_stage must be 16, the fewest of 32 micro-batches"):
-        read_launch(
-            "--pp 13 --vpp 2 --dp 32 --global-batch-size 1024 "
-            "--microbatch-group-size-per-virtual-pipeline-stage 19"
-        )
-    for batch, fits in ((35 * 32, False), (36 * 32, True), (32 * 32, True)):
-        told = Launch(replace(s, pipeline=8), host=8, global_batch=batch)
-        lost = launch_file(told, "torchtitan", ".toml", (32, 0), ())[1]
-        assert any("no equal rounds" in one for one in lost) != fits
-
-
 def test_what_torchtitan_cannot_say_is_said_and_kept():
     told = Launch(read_strategy("TP2 DP8 ZeRO-1 selective"), host=8)
     text, lost = launch_file(told, "torchtitan", ".toml", (32, 0), ())

@@ -12,8 +12,6 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.parallel import simulate_schedule
-from relparallel.parallel.schedules import _alternating, group_size
-from relparallel.parallel.timeline import play
 
 positive = st.floats(0.1, 10)
 FLUSHES = ("gpipe", "1f1b")
@@ -181,31 +179,6 @@ def test_a_large_pipeline_takes_well_under_a_second():
     timeline = simulate_schedule("1f1b", 64, 512)
     assert timeline.bubble_fraction == pytest.approx(63 / 512)
     assert time.process_time() - began < 1
-
-
-def test_interleaved_micro_batches_go_in_the_groups_of_megatron_core():
-    """The example of model_parallel_config.py: five micro-batches of two stages in groups of three."""
-    found = simulate_schedule("interleaved_1f1b", 2, 5, 2)
-    first = np.flatnonzero((found.resource == 0) & (found.kind == "forward"))
-    order = first[np.argsort(found.start[first])]
-    assert found.item[order].tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]
-    assert found.part[order].tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1]
-    assert simulate_schedule("interleaved_1f1b", 8, 35, 4).makespan == 3 * (35 + 7 / 4)
-    assert group_size(np.array([8, 8, 8, 2]), np.array([32, 35, 33, 5])).tolist() == [8, 9, 11, 3]
-
-
-def test_other_groups_make_interleaved_micro_batches_wait_for_each_other():
-    """Megatron-Core refuses what leaves over fewer than there are stages: some orders never end."""
-    p, m, v, behind = 8, 35, 4, np.arange(7, -1, -1)
-
-    def idle(group):
-        order = _alternating(m, v, 2 * behind + (v - 1) * group, group=group)
-        seconds = np.broadcast_to(np.array([1.0, 2.0])[:, None, None] / v, order.turn.shape)
-        return play(order, seconds, 0.0).makespan - 3 * m
-
-    assert [idle(group) for group in (9, 10, 12)] == [5.25, 9.75, 5.25]
-    with pytest.raises(ValueError, match="got a cycle"):
-        idle(8)
 
 
 @pytest.mark.parametrize("name", FLUSHES)
