@@ -9,6 +9,7 @@ import yaml
 
 from relparallel.parallel.launch_words import WORDS
 from relparallel.parallel.launchers import SHARDING, TITAN, Launch, read_launch
+from relparallel.parallel.schedules import group_size
 from relparallel.parallel.stages import deal, in_letters
 
 FORMS: Final[dict[str, tuple[str, ...]]] = {
@@ -67,12 +68,16 @@ def launch_file(
     aside = ("strategy", "host", "stage_layers", "passed")
     kept |= {name: wanted[name] for name in wanted if wanted[name] != found[name]}
     kept = {name: value for name, value in kept.items() if name not in aside}
-    return text(kept), tuple(
+    lost = [
         f"{software} has no word for {name}={value}"
         + f": start it on {s.gpus:,} GPUs" * (name == "data")
         for name, value in kept.items()
         if name != "ends_as_layers" or said.get("layout") is None  # which says it as well
-    )
+    ]
+    m, p = (told.global_batch or 0) // (s.data * s.micro_batch), s.pipeline
+    if software == "torchtitan" and s.virtual_stages > 1 and m % max(m // p, 1):
+        lost.append(f"PyTorch interleaves {m} micro-batches on {p} stages in no equal rounds")
+    return text(kept), tuple(lost)
 
 
 def _text(words: dict[str, Any], told: Launch, form: str, ending: str) -> str:
@@ -113,6 +118,7 @@ def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
     """Values by field as Megatron-LM and Megatron-Bridge take them; None is not written."""
     s, full = told.strategy, told.strategy.recompute == "full"
     zero, chunks = s.zero_stage, deal(layers, mtp, s)
+    group = int(group_size(s.pipeline, (told.global_batch or 0) // (s.data * s.micro_batch)))
     even = len({*chunks.tolist()}) == 1
     said = {
         "expert_tensor": int(s.experts_over_tensor),
@@ -125,6 +131,7 @@ def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
         "sharding": SHARDING[zero] * (zero > 1),
         "copies": s.state_copies * (zero > 0 and s.shard not in (None, s.data)),
         "virtual_stages": s.virtual_stages * (even and 1 < s.pipeline < chunks.size),
+        "group": group * (s.virtual_stages > 1 and group > s.pipeline),
         "layout": "" if even else in_letters(chunks, mtp),
     }
     return {field: value or None for field, value in said.items()}

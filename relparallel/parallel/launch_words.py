@@ -32,6 +32,8 @@ copies num_distributed_optimizer_instances ddp - -
 shard - - - zero_optimization.mics_shard_size
 virtual_stages num_virtual_stages_per_pipeline_rank - - -
 virtual_stages virtual_pipeline_model_parallel_size model - -
+group microbatch_group_size_per_virtual_pipeline_stage - - -
+group microbatch_group_size_per_vp_stage model - -
 chunk_layers num_layers_per_virtual_pipeline_stage - pipeline_parallel_layers_per_stage -
 layout* pipeline_model_parallel_layout model module_fqns_per_model_part -
 layout* - - pipeline_parallel_module_fqns_per_model_part -
@@ -110,7 +112,7 @@ _ASIDE: Final = (
 # Words that sound like a strategy; among these, those that change nothing of one; values, too.
 _TELLING: Final = re.compile(
     r"parallel|pipeline|virtual|recompute|offload|fsdp|shard|layout|micro_?batch|activations_check"
-    r"|checkpoint_activ|distributed_optimizer|per_vp_stage|hpz|(^|_)(tp|pp|cp|ep|dp|sp)(_size)?$"
+    r"|checkpoint_activ|distributed_optimizer|hpz|(^|_)(tp|pp|cp|ep|dp|sp)(_size)?$"
 )
 _SILENT: Final = re.compile(
     r"ckpt|^rl_|^eval_|inference|overlap|backend|float8|dtype|random|fully"

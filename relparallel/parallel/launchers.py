@@ -9,6 +9,7 @@ from warnings import warn
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.parallel.launch_words import WORDS, said_by_field
+from relparallel.parallel.schedules import group_size
 from relparallel.parallel.stages import deal, in_chunks, read_layout
 from relparallel.parallel.strategy import DEGREES, ENDS, Strategy
 from relparallel.parallel.strategy_text import read_notation, strategy_of
@@ -232,12 +233,19 @@ def _launch(
     fields |= {name: value for name, value in kept.items() if name in _STRATEGY}
     told = _with_chunks(fields, said["layout"] if pipeline > 1 else None, gpus)
     s = told.strategy.for_gpus(own) if own else told.strategy
-    batch = said["accumulation"] * s.micro_batch * s.data
+    batch = max(said["global_batch"] or said["accumulation"] * s.micro_batch * s.data, 0) or None
+    if batch and said["group"] and s.virtual_stages > 1:
+        m = batch // (s.micro_batch * s.data)
+        if said["group"] != (least := int(group_size(pipeline, m))):
+            raise ValueError(
+                f"microbatch_group_size_per_vp_stage must be {least}, the fewest of {m} "
+                f"micro-batches that none waits for, got {said['group']}"
+            )
     beside = {
         "host": hosts[-1] or None,
         "spares": max(running, *nodes, *every) - running,
         "save_every": said["save_every"] if said["saves"] else None,
-        "global_batch": max(said["global_batch"] or batch, 0) or None,
+        "global_batch": batch,
         "offload": _offload(said),
         "passed": tuple(passed),
     }

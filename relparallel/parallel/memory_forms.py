@@ -132,9 +132,10 @@ def micro_batches_in_flight(
     """How many micro-batches' activations each stage holds at its peak, [p]; a chunk counts 1/v.
 
     On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1)
-    p + 1)/v) interleaved, which is p + (p - 1)/v on stage 0. One chunk per stage makes interleaving
-    plain 1F1B. The other schedules are counted for enough micro-batches, and hold no more with
-    fewer of them. Narayanan et al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
+    g + 1)/v) interleaved in groups of g, as `simulate_schedule` has them, which is p + (p - 1)/v on
+    stage 0 where p divides m. One chunk per stage makes interleaving plain 1F1B. The other
+    schedules are counted for enough micro-batches, and hold no more with fewer of them. Narayanan
+    et al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
     """
     require_choice(SCHEDULES, schedule=schedule)
     require_int(stages=stages, at_least=1, at_most=MOST_DEVICES)

@@ -68,16 +68,20 @@ def schedule(name: str, **known: Any) -> Callable[[Rule], Rule]:
     return enter
 
 
-def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) -> Order:
+def _alternating(
+    m: int, v: int, warm_up: Whole, deferred: Whole | None = None, group: int = 1
+) -> Order:
     """Warm-up forward passes, one forward and one backward in turn, then the backward passes left.
 
-    The weights of a micro-batch wait for ``deferred`` more backward passes of their stage.
+    Micro-batches pass each chunk in groups, the last one of what is left. The weights of a
+    micro-batch wait for ``deferred`` more backward passes of their stage.
     """
     p = warm_up.size
     item, chunk = np.indices((m, p * v))
     stage, part = chunk % p, chunk // p
-    rounds = item // p * p * v + item % p if v > 1 else item
-    forward, backward = rounds + part * p, rounds + (v - 1 - part) * p
+    first = item // group * group
+    together, begin = np.minimum(group, m - first), first * (v - 1) + item
+    forward, backward = begin + part * together, begin + (v - 1 - part) * together
     turns = [2.0 * forward, 2.0 * (backward + warm_up[stage]) + 1]
     if deferred is not None:
         turns.append(2.0 * (backward + warm_up[stage] + deferred[stage]) + 1.5)
@@ -110,12 +114,27 @@ def _gpipe(p: int, m: int, v: int, limit: Turns) -> Order:
 schedule("1f1b", flight="1f1b", limited=True)(_one_forward_one_backward(1))
 
 
+def group_size(p: Any, m: Any) -> Any:
+    """Micro-batches that pass a chunk one after another where stages are interleaved.
+
+    The fewest, from p on, of which none are left over, or at least p: Megatron-Core refuses others,
+    since they would wait for each other. All of fewer than p, as Llama 3 had them.
+    """
+    found = np.maximum(np.minimum(p, m), 1.0)
+    while True:
+        times = np.floor(m / found)  # of columns, faster than whole numbers and their rest
+        rest = m - times * found
+        if not np.any(short := rest * (rest < p)):
+            return found
+        found = found + np.ceil(short / np.maximum(times, 1))
+
+
 @schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0)
 def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
-    """1F1B over the chunks of every stage, p micro-batches at a time."""
-    behind = p - 1 - np.arange(p)
-    warm_up = behind if v == 1 else 2 * behind + (v - 1) * p
-    return _alternating(m, v, np.minimum(warm_up, m * v))
+    """1F1B over the chunks of every stage, a group of micro-batches at a time."""
+    behind, group = p - 1 - np.arange(p), int(group_size(p, m))
+    warm_up = behind if v == 1 else 2 * behind + (v - 1) * group
+    return _alternating(m, v, np.minimum(warm_up, m * v), group=group)
 
 
 schedule("eager_1f1b", flight="eager_1f1b", limited=True)(_one_forward_one_backward(2))
@@ -261,9 +280,8 @@ def simulate_schedule(
     name : str
         The schedule, one of `schedules.SCHEDULES`.
     stages, micro_batches, virtual_stages : int
-        p, m and v, each at least 1. Interleaving takes any v, above 1 where p divides m; the
-        V-shaped schedules (zb_v, v_half, v_min) take v = 2, all others v = 1. Chimera takes an even
-        p.
+        p, m and v, each at least 1. Interleaving takes any v, the V-shaped schedules (zb_v, v_half,
+        v_min) take v = 2, all others v = 1. Chimera takes an even p.
     forward, backward, backward_weight : float or array
         Seconds per micro-batch on each stage's GPU, one number or shape (p,), above 0; a chunk
         takes 1/v of them. The third is what of ``backward`` goes into the gradients of the weights,
@@ -293,8 +311,10 @@ def simulate_schedule(
 
     - gpipe: all forward passes, then all backward passes (Huang et al. 2019).
     - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is
-      1f1b under a memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et
-      al., SC 2021, section 2.2).
+      1f1b under a memory limit. interleaved_1f1b starts 2 k + (v - 1) g chunks ahead (Narayanan et
+      al., SC 2021, section 2.2), g micro-batches to a group: the fewest, from p on, of which none
+      or at least p are left over (Megatron-Core, ``get_schedule_table``); all of fewer than p
+      (Llama 3, section 3.3.2).
     - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al.
       2023).
     - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al.,
@@ -345,11 +365,6 @@ def require_size(name: str, stages: int, micro_batches: int, virtual_stages: int
     if problem:
         raise ValueError(
             f"{problem}, got {name!r} with stages {stages}, virtual_stages {virtual_stages}"
-        )
-    if name == "interleaved_1f1b" and virtual_stages > 1 and micro_batches % stages:
-        raise ValueError(
-            f"micro_batches must be a multiple of stages = {stages} to interleave, got "
-            f"{micro_batches}"
         )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_indices, require_int
 from relparallel.parallel.quantities import Numbers, some, where
-from relparallel.parallel.schedules import FLIGHTS, TABLE, V_SHAPED
+from relparallel.parallel.schedules import FLIGHTS, TABLE, V_SHAPED, group_size
 from relparallel.parallel.strategy import ENDS, Strategy
 from relparallel.workload import Transformer
 
@@ -115,8 +115,11 @@ def flight(rule: Numbers, p: Numbers, m: Numbers, v: Numbers, i: Numbers) -> Fli
     found = Flight(*(where(rule == 0, m, one) for one in (held, held, last)))
     chunks = (rule == INTERLEAVED) & (v > 1)
     if some(chunks):
-        ahead = np.minimum(m, (2 * behind + (v - 1) * p + 1) / v)
-        found = _among(chunks, Flight(ahead, np.minimum(m, 2.0 * p), 1.0), found)
+        group = group_size(p, m)
+        ahead = np.minimum(m, (2 * behind + (v - 1) * group + 1) / v)
+        rest = m - (np.ceil(m / group) - 1) * group  # its last chunk comes early
+        last = np.minimum(rest, 1 + (v - 1) * (group - rest))
+        found = _among(chunks, Flight(ahead, np.minimum(m, 2 * group), last), found)
     if some(rule == CHIMERA):  # half of the micro-batches come from the other end
         half = np.maximum(np.ceil(np.minimum(m, 1.0 * p) / 2), 1.0)
         both = np.minimum(m, np.minimum(half, behind + 1) + np.minimum(half, i + 1.0))
@@ -269,9 +272,10 @@ def kept_layers(
     take.
     """
     p, v = strategy.pipeline, strategy.virtual_stages
-    order = TABLE[strategy.schedule].rule(
-        p, min(micro_batches, _ROUNDS * p), v, np.full(p, UNLIMITED)
-    )
+    # GPipe holds all, and the groups of interleaving follow from their number
+    whole = FLIGHT_RULES[strategy.schedule] in (0, INTERLEAVED)
+    m = micro_batches if whole else min(micro_batches, _ROUNDS * p)
+    order = TABLE[strategy.schedule].rule(p, m, v, np.full(p, UNLIMITED))
     kinds = len(order.turn)
     gains = np.array([1.0, *[-1 / (kinds - 1)] * (kinds - 1)])[:, None, None] * chunks
     change = np.broadcast_to(gains, order.turn.shape).ravel()

@@ -49,8 +49,8 @@ def bubble_fraction(
     -----
     Idle seconds per iteration and stage, with b and w the backward passes of inputs and of weights:
 
-    - gpipe, 1f1b, dapple, eager_1f1b, interleaved_1f1b: (p - 1)(f + b + w)/v; asynchronous
-      schedules: 0.
+    - gpipe, 1f1b, dapple, eager_1f1b, interleaved_1f1b: (p - 1)(f + b + w)/v, and of fewer
+      micro-batches than stages (p - m + (m - 1)/v)(f + b + w); asynchronous schedules: 0.
     - zb_h1: (p - 1) max(f + b - w, b); zb_2p: (p - 1) max(f + b - 2 w, b - f, 0).
     - zb_v: (p - 1)(b - w).
     - chimera: ``(p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|)``.
@@ -154,7 +154,7 @@ def bubble_time(
     ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with
     Chimera and ZB-V, to two with the other V.
     """
-    found = (p - 1) * (forward + back + weight) / v
+    found = (p - 1 - (np.minimum(m, p) - 1) * (1 - 1 / v)) * (forward + back + weight)
     forms = {
         _ZB_H1: _zero_bubble_h1,
         _ZB_2P: _zero_bubble_2p,

@@ -150,16 +150,13 @@ class Strategy:
     def micro_batches(self, global_batch: int) -> int:
         """Micro-batches m = B/(d b) each replica works through in one iteration of B sequences."""
         require_int(global_batch=global_batch, at_least=1)
-        step = self.data * self.micro_batch
-        if self.schedule == "interleaved_1f1b" and self.virtual_stages > 1:
-            step *= self.pipeline
-        if global_batch % step:
+        together = self.data * self.micro_batch
+        if global_batch % together:
             raise ValueError(
-                f"global_batch must be a multiple of {step} for data {self.data}, micro_batch "
-                f"{self.micro_batch}, schedule {self.schedule!r} with pipeline {self.pipeline}, "
-                f"got {global_batch}"
+                f"global_batch must be a multiple of {together} for data {self.data}, micro_batch "
+                f"{self.micro_batch}, got {global_batch}"
             )
-        return global_batch // (self.data * self.micro_batch)
+        return global_batch // together
 
 
 @record

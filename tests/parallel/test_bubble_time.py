@@ -38,7 +38,6 @@ SLACK = {"zb_v": (0.0, 1.0), "chimera": (0.0, 1.0), "v_half": (2.0, 1.0), "v_min
 def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, b, part, more):
     v = 2 if name in V_SHAPED else v if name == "interleaved_1f1b" and p > 1 else 1
     p = 2 * p if name == "chimera" else p
-    m = m * p if v > 1 and name not in V_SHAPED else m
     w = b * part
     f = more * (b + 2 * w)
     times = {"forward": f, "backward": b + w, "backward_weight": w}

@@ -112,7 +112,7 @@ def plain(m, s, batch, gpus, node):
         bool(d % k),
         batch % (d * b) > 0,
         v > 1 and not folded and not (order == 2 and p > 1),
-        v > 1 and not folded and (batch // (d * b)) % p > 0,
+        v > 1 and not folded and batch // (d * b) < p,
         folded and v != 2,
         SCHEDULES[order] == "chimera" and p % 2 > 0,
         bool(node % t and t % node),

@@ -61,7 +61,8 @@ def steps(draw, names=SCHEDULES):
         recompute=draw(st.sampled_from(RECOMPUTE)),
         zero_stage=draw(st.integers(0, 1)),
     )
-    return model, split, layers, split.data * p * draw(st.integers(1, 5))
+    m = p * draw(st.integers(1, 5)) + (draw(st.integers(0, p - 1)) if name in FLUSHED else 0)
+    return model, split, layers, split.data * m
 
 
 def both(model, split, layers, batch, machine=None, **options):

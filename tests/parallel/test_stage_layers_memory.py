@@ -56,7 +56,7 @@ def cases(draw):
     )
     return (
         split,
-        p * draw(st.integers(1, 6)),
+        p * draw(st.integers(1, 6)) + draw(st.integers(0, p - 1)),
         draw(st.lists(st.integers(1, 4), min_size=p * v, max_size=p * v)),
     )
 

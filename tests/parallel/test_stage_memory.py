@@ -129,15 +129,14 @@ def slowly(
         acts = flight[i] * layers * kept[s.recompute]
         acts += (everything - kept[s.recompute]) * (layers > 0)
         interleaved = s.virtual_stages > 1
+        g = next(k for k in range(s.pipeline, micro + 1) if micro % k in (0, *range(s.pipeline, k)))
+        rest = micro % g or g
         if first and dropout:
-            acts += (
-                (min(micro, 2 * s.pipeline) if interleaved else flight[i])
-                * tokens
-                / thin
-                * m.hidden
-            )
+            begun = min(micro, 2 * g) if interleaved else flight[i]
+            acts += begun * tokens / thin * m.hidden
         if last:
             times = flight[i] if s.schedule == "gpipe" else 1
+            times = min(rest, 1 + (s.virtual_stages - 1) * (g - rest)) if interleaved else times
             acts += times * tokens * (4 * m.hidden / thin + k.logit_bytes * m.vocabulary / s.tensor)
         sizes = k.parameter_bytes, k.gradient_bytes, k.optimizer_bytes
         rows.append([*(b * x for b, x in zip(sizes, state, strict=True)), acts])
@@ -183,7 +182,8 @@ def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, int]:
         zero_stage=draw(st.integers(0, 3)),
         schedule="interleaved_1f1b" if v > 1 else draw(st.sampled_from(SCHEDULES[:3])),
     )
-    return model, strategy, data * strategy.micro_batch * p * draw(st.integers(1, 4))
+    m = p * draw(st.integers(1, 4)) + draw(st.integers(0, p - 1))
+    return model, strategy, data * strategy.micro_batch * m
 
 
 FLAGS = ("gated", "tied", "learned_positions", "biases")

@@ -40,7 +40,6 @@ def test_every_schedule_holds_what_it_holds_when_simulated(name, p):
 def test_no_schedule_holds_more_when_simulated_however_long_its_passes(name, p, m, v, times):
     v = 2 if name in V_SHAPED else v if name == "interleaved_1f1b" and p > 1 else 1
     p = 2 * p if name == "chimera" else p
-    m = m * p if v > 1 and name not in V_SHAPED else m
     f, b, w = times
     timeline = simulate_schedule(name, p, m, v, forward=f, backward=b + w, backward_weight=w)
     assert np.all(micro_batches_in_flight(name, p, m, v) >= timeline.peak_in_flight - 1e-9)
@@ -104,17 +103,19 @@ def test_what_is_computed_again_stays_until_the_weights_have_their_gradients(nam
 
 
 @pytest.mark.parametrize(("stage", "part", "column"), [(0, 0, 1), (-1, -1, 2)])
-@pytest.mark.parametrize(("p", "v", "rounds"), [(2, 2, 1), (3, 2, 2), (4, 3, 4), (8, 2, 3)])
+@given(p=st.integers(2, 8), v=st.integers(2, 4), m=st.integers(1, 50))
+@settings(deadline=None, max_examples=100)
 def test_the_first_and_the_last_chunk_hold_what_they_hold_when_simulated(
-    p, v, rounds, stage, part, column
+    stage, part, column, p, v, m
 ):
-    timeline = simulate_schedule("interleaved_1f1b", p, p * rounds, v)
+    timeline = simulate_schedule("interleaved_1f1b", p, m, v)
     own = (timeline.resource == stage % p) & (timeline.part == part % v)
     change = np.where(timeline.kind[own] == "forward", 1, -1)
     at = np.where(
         change > 0, timeline.start[own], timeline.start[own] + timeline.duration[own]
     ).round(9)
     peak = np.cumsum(change[np.lexsort((change, at))]).max()
-    assert (
-        flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak
-    )
+    rule = flight(FLIGHT_RULES["interleaved_1f1b"], p, float(m), v, stage % p)[column]
+    assert rule >= peak
+    if column == 2 or m % p == 0:
+        assert rule == peak

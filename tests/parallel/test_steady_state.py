@@ -72,7 +72,6 @@ def test_v_half_and_v_min_pay_a_half_and_two_thirds_per_stage(name, v, extra):
             {"name": "zb_v", "virtual_stages": 2, "backward": 4.0},
             "backward_weight must be at most forward",
         ),
-        ({"name": "interleaved_1f1b", "virtual_stages": 2, "micro_batches": 9}, "micro_batches"),
     ],
 )
 def test_where_no_form_holds_it_is_refused(given, message):
