@@ -6,7 +6,6 @@ and `activation_bytes_per_layer` are the published closed forms of single terms.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -133,7 +132,7 @@ class StageMemory(Result):
         largest = ", ".join(f"{name} {size / GB:.1f}" for name, size in held.items() if size > 0)
         fits = bool(needed <= available)
         room = f"{available / GB:.1f} GB of a {device.name} after {reserve / GB:.1f} GB of reserve"
-        over = "" if fits else f", {math.ceil(needed - available)} bytes too many"
+        over = "" if fits else f", {(needed - available) / GB:,.4g} GB too many"
         reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}; {self.kept}); {room}{over}"
         return Verdict(
             fits=fits,

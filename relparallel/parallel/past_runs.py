@@ -172,6 +172,11 @@ class Experience:
         run = int(apart.argmin())
         return str(self.runs[own[run]]), math.sqrt(apart[run])
 
+    def tried(self, name: str) -> list[int]:
+        """Values of a size of `FEATURES` that somebody has run."""
+        found: list[int] = np.unique(self.numbers[:, FEATURES.index(name)]).astype(int).tolist()
+        return found
+
     def beyond(self, numbers: Vector, mfu: float, family: str, precision: str) -> list[str]:
         """In which sizes, and in what use of the peak, a step is above all runs on a family."""
         own = self.rows.get((family,))
