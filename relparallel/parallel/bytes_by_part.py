@@ -141,16 +141,20 @@ def _layer_activations(
 
     Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which
     the gradient of attention needs in half precision too, and behind the activation; those of
-    routers are not.
+    routers are not. Frozen weights need no inputs.
     """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
-    outer = ((2 * _HALF + 2 * k.product) * model.blocks + 2 * (model.blocks - 1) * k.dropout) * h
+    fed, acted, routed = k.product, _HALF, _HALF - k.product
+    if k.frozen_blocks:
+        fed, acted, routed = 0.0, k.product, 0.0
+    outer = (2 * _HALF + k.product + fed) * model.blocks + 2 * (model.blocks - 1) * k.dropout
+    outer = outer * h
     block = model.ffn * (model.dense - (mixture - model.mixture))
     # tokens go to their experts and may be kept as they return; probabilities fp32
     if some(mixture > 0):
-        sent = (k.product + _HALF * (k.expert_copies - 1)) * model.active * h
-        outer = outer + mixture * (sent + (_HALF - k.product) * h + 4 * model.experts)
+        sent = (fed + _HALF * (k.expert_copies - 1)) * model.active * h
+        outer = outer + mixture * (sent + routed * h + 4 * model.experts)
         block = block + mixture * model.expert_ffn * (model.active + model.shared)
     inner = (
         _HALF * (2 * model.heads + 2 * np.maximum(model.kv_heads, t)) * model.head * model.attention
@@ -161,7 +165,7 @@ def _layer_activations(
     chosen = _HALF * (chosen + model.kept + block)
     if k.product < _HALF:
         inner = inner + k.product * model.heads * model.head * model.attention
-    inner = inner + (_HALF * (model.matrices - 1) + k.product) * block
+    inner = inner + (acted * (model.matrices - 1) + fed) * block
     whole = where(s.sequence_parallel > 0, n / t, n)
     return layer_bytes(
         n,
