@@ -11,18 +11,16 @@ from relparallel.hardware import Cluster
 from relparallel.parallel.bytes_by_part import mean_layer, peaks
 from relparallel.parallel.feasibility import rules_of_rows
 from relparallel.parallel.gpu_memory import RESERVE, kept_by, storage_of
-from relparallel.parallel.grid import StrategyGrid
+from relparallel.parallel.grid import AXES, StrategyGrid
 from relparallel.parallel.layer_times import passes, seen_beside
 from relparallel.parallel.past_runs import experience
 from relparallel.parallel.quantities import (
-    WORDS,
     Machine,
     Numbers,
     Rates,
     Sizes,
     Split,
     folded,
-    rows_of,
 )
 from relparallel.parallel.stages import counted_ends, most_layers
 from relparallel.parallel.step_formula import step_parts, total
@@ -30,6 +28,7 @@ from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 _DEGREES: Final = ("tensor", "pipeline", "context")
+_CHUNKED: Final = ("1f1b", "interleaved_1f1b")  # schedules of one chunk, and of several
 _ALIKE: Final = 1.01  # steps no further apart: the one with fewer changes is better
 
 Change = dict[str, Any]
@@ -57,23 +56,26 @@ def best_changes(
         changes = [one for count in counts for one in _together(strategy, axes, count)]
         if not changes:
             continue
-        rows = _rows(strategy, changes)
-        kept = rules_of_rows(model, rows, global_batch, cluster.gpus, cluster.gpus_per_node) == 0
+        grid = _changed(strategy, changes)
+        broken = rules_of_rows(
+            model, grid.choices, global_batch, cluster.gpus, cluster.gpus_per_node
+        )
         away = np.array([offload != "none" or "offload" in one for one in changes])
-        time = np.full(rows.size, np.inf)
+        time = np.full(len(grid), np.inf)
         for moved in (False, True):
-            asked = np.flatnonzero(kept & (away == moved))
-            time[asked] = _times(model, rows[asked], cluster, global_batch, machine, moved)
+            rows = np.flatnonzero((broken == 0) & (away == moved))
+            s = Split.of_columns(grid.choices[rows], global_batch)
+            time[rows] = _times(model, s, cluster, machine, moved)
         if np.isfinite(time).any():
             near = np.flatnonzero(time <= _ALIKE * time.min()).tolist()
             best = min(near, key=lambda k: (len(changes[k]), time[k]))
-            return changes[best], StrategyGrid(choices=rows[[best]])[0]
+            return changes[best], grid[best]
     return None
 
 
 def _options(model: Transformer, s: Strategy) -> list[list[Change]]:
     """What every single change may be that keeps the degrees."""
-    chunks = experience().tried("virtual_stages") if s.schedule.endswith("1f1b") else ()
+    chunks = experience().tried("virtual_stages") if s.schedule in _CHUNKED else ()
     axes: list[list[Change]] = [
         [{"expert": k * s.expert} for k in (2, 4, 8) if k * s.expert <= model.experts],
         [{"virtual_stages": v} for v in chunks if v != s.virtual_stages],
@@ -97,31 +99,22 @@ def _together(s: Strategy, axes: Sequence[list[Change]], count: int) -> Iterator
                 yield change | ({"data": fewer} if grown else {})
 
 
-def _rows(strategy: Strategy, changes: Sequence[Change]) -> NDArray[Any]:
+def _changed(strategy: Strategy, changes: Sequence[Change]) -> StrategyGrid:
     """Changed strategies as rows of a grid."""
-    rows = np.repeat(rows_of([strategy]), len(changes))
-    for row, change in zip(rows, changes, strict=True):
-        for name, value in change.items():
-            if name != "offload":
-                row[name] = WORDS[name].index(value) if name in WORDS else value
-    if strategy.shard is None:
-        rows["shard"] = rows["data"]
-    if any("virtual_stages" in change for change in changes):
-        plain, chunked = (WORDS["schedule"].index(name) for name in ("1f1b", "interleaved_1f1b"))
-        rows["schedule"] = np.where(rows["virtual_stages"] > 1, chunked, plain)
-    return rows
+    usual = {name: getattr(strategy, name) for name in AXES}
+    every = [usual | one for one in changes]
+    for one, change in zip(every, changes, strict=True):
+        one["shard"] = one["shard"] or one["data"]
+        if "virtual_stages" in change:
+            one["schedule"] = _CHUNKED[one["virtual_stages"] > 1]
+    return StrategyGrid.of(**{name: [one[name] for one in every] for name in AXES})
 
 
 def _times(
-    model: Transformer,
-    rows: NDArray[Any],
-    cluster: Cluster,
-    global_batch: int,
-    machine: Machine,
-    away: bool,
+    model: Transformer, s: Split, cluster: Cluster, machine: Machine, away: bool
 ) -> NDArray[np.float64]:
-    """Time of the step of every row that fits, else infinity; ``away``: activations leave the GPU."""
-    s, sizes, device = Split.of_columns(rows, global_batch), Sizes.of(model), cluster.accelerator
+    """Time of the step where it fits, else infinity; ``away``: activations leave the GPU."""
+    sizes, device = Sizes.of(model), cluster.accelerator
     assert device is not None
     kept, flash, masks = kept_by(machine.software, model, machine.precision)
     here, less = (
@@ -136,8 +129,7 @@ def _times(
             most = most_layers(sizes.layers, *split, ends)
             out = s.micro_batches * most * mean_layer(sizes, s, here, sizes.mixture).kept
             time = time + seen_of_offload(sizes, machine.rates, s, out, most, device.host_link)
-        fits = peaks(sizes, s, less) <= device.memory - RESERVE
-    return np.where(fits, np.broadcast_to(time, rows.size), np.inf)
+        return np.where(peaks(sizes, s, less) <= device.memory - RESERVE, time, np.inf)
 
 
 def seen_of_offload(
