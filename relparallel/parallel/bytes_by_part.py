@@ -108,6 +108,7 @@ def layer_bytes(
     outer: Numbers,
     inner: Numbers,
     chosen: Numbers,
+    parts: tuple[Numbers, ...],
     heads: Numbers,
     sequence: Numbers,
     recompute: Numbers,
@@ -118,8 +119,9 @@ def layer_bytes(
 
     A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer``
     bytes besides two masks, and inside ``inner``, of which ``chosen`` are left where every second
-    product is computed again. What is computed again for the gradients of the
-    inputs stays until those of the weights: half of it, as half of what is kept does.
+    product is computed again; ``parts`` are bytes of the rank that the kinds behind that leave out.
+    What is computed again for the gradients of the inputs stays until those of the weights: half of
+    it, as half of what is kept does.
     """
     inputs = whole * (2 * dropout * hidden + outer)
     inside, core = n / t * inner, 0.0
@@ -130,8 +132,10 @@ def layer_bytes(
     else:  # softmax; its dropout adds a mask and the product
         core = n / t * heads * sequence * (_HALF + 3 * dropout)
     needed = inputs + inside + core
-    held = by_kind(recompute, needed, needed - core, kept, some_kept)
-    return held, needed, where(recompute >= 2, (needed - core - held) / 2, 0.0)
+    less = (needed - part for part in parts)
+    held = by_kind(recompute, needed, needed - core, kept, some_kept, *less)
+    again = (needed - core - held) / 2
+    return held, needed, by_kind(recompute, 0.0, 0.0, again, again, *(part / 2 for part in parts))
 
 
 def _layer_activations(
@@ -151,6 +155,9 @@ def _layer_activations(
     outer = (2 * _HALF + k.product + fed) * model.blocks + 2 * (model.blocks - 1) * k.dropout
     outer = outer * h
     block = model.ffn * (model.dense - (mixture - model.mixture))
+    whole = where(s.sequence_parallel > 0, n / t, n)
+    mlp = n / t * (acted * (model.matrices - 1) + fed) * block
+    norms = whole * ((k.product + fed) * model.blocks + mixture * routed) * h
     # tokens go to their experts and may be kept as they return; probabilities fp32
     if some(mixture > 0):
         sent = (fed + _HALF * (k.expert_copies - 1)) * model.active * h
@@ -166,7 +173,6 @@ def _layer_activations(
     if k.product < _HALF:
         inner = inner + k.product * model.heads * model.head * model.attention
     inner = inner + (acted * (model.matrices - 1) + fed) * block
-    whole = where(s.sequence_parallel > 0, n / t, n)
     return layer_bytes(
         n,
         whole,
@@ -175,6 +181,7 @@ def _layer_activations(
         outer,
         inner,
         chosen,
+        (norms + n / t * fed * block, mlp),
         model.heads * model.attention,
         model.sequence,
         s.recompute,

@@ -320,8 +320,8 @@ def kept_by(
     """Bytes of its numbers, whether scores are never stored, and masks are kept; see `memory`."""
     kept = PRECISIONS[software.storage]
     if software.adapters:  # no update needs frozen weights in a larger format
-        frozen = {"parameter_bytes": 2.0, "gradient_bytes": 0.0, "optimizer_bytes": 0.0}
-        kept = replace(kept, **frozen, frozen_blocks=True)
+        kept = replace(kept, parameter_bytes=2.0, gradient_bytes=0.0, optimizer_bytes=0.0)
+        kept = replace(kept, frozen_blocks=True)
     if isinstance(precision, str):
         require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
     if not isinstance(precision, str) or precision not in PRODUCTS:

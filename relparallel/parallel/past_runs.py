@@ -65,7 +65,7 @@ def features(model: Transformer, precision: str, s: Split) -> Vector:
 
 
 def _columns(model: Transformer, precision: str, s: Split) -> list[Numbers]:
-    s = s._replace(recompute=where(s.recompute == 3, 1, s.recompute))  # a part, as selective is
+    s = s._replace(recompute=where(s.recompute >= 3, 1, s.recompute))  # a part, as selective is
     columns: list[Numbers] = [getattr(s, name) for name in _DEGREES]
     columns += [float(model.parameters), model.sequence]
     columns += [getattr(s, name) for name in _KINDS]

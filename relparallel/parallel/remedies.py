@@ -24,10 +24,11 @@ from relparallel.parallel.quantities import (
 )
 from relparallel.parallel.stages import counted_ends, most_layers
 from relparallel.parallel.step_formula import step_parts, total
-from relparallel.parallel.strategy import RECOMPUTE, Strategy
+from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 _DEGREES: Final = ("tensor", "pipeline", "context")
+_AGAIN: Final = ("selective", "between", "mlp", "full")
 _CHUNKED: Final = ("1f1b", "interleaved_1f1b")  # schedules of one chunk, and of several
 _ALIKE: Final = 1.01  # steps no further apart: the one with fewer changes is better
 
@@ -81,7 +82,7 @@ def _options(model: Transformer, s: Strategy) -> list[list[Change]]:
         [{"virtual_stages": v} for v in chunks if v != s.virtual_stages],
         [{"micro_batch": s.micro_batch >> k} for k in range(1, s.micro_batch.bit_length())],
         [{"sequence_parallel": True}] * (not s.sequence_parallel),
-        [{"recompute": kind} for kind in RECOMPUTE[1:3] if kind != s.recompute != "full"],
+        [{"recompute": kind} for kind in _AGAIN if kind != s.recompute != "full"],
         [{"zero_stage": z} for z in range(s.zero_stage + 1, 4)],
         [{"shard": s.data}] * (s.shard not in (None, s.data)),
     ]

@@ -21,7 +21,7 @@ def neighbours(split, most, chunks=()):
     axes = {
         "sequence_parallel": {split.sequence_parallel, True},
         "zero_stage": range(split.zero_stage, 4),
-        "recompute": {split.recompute, "selective", "full"},
+        "recompute": {split.recompute, "selective", "between", "mlp", "full"},
         "micro_batch": {max(split.micro_batch >> k, 1) for k in range(8)},
         "virtual_stages": {split.virtual_stages, *chunks},
         "offload": ("none", "activations"),

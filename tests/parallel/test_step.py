@@ -152,6 +152,21 @@ def test_every_second_product_is_priced_as_those_products_are():
     assert whole.alternate / products == pytest.approx(again / every, rel=0.02)
     stored = passes(sizes, rates._replace(flash_attention=0), split)
     assert stored.alternate - stored.core == pytest.approx(whole.alternate, rel=1e-12)
+    assert whole.between == 0
+    assert whole.mlp / products == pytest.approx(3 * h * model.ffn_hidden / every, rel=0.02)
+
+
+def test_parts_that_are_computed_again_cost_their_own_kernels_and_transfers():
+    """Norms and activations no product and no transfer; a dense block half of those of a layer."""
+    model = transformer("llama3-8b")
+    none, between, mlp, full = (
+        step_time(model, Strategy(tensor=8, data=2, recompute=kind), on(16), 16)
+        for kind in ("none", "between", "mlp", "full")
+    )
+    assert between.tensor == none.tensor
+    assert mlp.tensor == pytest.approx((none.tensor + full.tensor) / 2, rel=1e-12)
+    assert 0 < between.recompute < 0.2 * mlp.recompute
+    assert 0.4 * full.recompute < mlp.recompute < full.recompute
 
 
 def test_gradients_of_a_ring_take_the_bytes_over_the_share_of_the_network():
