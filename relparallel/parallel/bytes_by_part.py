@@ -108,6 +108,7 @@ def layer_bytes(
     outer: Numbers,
     inner: Numbers,
     chosen: Numbers,
+    parts: tuple[Numbers, ...],
     heads: Numbers,
     sequence: Numbers,
     recompute: Numbers,
@@ -118,8 +119,9 @@ def layer_bytes(
 
     A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer``
     bytes besides two masks, and inside ``inner``, of which ``chosen`` are left where every second
-    product is computed again. What is computed again for the gradients of the
-    inputs stays until those of the weights: half of it, as half of what is kept does.
+    product is computed again; ``parts`` are bytes of the rank that the kinds behind that leave out.
+    What is computed again for the gradients of the inputs stays until those of the weights: half of
+    it, as half of what is kept does.
     """
     inputs = whole * (2 * dropout * hidden + outer)
     inside, core = n / t * inner, 0.0
@@ -130,8 +132,10 @@ def layer_bytes(
     else:  # softmax; its dropout adds a mask and the product
         core = n / t * heads * sequence * (_HALF + 3 * dropout)
     needed = inputs + inside + core
-    held = by_kind(recompute, needed, needed - core, kept, some_kept)
-    return held, needed, where(recompute >= 2, (needed - core - held) / 2, 0.0)
+    less = (needed - part for part in parts)
+    held = by_kind(recompute, needed, needed - core, kept, some_kept, *less)
+    again = (needed - core - held) / 2
+    return held, needed, by_kind(recompute, 0.0, 0.0, again, again, *(part / 2 for part in parts))
 
 
 def _layer_activations(
@@ -141,16 +145,23 @@ def _layer_activations(
 
     Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which
     the gradient of attention needs in half precision too, and behind the activation; those of
-    routers are not.
+    routers are not. Frozen weights need no inputs.
     """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
-    outer = ((2 * _HALF + 2 * k.product) * model.blocks + 2 * (model.blocks - 1) * k.dropout) * h
+    fed, acted, routed = k.product, _HALF, _HALF - k.product
+    if k.frozen_blocks:
+        fed, acted, routed = 0.0, k.product, 0.0
+    outer = (2 * _HALF + k.product + fed) * model.blocks + 2 * (model.blocks - 1) * k.dropout
+    outer = outer * h
     block = model.ffn * (model.dense - (mixture - model.mixture))
+    whole = where(s.sequence_parallel > 0, n / t, n)
+    mlp = n / t * (acted * (model.matrices - 1) + fed) * block
+    norms = whole * ((k.product + fed) * model.blocks + mixture * routed) * h
     # tokens go to their experts and may be kept as they return; probabilities fp32
     if some(mixture > 0):
-        sent = (k.product + _HALF * (k.expert_copies - 1)) * model.active * h
-        outer = outer + mixture * (sent + (_HALF - k.product) * h + 4 * model.experts)
+        sent = (fed + _HALF * (k.expert_copies - 1)) * model.active * h
+        outer = outer + mixture * (sent + routed * h + 4 * model.experts)
         block = block + mixture * model.expert_ffn * (model.active + model.shared)
     inner = (
         _HALF * (2 * model.heads + 2 * np.maximum(model.kv_heads, t)) * model.head * model.attention
@@ -161,8 +172,7 @@ def _layer_activations(
     chosen = _HALF * (chosen + model.kept + block)
     if k.product < _HALF:
         inner = inner + k.product * model.heads * model.head * model.attention
-    inner = inner + (_HALF * (model.matrices - 1) + k.product) * block
-    whole = where(s.sequence_parallel > 0, n / t, n)
+    inner = inner + (acted * (model.matrices - 1) + fed) * block
     return layer_bytes(
         n,
         whole,
@@ -171,6 +181,7 @@ def _layer_activations(
         outer,
         inner,
         chosen,
+        (norms + n / t * fed * block, mlp),
         model.heads * model.attention,
         model.sequence,
         s.recompute,

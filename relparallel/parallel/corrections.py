@@ -27,9 +27,9 @@ from relparallel.parallel.machine_parameters import (
     softwares,
 )
 from relparallel.parallel.past_runs import FEATURES, REACH, experience, features
-from relparallel.parallel.quantities import Split
+from relparallel.parallel.quantities import Machine, Split
 from relparallel.parallel.run import Run
-from relparallel.parallel.step import StepTime, step_time
+from relparallel.parallel.step import StepTime, advice, step_time
 from relparallel.parallel.strategy import Strategy
 from relparallel.parallel.strategy_text import notation
 from relparallel.workload import Transformer
@@ -172,8 +172,13 @@ class Lessons:
     ) -> StepTime:
         """`step_time` after the runs, with its arguments."""
         options |= {"software": self.rules, "precision": precision}
-        step = step_time(model, strategy, cluster, global_batch, **options)
-        known = calibration(require_device(cluster))
+        given = model, strategy, cluster, global_batch
+        step, known = step_time(*given, **options), calibration(require_device(cluster))
+        if not step.fits:  # what is advised takes as long as the runs say
+            machine = Machine.of(cluster, self.rules, precision, options.get("calibrated"))
+            told = {k: options[k] for k in ("network", "alive", "offload") if k in options}
+            said = advice(self.predict, machine, *given, **told)
+            step = replace(step, notes=(*step.notes[:-1], said))
         return self.taught(step, known, model, precision, Split.of(strategy, global_batch))
 
     def taught(

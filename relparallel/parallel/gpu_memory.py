@@ -6,7 +6,6 @@ and `activation_bytes_per_layer` are the published closed forms of single terms.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -64,6 +63,7 @@ Chosen on the BLOOM runs: between 3.2 and 3.8 GB no verdict on them is wrong.
 """
 
 _PARTS: Final = StageBytes._fields[:5]
+_OFFLOADING: Final = "deepspeed-2023"  # the software that keeps an optimizer on the host
 _OFFLOAD: Final = ("none", "optimizer", "parameters", "activations")
 _PLACES: Final = ("host", "nvme")
 
@@ -133,7 +133,7 @@ class StageMemory(Result):
         largest = ", ".join(f"{name} {size / GB:.1f}" for name, size in held.items() if size > 0)
         fits = bool(needed <= available)
         room = f"{available / GB:.1f} GB of a {device.name} after {reserve / GB:.1f} GB of reserve"
-        over = "" if fits else f", {math.ceil(needed - available)} bytes too many"
+        over = "" if fits else f", {(needed - available) / GB:,.4g} GB too many"
         reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}; {self.kept}); {room}{over}"
         return Verdict(
             fits=fits,
@@ -154,8 +154,8 @@ class StageMemory(Result):
 
     def _said(self) -> str:
         return (
-            f"{self.peak.max() / GB:.2f} GB on the largest of {len(self.peak)} stages; the "
-            "table in bytes"
+            f"{self.peak.max() / GB:.2f} GB on the largest of {len(self.peak)} stages "
+            f"({self.kept}); the table in bytes"
         )
 
 
@@ -184,7 +184,8 @@ def memory(
     software : str, optional
         One of `softwares`: its bytes per number, whether it stores attention scores, and its
         dropout. The newest that was measured on the accelerator of the ``cluster`` where omitted,
-        as in `step_time` and `plan`, and the newest of all without a cluster.
+        as in `step_time` and `plan`, and the newest of all without a cluster; DeepSpeed where the
+        optimizer leaves the GPU. ``kept`` then says which was assumed.
     precision : {"bf16", "fp8", "fp4"}, str or Precision
         Number format of the products with weights, whose inputs Transformer Engine keeps in it; or
         one of `PRECISIONS` or bytes of one's own instead of those of the software.
@@ -218,7 +219,10 @@ def memory(
     each expert), the load even; layers without experts come first. Inputs of products in fp8 or fp4
     are kept in these. Recomputation keeps less, and needs what it left out for one layer at a time.
     The first stage adds the mask of the embedding (h), the last one 4 h + 4 V (fp32 logits). Layers
-    are dealt out as `Strategy` says. Norms are whole on every tensor rank. ZeRO shares state among
+    are dealt out as `Strategy` says. A host that updates the weights has fp32 gradients besides the
+    optimizer's state, 16 bytes of a parameter or 18 with its weights, and with DeepSpeed half as
+    much again in buffers (its ``estimate_zero3_model_states_mem_needs``). Adapters are on attention
+    alone. Norms are whole on every tensor rank. ZeRO shares state among
     ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never among
     tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et al., SC 2020,
     section 5; Ren et al., "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al.,
@@ -241,12 +245,13 @@ def memory(
     said = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
-    name = newest_software(device, model.kind) if software is None else software
+    state = offload in ("optimizer", "parameters")
+    name = software or (_OFFLOADING if state else newest_software(device, model.kind))
     if software is not None and cluster is not None:
         raise ValueError(f"cluster must be left out with software, got {cluster!r}")
     if require_choice(_PLACES, offload_to=offload_to) != "host" and offload == "none":
         raise ValueError(f"offload_to must be 'host' with offload 'none', got {offload_to!r}")
-    return stage_memory(
+    found = stage_memory(
         Pipeline(model, strategy, global_batch, said),
         name,
         precision,
@@ -255,6 +260,7 @@ def memory(
         offload=offload,
         offload_to=offload_to,
     )
+    return found if software else replace(found, kept=f"{found.kept}; {name} was assumed")
 
 
 def stage_memory(
@@ -289,9 +295,12 @@ def stage_memory(
     if offload == "activations":  # out after every forward pass of a layer, and back
         kept_bytes = mean_layer(sizes, s, storage, sizes.mixture).kept
         transfer += passes * kept_bytes * split.layers
-    away, nothing = moved[:4].sum(axis=0), np.zeros(strategy.pipeline)
+    # an optimizer on the host has the gradients in fp32 there, if it has not counted them
+    state = moved[0] + moved[2] + 4.0 * (storage.optimizer <= 12) * shards
+    nothing = np.zeros(strategy.pipeline)
     parts = dict(zip(StageBytes._fields, here, strict=True))
-    host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
+    in_host = kept.host_factor * state + moved[3]
+    host, nvme = (in_host, nothing) if offload_to == "host" else (nothing, state + moved[3])
     said = [
         f"as {software} keeps it" if str(precision) in PRODUCTS else "bytes as given",
         "no attention scores" if flash else "attention scores stored",
@@ -310,8 +319,9 @@ def kept_by(
 ) -> tuple[Precision, bool, bool]:
     """Bytes of its numbers, whether scores are never stored, and masks are kept; see `memory`."""
     kept = PRECISIONS[software.storage]
-    if software.adapters:
-        kept = replace(kept, gradient_bytes=0.0, optimizer_bytes=0.0)
+    if software.adapters:  # no update needs frozen weights in a larger format
+        kept = replace(kept, parameter_bytes=2.0, gradient_bytes=0.0, optimizer_bytes=0.0)
+        kept = replace(kept, frozen_blocks=True)
     if isinstance(precision, str):
         require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
     if not isinstance(precision, str) or precision not in PRODUCTS:
@@ -320,7 +330,7 @@ def kept_by(
         software.fused_attention
     ):  # Transformer Engine; torchao keeps inputs in bf16 and converts them again
         kept = replace(kept, product_bytes=PRODUCTS[precision])
-        if software.adapters:  # no update needs frozen weights in a larger format
+        if software.adapters:
             kept = replace(kept, parameter_bytes=PRODUCTS[precision])
     flash = software.flash_attention if flash_attention is None else flash_attention
     masks = software.dropout and model.biases if dropout is None else dropout
@@ -342,6 +352,7 @@ def storage_of(
     return Storage(
         **numbers,
         sharded_storage=precision.sharded_storage,
+        frozen_blocks=precision.frozen_blocks,
         flash=flash_attention,
         dropout=dropout,
         offload_optimizer=offload in ("optimizer", "parameters"),

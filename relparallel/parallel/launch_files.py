@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from relparallel.parallel.launch_words import WORDS
-from relparallel.parallel.launchers import SHARDING, TITAN, Launch, read_launch
+from relparallel.parallel.launchers import MODULES, SHARDING, TITAN, Launch, read_launch
 from relparallel.parallel.schedules import group_size
 from relparallel.parallel.stages import deal, in_letters
 
@@ -93,7 +93,11 @@ def _text(words: dict[str, Any], told: Launch, form: str, ending: str) -> str:
             f"[{above}]\n" + "".join(f"{name} = {json.dumps(one[name])}\n" for name in one)
             for above, one in sections.items()
         )
-    said = {name: shlex.quote(json.dumps(value).strip('"')) for name, value in words.items()}
+    lists = isinstance if form != "bridge" else lambda *_: False
+    said = {
+        name: " ".join(value) if lists(value, list) else shlex.quote(json.dumps(value).strip('"'))
+        for name, value in words.items()
+    }
     if form == "bridge":
         return "".join(f"{name}={value}\n" for name, value in said.items())
     options = [
@@ -117,13 +121,15 @@ def _text(words: dict[str, Any], told: Launch, form: str, ending: str) -> str:
 def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
     """Values by field as Megatron-LM and Megatron-Bridge take them; None is not written."""
     s, full = told.strategy, told.strategy.recompute == "full"
+    core = s.recompute == "selective"
     zero, chunks = s.zero_stage, deal(layers, mtp, s)
     group = int(group_size(s.pipeline, (told.global_batch or 0) // (s.data * s.micro_batch)))
     even = len({*chunks.tolist()}) == 1
     said = {
         "expert_tensor": int(s.experts_over_tensor),
         "sequence_parallel": s.sequence_parallel,
-        "recompute": s.recompute * (s.recompute in ("selective", "full")),
+        "recompute": "selective" if s.recompute in MODULES else s.recompute * (full or core),
+        "parts": MODULES.get(s.recompute),
         "method": "uniform" * full,
         "unit": int(full),
         "distributed_optimizer": zero > 0,
@@ -152,7 +158,8 @@ def _of_torchtitan(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
         "schedule": None,
         "saves": True if told.save_every else None,
     }
-    if s.recompute not in ("none", "full"):  # its only kind, of every second product
+    said |= {"recompute": None} if s.recompute in MODULES else {}
+    if s.recompute in ("selective", "alternate"):  # its only kind, of every second product
         said |= {"recompute": "selective", "parts": "op"}
     if s.pipeline == 1:
         return said

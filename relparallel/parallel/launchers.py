@@ -22,6 +22,8 @@ TITAN: Final[dict[str, str]] = {
     "ZBVZeroBubble": "zb_v",
 }
 """Schedules of torchtitan that are known here."""
+MODULES: Final = {"between": ["layernorm", "moe_act"], "mlp": ["mlp"]}
+"""Modules of Megatron-Core that kinds of recomputation stand for."""
 SHARDING: Final = ("no_shard", "optim", "optim_grads", "optim_grads_params")
 """Sharding strategies of Megatron-FSDP, in the order of the ZeRO stages that they are."""
 _FILES: Final = (".toml", ".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch", ".slurm")
@@ -130,8 +132,8 @@ def read_strategy(
         ETP1 are whole experts; VPP, VP or v the chunks per stage, or all their layers, "4x15+1" or
         "Et*4|(t*4|)*14tL"; MBS the sequences in a micro-batch; "ZeRO-1/16" or "shard=16" the ranks
         that share the state; FSDP is ZeRO-3, FSDP16 and HSDP16 with 16 ranks in a shard group, HSDP
-        8x16 with 8 such groups; a schedule by its name; none, selective, full or alternate
-        recompute. What is not named is 1, or not done. With chunks the schedule is the interleaved
+        8x16 with 8 such groups; a schedule by its name; none, selective, full, alternate, between
+        or mlp recompute. What is not named is 1, or not done. With chunks the schedule is the interleaved
         one. Or arguments or a file of a launcher, as `read_launch` takes them.
     gpus : int, optional
         GPUs to fill: the data-parallel degree where the text has none.
@@ -275,8 +277,10 @@ def _recompute(said: dict[str, Any]) -> str:
     many, chunks = said["unit"], said["pipeline"] * (said["virtual_stages"] or 1)
     wrong = "" if kind in ("none", "selective", "full") else kind
     if kind == "selective":
-        parts = re.findall(r"\w+", str(said["parts"] or ""))
-        wrong = ", ".join({*parts} - {"op" if titan else "core_attn"})
+        parts = {*re.findall(r"\w+", str(said["parts"] or ""))}
+        if not titan and parts:
+            kind = next((name for name, own in MODULES.items() if parts == {*own}), kind)
+        wrong = ", ".join(parts - {"op" if titan else "core_attn"}) * (kind == "selective")
     elif kind == "full" and said["method"] == "block":
         if many * chunks < (said["layers"] or math.inf):
             wrong = f"{many} layers of a stage"
@@ -284,8 +288,9 @@ def _recompute(said: dict[str, Any]) -> str:
         wrong = f"{many} layers at once"
     if wrong:
         raise ValueError(
-            "recompute must be none, selective (core_attn, the attention core), full (every layer) "
-            f"or alternate (every second matrix product: torchtitan's op), got {wrong}"
+            "recompute must be none, selective (core_attn, the attention core), full (every layer), "
+            "between (layernorm and moe_act), mlp or alternate (every second matrix product: "
+            f"torchtitan's op), got {wrong}"
         )
     return "alternate" if titan and kind == "selective" else kind
 

@@ -16,6 +16,7 @@ from relparallel.parallel.quantities import Numbers, Rates, Sizes, Split, by_kin
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
 _SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
 _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, write and mask
+_NORM_BYTES: Final = 8.0  # per token and hidden unit: two norms read and write
 _STREAM_BYTES: Final = 22.0  # per token and hidden unit: two norms, two dropouts with residual
 _GELU_BYTES: Final = 4.0  # per token and unit of the feed-forward block
 _LOGIT_BYTES: Final = 14.0  # per token and word: logits in fp32, softmax and its gradient
@@ -76,24 +77,25 @@ def _attention(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, Numbers]:
 
 def _feed_forward(
     n: Numbers, width: Numbers, matrices: Numbers, depth: Numbers, batch: Numbers, h: Rates
-) -> tuple[Numbers, Numbers, Numbers]:
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Forward and backward time of the matrices and the activation function between them.
 
-    Last, forward, the activation and the second of two products that a gate has before it.
+    Then, forward, the activation and the second of two products that a gate has before it; and the
+    activation alone.
     """
     up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_rate, h)
     down, down_back = _linear(n, depth, width, batch, h.weight_rate, h)
     moved = n * width * batch * (matrices - 1) * _GELU_BYTES * h.traffic * h.elementwise
     between = moved / (h.memory_bandwidth * h.hbm)
     second = up * (1 - 1 / (matrices - 1))
-    return up + down + between, up_back + down_back + between, second + between
+    return up + down + between, up_back + down_back + between, second + between, between
 
 
 class Passes(NamedTuple):
     """Seconds of the kernels of one layer on one micro-batch.
 
-    Forward, backward, of that for the weights; forward, of the attention core, and of every second
-    product with what lies between products.
+    Forward, backward, of that for the weights; forward, of the attention core, of every second
+    product with what lies between products, of that alone, and of dense feed-forward blocks.
     """
 
     forward: Numbers
@@ -101,10 +103,13 @@ class Passes(NamedTuple):
     weight: Numbers
     core: Numbers
     alternate: Numbers
+    between: Numbers
+    mlp: Numbers
 
     def again(self, recompute: Numbers) -> Numbers:
         """What is computed once more."""
-        return by_kind(recompute, 0.0, self.core, self.forward, self.alternate)
+        parts = self.alternate, self.between, self.mlp
+        return by_kind(recompute, 0.0, self.core, self.forward, *parts)
 
 
 def passes(model: Sizes, h: Rates, s: Split) -> Passes:
@@ -117,7 +122,7 @@ def passes(model: Sizes, h: Rates, s: Split) -> Passes:
         mixer, mixer_back = _linear(n, model.mixer / t, model.hidden, 1.0, h.weight_rate, h)
         around, around_back = around + mixer, around_back + mixer_back
     core, core_back = _attention(model, h, s)
-    block, block_back, second = _blocks(model, h, s, n)
+    block, block_back, second, between, mlp = _blocks(model, h, s, n)
     split = where(s.sequence_parallel > 0, t, 1)
     moved = n * model.hidden * _STREAM_BYTES / split
     if some(h.weight_peak > h.peak):
@@ -130,19 +135,22 @@ def passes(model: Sizes, h: Rates, s: Split) -> Passes:
     keys = model.kv_heads * model.head / model.queries
     alternate = second + (keys * qkv + out) * model.attention + stream
     alternate = where(h.flash_attention > 0, alternate, alternate + core)
-    return Passes(around + core + block + stream, inputs + weights, weights, core, alternate)
+    between = between + stream * (_NORM_BYTES / _STREAM_BYTES)
+    forward, backward = around + core + block + stream, inputs + weights
+    return Passes(forward, backward, weights, core, alternate, between, mlp)
 
 
-def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """`_feed_forward` of all blocks of a layer, dense ones and experts."""
-    t, block, block_back, second = s.tensor, 0.0, 0.0, 0.0
+def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, ...]:
+    """`_feed_forward` of all blocks of a layer, dense ones and experts; and that of dense ones."""
+    t, block, block_back, second, between = s.tensor, 0.0, 0.0, 0.0, 0.0
     if some(model.dense > 0):
         times = _feed_forward(n, model.ffn / t, model.matrices, model.hidden, 1.0, h)
-        block, block_back, second = (time * model.dense for time in times)
+        block, block_back, second, between = (time * model.dense for time in times)
+    mlp = block
     if some(model.mixture > 0):
         local, split = model.experts / s.expert, s.expert_tensor
         mine = n * (split / t)  # tokens that a rank sends to experts
-        routed, routed_back, other = _feed_forward(
+        routed, routed_back, other, gates = _feed_forward(
             mine * model.active / local,
             model.expert_ffn / split,
             model.matrices,
@@ -153,15 +161,16 @@ def _blocks(model: Sizes, h: Rates, s: Split, n: Numbers) -> tuple[Numbers, Numb
         copies = mine * model.active * model.routed * _PERMUTE_BYTES
         permuted = copies * h.traffic / (h.memory_bandwidth * h.hbm)
         routed, routed_back = routed + permuted, routed_back + permuted
-        always, always_back, same = 0.0, 0.0, 0.0
+        always, always_back, same, gate = 0.0, 0.0, 0.0, 0.0
         if some(model.shared > 0):
-            always, always_back, same = _feed_forward(
+            always, always_back, same, gate = _feed_forward(
                 n, model.shared * model.expert_ffn / t, model.matrices, model.hidden, 1.0, h
             )
         block = block + model.mixture * (routed + always)
         block_back = block_back + model.mixture * (routed_back + always_back)
         second = second + model.mixture * (other + same)
-    return block, block_back, second
+        between = between + model.mixture * (gates + gate)
+    return block, block_back, second, between, mlp
 
 
 def output_layer(model: Sizes, h: Rates, s: Split) -> Numbers:

@@ -117,6 +117,7 @@ def activation_bytes_per_layer(
         8 * h,
         24 * h,
         0.0,
+        (),
         a,
         s,
         RECOMPUTE.index(recompute),

@@ -67,7 +67,7 @@ def features(model: Transformer, precision: str, s: Split) -> Vector:
 
 
 def _columns(model: Transformer, precision: str, s: Split) -> list[Numbers]:
-    s = s._replace(recompute=where(s.recompute == 3, 1, s.recompute))  # a part, as selective is
+    s = s._replace(recompute=where(s.recompute >= 3, 1, s.recompute))  # a part, as selective is
     columns: list[Numbers] = [getattr(s, name) for name in _DEGREES]
     columns += [float(model.parameters), model.sequence, model.experts]
     columns += [getattr(s, name) for name in _KINDS]
@@ -189,6 +189,11 @@ class Experience:
         apart = np.square(self.places[own] - place).sum(axis=1)
         run = int(apart.argmin())
         return str(self.runs[own[run]]), math.sqrt(apart[run])
+
+    def tried(self, name: str) -> list[int]:
+        """Values of a size of `FEATURES` that somebody has run."""
+        found: list[int] = np.unique(self.numbers[:, FEATURES.index(name)]).astype(int).tolist()
+        return found
 
     def beyond(self, numbers: Vector, mfu: float, family: str, precision: str) -> list[str]:
         """In which sizes, and in what use of the peak, a step is above all runs on a family."""

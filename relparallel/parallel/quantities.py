@@ -389,6 +389,7 @@ class Storage(NamedTuple):
     bucket: float
     expert_copies: float
     sharded_storage: bool
+    frozen_blocks: bool
     flash: bool
     dropout: bool
     offload_optimizer: bool

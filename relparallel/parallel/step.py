@@ -6,22 +6,22 @@ The numbers come from the formula of ``step_parts.py``, with parameters calibrat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relparallel._checks import Result, require_choice, require_instance, require_real
 from relparallel.hardware import Accelerator, Cluster
-from relparallel.parallel.feasibility import pipeline_of, require_feasible
-from relparallel.parallel.gpu_memory import StageMemory, Verdict, memory, stage_memory
+from relparallel.parallel.feasibility import pipeline_of
+from relparallel.parallel.gpu_memory import Verdict, stage_memory
 from relparallel.parallel.group_bandwidth import placement_slowdowns
-from relparallel.parallel.layer_times import passes
 from relparallel.parallel.machine_parameters import Calibration
 from relparallel.parallel.past_runs import REACH, experience, features, sizes
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
+from relparallel.parallel.remedies import best_changes, seen_of_offload
 from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
 from relparallel.parallel.step_formula import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
@@ -182,10 +182,10 @@ def step_time(
     -------
     StepTime
         Seconds by part, intervals, use of the peak, and whether it fits, with the storage of
-        `memory`. Where it does not, the notes say by how many bytes, on which stage, and the first
-        of these changes on as many GPUs that does: sequence_parallel, zero_stage 1, selective
-        recomputation, half the micro-batch, full recomputation, zero_stage 2 or 3, twice the tensor
-        or the pipeline degree with half the data.
+        `memory`. Where it does not, the notes say by how much, on which stage, and the changes on
+        as many GPUs with which it fits and is fastest, with its time: of up to three of sequence
+        parallelism, ZeRO stage and shard group, recomputation, micro-batch, chunks per stage,
+        activations in the host's memory, and larger degrees with fewer replicas; else of five.
 
     Notes
     -----
@@ -236,64 +236,40 @@ def step_time(
             raise ValueError(
                 f"offload must be 'none' on {device.name}, whose link to the host is not known"
             )
-        seen = _seen_of_offload(held, rows, split.layers, device.host_link)
+        out, layers = float(held.transfer.max()) / 2, float(split.layers.max())
+        seen = seen_of_offload(*rows, out, layers, device.host_link)
         parts = *parts[:-1], parts[-1] + seen  # the last one is overhead
     time = step_of(
         parts, machine, model, global_batch, strategy.gpus, rows.split, held.fits(cluster)
     )
     if time.fits:
         return time
-    change = _fitting_change(model, strategy, cluster, global_batch, machine)
-    return replace(time, notes=(*time.notes, change))
+    told = {"calibrated": calibrated, "network": network, "alive": alive, "offload": away}
+    said = advice(step_time, machine, model, strategy, cluster, global_batch, **told)
+    return replace(time, notes=(*time.notes, said))
 
 
-def _seen_of_offload(
-    held: StageMemory, rows: Rows, layers: NDArray[np.float64], host_link: float
-) -> float:
-    """Seconds of a step that transfers to host and back add on the stage where they add most."""
-    machine, one, m = rows.machine, passes(*rows), rows.split.micro_batches
-    again = one.again(rows.split.recompute)
-    moved, seen = held.transfer / 2 / (host_link * machine.link_share), np.zeros(layers.size)
-    for work in (one.forward, one.backward + again):
-        seen += moved - (1 - machine.exposed) * np.minimum(
-            moved, m * layers * work * machine.factor
-        )
-    return float(seen.max())
-
-
-def _fitting_change(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, machine: Machine
+def advice(
+    predict: Callable[..., StepTime],
+    machine: Machine,
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    **options: Any,
 ) -> str:
-    """First single change, from cheap to dear, with which a strategy fits its GPUs, in words."""
-    half = strategy.data // 2
-    changes: list[dict[str, Any]] = [
-        {"sequence_parallel": True},
-        {"zero_stage": 1},
-        {"recompute": "selective"},
-        {"micro_batch": strategy.micro_batch // 2},
-        {"recompute": "full"},
-        {"zero_stage": 2},
-        {"zero_stage": 3},
-        {"tensor": 2 * strategy.tensor, "data": half},
-        {"pipeline": 2 * strategy.pipeline, "data": half},
-    ]
-    for change in changes:
-        try:
-            other = replace(strategy, **change)
-            require_feasible(model, other, cluster, global_batch)
-            held = memory(
-                model,
-                other,
-                global_batch,
-                software=machine.software.name,
-                precision=machine.precision,
-            )
-        except ValueError:  # not possible with this model, batch or cluster
-            continue
-        if other.gpus == strategy.gpus and held.fits(cluster).fits:
-            said = ", ".join(f"{name} {value!r}" for name, value in change.items())
-            return f"it fits with {said}: {notation(other)}"
-    return f"none of {len(changes)} single changes makes it fit: several together, or more GPUs"
+    """With what a strategy fits, and how long its step takes then, as somebody predicts it."""
+    away = options.get("offload", "none")
+    found = best_changes(model, strategy, cluster, global_batch, machine, away)
+    if found is None:
+        return "no four changes make it fit: more GPUs"
+    changes, other = found
+    options |= {"software": machine.software.name, "precision": machine.precision}
+    options["offload"] = changes.get("offload", away)
+    then = predict(model, other, cluster, global_batch, **options)
+    said = ", ".join(f"{name} {value!r}" for name, value in changes.items())
+    name = f"{notation(other)}, {then.total:.4g} s per step, MFU {then.mfu:.1%}"
+    return f"it fits with {said}: {name}"
 
 
 def step_of(

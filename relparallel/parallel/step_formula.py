@@ -190,9 +190,10 @@ def step_parts(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, ...]:
     """Seconds of every one of `PARTS`."""
     p, v, m = s.pipeline, s.virtual_stages, s.micro_batches
     one, repeats = passes(model, h, s), by_kind(s.recompute, 0.0, 0.0, 1.0, 0.5)
+    inside = by_kind(s.recompute, 0.0, 0.0, 1.0, 0.5, 0.0, 0.5 * model.dense)
     layer, (held, short, filled) = layer_on_clock(model, h, s, one), _stages(model, s)
     again, ahead = one.again(s.recompute), layer.ahead
-    repeated = repeats * (layer.tensor + layer.context + layer.experts + layer.launch)
+    repeated = inside * (layer.tensor + layer.launch) + repeats * (layer.context + layer.experts)
     behind = layer.behind + again + repeated
     gathered, exposed = sharded_passes(model, h, s, ahead, behind)
 
@@ -211,10 +212,10 @@ def step_parts(model: Sizes, h: Rates, s: Split) -> tuple[Numbers, ...]:
     own = held * layer.ahead, held * layer.behind
     parts = (
         m * held * (one.forward + one.backward),
-        m * held * (again + repeats * layer.launch),
+        m * held * (again + inside * layer.launch),
         m * held * (layer.launch + layer.launch_back),
         m * (last - middle),
-        m * held * layer.tensor * (2 + repeats),
+        m * held * layer.tensor * (2 + inside),
         m * held * layer.context * (3 + repeats),
         m * held * layer.experts * (2 + repeats),
         m * 2 * v * transfer,

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from relparallel._checks import MOST_DEVICES, choice, flag, instance, record, require_int, whole
 from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
-RECOMPUTE: Final = ("none", "selective", "full", "alternate")  # grids search the first three
+RECOMPUTE: Final = (  # grids search the first three
+    *("none", "selective", "full", "alternate", "between", "mlp"),
+)
 ENDS: Final = ("auto", "embedding", "loss", "both")  # bits of its place: the embedding, the loss
 DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
@@ -43,10 +45,12 @@ class Strategy:
         schedules (zb_v, v_half, v_min), else 1.
     sequence_parallel : bool
         Whether the tensor-parallel ranks also split LayerNorm and dropout along the sequence.
-    recompute : {"none", "selective", "full", "alternate"}
+    recompute : {"none", "selective", "full", "alternate", "between", "mlp"}
         What the backward pass computes again: nothing, the attention core, every layer, or every
         second matrix product and what lies between products, fused attention aside: the "op"
-        checkpoints of torchtitan. Grids search the last one only where it is asked for.
+        checkpoints of torchtitan; norms and activation functions alone, or dense feed-forward
+        blocks: Megatron-Core's modules "layernorm moe_act" and "mlp". Grids search the first three
+        where no others are asked for.
     zero_stage : {0, 1, 2, 3}
         What is sharded besides nothing (0): optimizer state (1), gradients (2), parameters (3).
     schedule : str

@@ -77,6 +77,11 @@ class Precision:
     scratch_bytes : float
         Of a weight of one layer and of the output layer, in place of gradients that are added
         elsewhere.
+    frozen_blocks : bool
+        Whether weights of feed-forward blocks get no gradients (adapters on attention alone), so
+        that no inputs of their products are kept, and that of the activation function as theirs is.
+    host_factor : float
+        Of state that the host keeps in place of the GPU, with the buffers it is copied through.
     """
 
     parameter_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
@@ -91,6 +96,8 @@ class Precision:
     product_bytes: float = real(default=2.0, at_least=0, at_most=2)
     expert_copies: float = real(default=2.0, at_least=1, at_most=2)
     scratch_bytes: float = real(default=0.0, at_least=0, at_most=MOST_BYTES)
+    frozen_blocks: bool = flag(default=False)
+    host_factor: float = real(default=1.0, at_least=1, at_most=4)
 
 
 PRODUCTS: Final[Mapping[str, float]] = {"bf16": 2.0, "fp8": 1 + 1 / 32, "fp4": 0.5 + 1 / 16}
@@ -112,8 +119,10 @@ PRECISIONS: Final[Mapping[str, Precision]] = {
     "fp32": Precision(**_SHARDS, gathered_bytes=4.0),
     "megatron-fp16": Precision(optimizer_bytes=16.0),
     "megatron-bf16": Precision(gradient_bytes=4.0),
-    "deepspeed-fp16": Precision(optimizer_bytes=16.0, bucket=1e9),
-    "deepspeed-bf16-2022": Precision(gradient_bytes=6.0, bucket=5e9, setup_bytes=18.0),
+    "deepspeed-fp16": Precision(optimizer_bytes=16.0, bucket=1e9, host_factor=1.5),
+    "deepspeed-bf16-2022": Precision(
+        gradient_bytes=6.0, bucket=5e9, setup_bytes=18.0, host_factor=1.5
+    ),
     "fsdp": Precision(**_SHARDS, sharded_storage=True, logit_bytes=2.0, loss_bytes=2.0),
     "torchtitan": Precision(**_SHARDS, sharded_storage=True, logit_bytes=6.0, loss_bytes=6.0),
     "megatron-core": Precision(gradient_bytes=4.0, **_CORE),
@@ -126,7 +135,8 @@ PRECISIONS: Final[Mapping[str, Precision]] = {
 - fp32, megatron-fp16, megatron-bf16: 16, 20 and 18 bytes (Megatron-LM README, Distributed
   Optimizer).
 - deepspeed-fp16: the fp32 copy of the gradients is a shard; two buckets of 5e8 elements (its
-  defaults).
+  defaults). On the host, 1.5 times the state (``additional_buffer_factor`` of its
+  ``estimate_zero3_model_states_mem_needs``).
 - deepspeed-bf16-2022: gradients in bf16 and in fp32, neither sharded; the updated weights pass
   through one bucket of 5e9 elements (``bf16_optimizer.py``). That the 18 bytes of weights, fp32
   gradients and optimizer must fit once before they are cut is inferred from which BLOOM runs

@@ -18,6 +18,7 @@ from relparallel.parallel.launch_files import FORMS, launch_file
 from relparallel.parallel.launchers import Launch
 from relparallel.parallel.stages import deal, in_letters, read_layout
 
+FULL = "--recompute-granularity full --recompute-method"
 MEGATRON = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
 
 
@@ -40,15 +41,10 @@ MEGATRON = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
         ),
         ("--recompute-granularity selective --recompute-modules core_attn", "DP64 selective"),
         ("--recompute-activations", "DP64 selective"),
-        (
-            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
-            "DP64 full",
-        ),
-        (
-            "--num-layers 16 --recompute-granularity full --recompute-method block "
-            "--recompute-num-layers 16",
-            "DP64 full",
-        ),
+        ("--recompute-granularity selective --recompute-modules moe_act layernorm", "DP64 between"),
+        ('model.recompute_granularity=selective model.recompute_modules=["mlp"]', "DP64 mlp"),
+        (f"{FULL} uniform --recompute-num-layers 1", "DP64 full"),
+        (f"{FULL} block --num-layers 16 --recompute-num-layers 16", "DP64 full"),
         ("--use-torch-fsdp2", "DP64 ZeRO-3"),
         ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", "DP64 ZeRO-2"),
         (
@@ -249,7 +245,7 @@ def test_layers_that_no_rule_deals_out_are_said_and_priced():
     [
         ("--tensor-model-parallel-sise 4", "did you mean 'tensor_model_parallel_size'"),
         ("--hierarchical-context-parallel-sizes 2 4", "got hierarchical_context_parallel_sizes"),
-        ("--recompute-granularity selective --recompute-modules mlp", "got mlp"),
+        ("--recompute-granularity selective --recompute-modules mlp core_attn", "got mlp"),
         ("--recompute-granularity full --recompute-num-layers 2", "got 2 layers at once"),
         (
             "--recompute-granularity full --recompute-method block --recompute-num-layers 2",
@@ -394,6 +390,7 @@ def megatron(text: str) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=1)
     for name in ("nnodes", "pipeline-model-parallel-layout", "recompute-granularity"):
         parser.add_argument(f"--{name}", default=None)
+    parser.add_argument("--recompute-modules", nargs="*", default=())
     plain = re.sub(r"^#.*$", "", text.replace("\\\n", " "), flags=re.MULTILINE)
     return parser.parse_known_args(shlex.split(plain))[0]
 
@@ -417,7 +414,7 @@ def usual(draw):
         experts_over_tensor=whole and t > 1,
         zero_stage=zero,
         shard=draw(st.sampled_from([None, 2 * d])) if zero else None,
-        recompute=draw(st.sampled_from(["none", "selective", "full"])),
+        recompute=draw(st.sampled_from(["none", "selective", "full", "between", "mlp"])),
         micro_batch=draw(degree),
     )
 
@@ -441,7 +438,9 @@ def test_what_megatron_has_words_for_is_said_in_its_words(s, spares, layers):
     assert found.use_megatron_fsdp == (s.zero_stage > 1)
     copies = s.data // s.shard_group if s.zero_stage else 1
     assert found.num_distributed_optimizer_instances == copies
-    assert (found.recompute_granularity or "none") == s.recompute
+    kinds = {("layernorm", "moe_act"): "between", ("mlp",): "mlp"}
+    kind = kinds.get(tuple(found.recompute_modules), found.recompute_granularity)
+    assert (kind or "none") == s.recompute
     assert (found.micro_batch_size, found.global_batch_size, found.save_interval) == (
         s.micro_batch,
         told.global_batch,

@@ -152,7 +152,7 @@ def test_all_stages_hold_the_layers_of_the_model_and_the_activations_of_their_ch
     slack = 1e-9 * max(said)
     assert np.all(kept >= kept_layers(split, m, np.array(said)) - slack)
     # else what is computed again waits too
-    if split.recompute != "full" or split.schedule not in SPLIT:
+    if split.recompute in ("none", "selective") or split.schedule not in SPLIT:
         assert np.all(
             kept <= micro_batches_in_flight(split.schedule, p, m, v) * v * max(said) + slack
         )

@@ -48,7 +48,7 @@ def test_cost_is_price_times_gpus_over_tokens(found):
     ("asked", "said"),
     [
         ("TP3 DP1", "cannot run: strategy breaks a rule: tensor must divide the heads"),
-        ("TP1 PP1 DP64", "bytes too many; it fits with"),
+        ("TP1 PP1 DP64", " GB too many; it fits with"),
         ("TP8 PP8 ZeRO-1 full", "less than"),
     ],
 )
@@ -74,9 +74,10 @@ def test_advice_can_be_followed(found):
     told = [found.why_not(f"TP{t} PP{p} MBS{b}") for t in (1, 2) for p in (1, 2) for b in (1, 4, 8)]
     advice = [said.partition("it fits with ")[2].partition(": ")[2].rstrip(".") for said in told]
     assert sum(map(bool, advice)) >= 2
-    for label in filter(None, advice):
+    for label, _, time in (one.partition(", ") for one in filter(None, advice)):
         followed = found.why_not(label)
         assert "relative goodput" in followed
+        assert f": {time.partition(',')[0]} (" in followed
 
 
 def test_what_a_strategy_loses_is_its_own_joint_optimum_below_the_best(found):
