@@ -351,8 +351,8 @@ def plan(
     gpus : int or sequence of int, optional
         GPUs of each cluster that is given by a name of `hardware.clusters` or a file.
     global_batch : int, optional
-        Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as
-        a power of two; the notes say so.
+        Sequences of a step. Where omitted, 4e6 to 16.8e6 tokens, as Llama 3, divisible by the nodes
+        where they are no more than that; the notes say so.
     sequence : int, optional
         Tokens of a sequence. Where omitted, what the model was published with; of a file what it
         says, at most 8,192, since it says what can be read. The notes say which.
@@ -423,10 +423,8 @@ def plan(
     machines = clusters_of(cluster, gpus)
     paid = None if price is None else require_column("price", price, len(machines), above=0)
     if global_batch is None:
-        global_batch = usual_batch(sizes, max(one.gpus for one in machines))
-        notes.append(
-            f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens"
-        )
+        global_batch, said = usual_batch(sizes, machines)
+        notes.append(said)
     notes += assumptions(rates, options, machines)
     for one in machines:
         require_room(name, sizes, one)
