@@ -40,15 +40,13 @@ class Doubt:
         asked = (self.choices[place] for place in np.flatnonzero(~self.measured)[:2])
         return tuple(self.search.sites[one.site].fastest.grid[one.row] for one in asked)
 
-    def said(self, where: str) -> str:
+    def said(self, where: str) -> list[str]:
         """What to measure next, and what is expected of the best of those and the first."""
         runs = [notation(strategy) for strategy in self.to_measure]
         known = [0, *np.flatnonzero(~self.measured)[:2]]
         after = 1 - self.shares[:, known].max(axis=1).mean()
-        return (
-            f"to measure next{where}: {' and '.join(runs)}; the best of them is expected to lose "
-            f"{after:.1%}, the first alone {self.loss[0]:.1%}"
-        ) * bool(runs)
+        told = f"the first row is expected to lose {self.loss[0]:.1%}, the best of them {after:.1%}"
+        return [where + " and ".join(runs), told] if runs else []
 
 
 def doubt_of(search: JointSearch, count: int, log: OwnLog | None = None) -> Doubt:
@@ -112,5 +110,4 @@ def asked_for(found: Sequence[JointPlan], count: int, log: OwnLog | None) -> lis
     """By cluster, what to measure next."""
     several = len(found) > 1
     doubts = ((doubt_of(one.search, count, log), one.cluster.name) for one in found)
-    said = (doubt.said(f" on {name}" * several) for doubt, name in doubts)
-    return [one for one in said if one]
+    return [said for doubt, name in doubts for said in doubt.said(f"on {name}, " * several)]
