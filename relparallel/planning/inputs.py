@@ -88,7 +88,8 @@ def usual_batch(model: Transformer, machines: Sequence[Cluster]) -> tuple[int, s
     Llama 3's, as many as the nodes of a cluster times a divisor of their GPUs; of more nodes, a
     divisor of their number: replicas take several.
     """
-    nodes, gpus = (math.lcm(*counts) for counts in zip(*((m.nodes, m.gpus) for m in machines)))
+    nodes = math.lcm(*(one.nodes for one in machines))
+    gpus = math.lcm(*(one.gpus for one in machines))
     shares = np.arange(1, min(gpus, max(LARGEST // model.sequence, 1)) + 1)
     even = (gpus % shares == 0) & ((shares % nodes == 0) | (nodes % shares == 0))
     batch = int(shares[even].max())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from relparallel._checks import (
     Result,
@@ -35,7 +36,7 @@ from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.parallel.step import step_timeline
 from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
-from relparallel.planning.doubt import asked_for, doubt_of, order_of
+from relparallel.planning.doubt import asked_for, doubt_of, order_of, vendors
 from relparallel.planning.few_failures import never, unseen
 from relparallel.planning.inputs import (
     assumptions,
@@ -90,8 +91,17 @@ class Plan(Result):
 
     @property
     def best(self) -> JointPlan:
-        """Joint optimum on the cluster where it gives most tokens that count per unit of money."""
-        return self.found[int(np.argmax(self._worth))]
+        """Joint optimum on the cluster where it gives most tokens that count per unit of money.
+
+        Of vendors that nobody can put in order, that which was given first (`clusters`).
+        """
+        return self.found[int(self._order[0])]
+
+    @property
+    def _order(self) -> NDArray[np.intp]:
+        """Places of clusters, those of vendors without an order together, the best of them first."""
+        groups = vendors(self.found)[0]
+        return np.lexsort((-np.array(self._worth), [groups.index(one) for one in groups]))
 
     @property
     def _worth(self) -> list[float]:
@@ -140,8 +150,9 @@ class Plan(Result):
         With an own failure log, its replay stands beside the formula's relative goodput.
         """
         prices = self.price or (np.nan,) * len(self.found)
-        rows = []
-        for one, price in zip(self.found, prices, strict=True):
+        rows, groups = [], vendors(self.found)[0]
+        places = sorted(range(len(groups)), key=lambda place: groups.index(groups[place]))
+        for one, price in ((self.found[place], prices[place]) for place in places):
             doubt = doubt_of(one.search, self.strategies, self._log)
             chances = zip(doubt.choices, doubt.probability, doubt.loss, strict=True)
             for choice, probability, loss in islice(chances, self.strategies):
@@ -158,10 +169,12 @@ class Plan(Result):
         """One row for the best of each cluster, the best first, with the chance that this order is right.
 
         Best by tokens a day, or by tokens for the money where there are prices. Steps on one kind
-        of accelerator err alike, kinds err apart, each as its interval says.
+        of accelerator err alike, kinds err apart, each as its interval says. Where too few runs of
+        that kind of model were measured on the accelerators of a vendor, or those of another are
+        borrowed, its rows stand together, and no chance is given against others'.
         """
         best, beats = order_of(self.found, self._worth)
-        places = np.argsort(-np.array(self._worth), kind="stable")
+        places = self._order
         prices = self.price or (np.nan,) * len(self.found)
         rows = [self._row(self.found[k], self.found[k].choice, prices[k]) for k in places]
         table = pd.DataFrame(rows).drop(columns="reason").dropna(axis=1, how="all")
@@ -259,7 +272,7 @@ class Plan(Result):
         best, several = self.best, len(self.found) > 1
         doubt = [f"on {best.cluster.name}, " * several + self.day.said()]
         if several:
-            doubt.append(in_order(self.clusters()))
+            doubt += in_order(self.clusters())
         if self.log is not None:
             doubt += self.log.said(best, self.strategies, self.rank)
         said = {
@@ -457,7 +470,8 @@ def plan(
     else:
         warnings += [note for one in found if (note := many_stages(one, sizes.layers))]
     warnings += never(found[0]) if log is None else unseen(log.log, found[0])
-    warnings += [note for note in notes if "is a guess" in note]
+    first = [vendors(found)[1], *(note for note in notes if "is a guess" in note)]
+    warnings = [*filter(None, first), *warnings]
     notes = [note for note in notes if note not in warnings]
     notes += [*(log.facts(found[0]) if log else ()), *(note for note in steps if not warns(note))]
     return Plan(

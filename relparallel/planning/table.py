@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -210,15 +211,18 @@ def save_table(
         write(where, as_latex(table, said))
 
 
-def in_order(table: pd.DataFrame) -> str:
-    """Say how sure the order of clusters is, the best first."""
+def in_order(table: pd.DataFrame) -> list[str]:
+    """Say how sure the order of clusters is, the best of them first, apart for vendors without one."""
     by = "tokens for the money" if "cost of 1e9 tokens" in table else "tokens a day"
-    best, names = table["best cluster with probability"].iloc[0], list(table.index)
-    chances = table["before the next with probability"].tolist()
-    after = zip(names[1:], names, chances, strict=False)
-    said = [f"{names[0]} (the best with probability {best:.0%})"]
-    said += [f"{name} (after {other} with {chance:.0%})" for name, other, chance in after]
-    return f"most {by}: {', '.join(said)}"
+    names, chances = [*table.index], table["before the next with probability"].tolist()
+    groups: list[list[str]] = []
+    best = table["best cluster with probability"].tolist()
+    for k, name in enumerate(names):
+        if k and not math.isnan(chances[k - 1]):
+            groups[-1].append(f"{name} (after {names[k - 1]} with {chances[k - 1]:.0%})")
+        else:
+            groups.append([f"{name} (the best with probability {best[k]:.0%})"])
+    return [f"most {by}: {', '.join(said)}" for said in groups if len(said) > 1]
 
 
 def many_stages(one: JointPlan, layers: int) -> str | None:
