@@ -6,7 +6,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,13 +14,44 @@ import pandas as pd
 
 from evidence.claims.scoreboard import blind_records, board, peers
 from evidence.computed import ledger
-from relparallel.parallel import read_strategy
+from relparallel.hardware import Cluster, cluster
+from relparallel.parallel import Strategy, notation, read_strategy, step_time
 from relparallel.planning import plan
 from relparallel.published import data_folder, facts, topics
 from relparallel.units import DAY
+from relparallel.workload import transformer
 
 HERE: Final = Path(__file__).parent
 Grid = Iterable[tuple[str, str, tuple[int, ...]]]
+RUNS: Final = (
+    ("llama3-405b", "h100-80gb-dgx", 2048, "bf16", "TP8 PP16 DP128 VPP8 ZeRO-2 SP", "Meta, 2024"),
+    (
+        "llama3-405b",
+        "h100-80gb-dgx",
+        1536,
+        "fp8",
+        "TP8 PP8 CP2 DP64 VPP8 ZeRO-1 SP",
+        "NVIDIA for MLPerf 5.0",
+    ),
+    (
+        "llama3-405b",
+        "gb200-186gb-nvl72",
+        1280,
+        "fp8",
+        "TP4 PP8 CP2 DP32 VPP8 ZeRO-1 SP",
+        "MLPerf 5.0",
+    ),
+    ("megatron-1t", "a100-80gb-selene", 3072, "bf16", "TP8 PP64 DP6 full", "NVIDIA, 2021"),
+    (
+        "bloom-176b",
+        "a100-80gb-jean-zay",
+        2048,
+        "bf16",
+        "TP4 PP12 DP8 ZeRO-1 full",
+        "BigScience 2022",
+    ),
+)
+"""Runs that somebody published, of which the page knows the layout: its step is predicted."""
 JOBS: Final[Grid] = (
     ("llama3-405b", "h100-80gb-dgx", (16384, 4096)),
     ("llama3-70b", "h100-80gb-dgx", (2048, 512)),
@@ -76,16 +107,34 @@ def jobs(grid: Grid) -> Iterator[dict[str, Any]]:
     for model, name, sizes in grid:
         for gpus in sizes:
             found = plan(model, name, gpus=gpus, strategies=4)
-            cluster, tokens = found.best.cluster, found.global_batch * found.model.sequence
+            machine, tokens = found.best.cluster, found.global_batch * found.model.sequence
             for row in found.to_frame().drop_duplicates("strategy").to_dict("records"):
-                one = read_strategy(row["strategy"])
-                nodes = one.gpus // cluster.gpus_per_node
-                replica = max(one.model_parallel // cluster.gpus_per_node, 1)
-                steps = (row[column] for column in ("step [s]", "step to", "step from"))
-                speed = [float(f"{tokens * DAY / 1e9 / step:.5g}") for step in steps]
-                said = f"{found.name}, {gpus:,} GPUs of {cluster.name}: {row['strategy']}"
-                if nodes % replica == 0:
-                    yield {"name": said, "nodes": nodes, "replica": replica, "speed": speed}
+                steps = [row[column] for column in ("step [s]", "step to", "step from")]
+                said = f"{found.name}, {gpus:,} GPUs of {name}, batch {found.global_batch:,}"
+                yield from entry(said, read_strategy(row["strategy"]), machine, tokens, steps)
+
+
+def entry(
+    job: str, split: Strategy, machine: Cluster, tokens: int, steps: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """A strategy whose replicas have nodes of their own: speeds by the steps and their bounds."""
+    nodes = split.gpus // machine.gpus_per_node
+    replica = max(split.model_parallel // machine.gpus_per_node, 1)
+    speed = [float(f"{tokens * DAY / 1e9 / step:.5g}") for step in steps]
+    if nodes % replica == 0:
+        shape = {"nodes": nodes, "replica": replica, "copies": split.state_copies}
+        yield {"name": f"{job}: {notation(split)}", **shape, "speed": speed}
+
+
+def runs() -> Iterator[dict[str, Any]]:
+    """The same of layouts that somebody ran."""
+    for name, place, batch, precision, layout, who in RUNS:
+        model, split = transformer(name), read_strategy(layout)
+        machine = cluster(place, gpus=split.gpus)
+        step = step_time(model, split, machine, batch, precision=precision)
+        low, high = step.interval()
+        said = f"{name}, {split.gpus:,} GPUs of {place}, batch {batch:,}, {precision}, run by {who}"
+        yield from entry(said, split, machine, batch * model.sequence, (step.total, high, low))
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -103,7 +152,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for name, table in shown.items():
         text = table.to_html(float_format="{:.1f}".format, na_rep="", border=0)
         yield name, f'<div class="wide">{text}</div>\n'
-    grid = json.dumps(list(jobs(JOBS)))
+    grid = json.dumps([*runs(), *jobs(JOBS)])
     yield "whatif", (HERE / "whatif.html").read_text("utf-8").replace("{{GRID}}", grid)
     yield "claims", filtered(claims(), "7 6 8 5 6 8 12 7 6 6 14 30", "topic", "origin", "state")
 

@@ -278,7 +278,7 @@ def _study(options: argparse.Namespace) -> None:
         price=price[0] if len(price) == 1 else price,
         **asked,
     )
-    print(table.to_string(index=False))
+    print("\n".join([table.to_string(index=False), *table.attrs["notes"]]))
     if options.save:
         table.to_csv(options.save, index=False)
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from html import unescape
 from pathlib import Path
@@ -244,7 +245,8 @@ def test_the_script_of_the_page_computes_what_the_package_computes():
     code = (
         "const f = require(process.argv[1]);"
         "console.log(JSON.stringify(JSON.parse(process.argv[2]).map("
-        "(job) => [f.restartOrSpares(job, 0), f.bestSpares(job).share, f.elastic(job)])));"
+        "(job) => [f.restartOrSpares(job, 0), f.bestSpares(job).share, f.elastic(job), "
+        "f.regroup(job), f.elasticSpares(job, 0)])));"
     )
     said = subprocess.run(
         ["node", "-e", code, str(script), json.dumps(jobs)],
@@ -264,7 +266,58 @@ def test_the_script_of_the_page_computes_what_the_package_computes():
         )
         policies = ("restart", "spares", "elastic")
         want = [rp.training.relative_goodput(own, p, job["repair"]).share for p in policies]
+        whole = replace(own, regroup=True)
+        want.append(rp.training.relative_goodput(whole, "elastic", job["repair"]).share)
+        want.append(want[2])  # without spares
         assert shares == pytest.approx(want, rel=1e-9)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_the_script_of_the_page_knows_elastic_jobs_with_spares_as_the_package_does():
+    """Without pauses, which the page takes as a factor of their own; few replicas, and many."""
+    script, rng, jobs, want = ROOT / "docs/static/whatif.js", np.random.default_rng(3), [], []
+    for units, replica in ((2, 1), (2, 8), (3, 2), (12, 4), (40, 1), (64, 16)):
+        spares = replica * int(rng.integers(0, 4))
+        job = {
+            "nodes": units * replica + spares,
+            "replica": replica,
+            "nodeRate": 10 ** rng.uniform(-7.5, -6),
+            "jobRate": 10 ** rng.uniform(-7, -5),
+            "checkpoint": 20.0,
+            "restart": 300.0,
+            "pause": 0.0,
+            "repair": 10 ** rng.uniform(3, 5.5),
+            "burst": 1.0,
+        }
+        jobs.append([job, spares])
+        strategy = rp.Strategy(tensor=8, pipeline=replica, data=units)
+        model = rp.training.FailureModel(
+            cluster=rp.hardware.Cluster(nodes=units * replica),
+            placement=rp.parallel.Placement(strategy=strategy),
+            classes=tuple(
+                rp.training.ComponentClass(name=level, level=level, rate=job[f"{level}Rate"])
+                for level in ("node", "job")
+            ),
+        )
+        level = rp.training.CheckpointLevel(name="storage", cost=20.0, restart=0.0)
+        way = rp.training.Recovery("elastic", job["repair"], restart=300.0)
+        saved = rp.training.Checkpointing(levels=(level,))
+        kept = rp.goodput(model, 1.0, saved, way, spares=spares).mean
+        want.append(kept * units * replica / job["nodes"])
+    code = (
+        "const f = require(process.argv[1]), jobs = JSON.parse(process.argv[2]);"
+        "console.log(JSON.stringify(jobs.map((job) => [f.elasticSpares(...job), "
+        "f.bestElastic(job[0]).share])));"
+    )
+    said = subprocess.run(
+        ["node", "-e", code, str(script), json.dumps(jobs)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    asked, best = np.transpose(json.loads(said.stdout))
+    assert asked == pytest.approx(want, rel=1e-9)
+    assert (best >= asked * (1 - 1e-12)).all()
 
 
 def test_jobs_of_the_page_hold_the_speeds_of_the_plan():
@@ -274,6 +327,24 @@ def test_jobs_of_the_page_hold_the_speeds_of_the_plan():
     tokens = table.global_batch * table.model.sequence * 86400 / 1e9
     assert entries[0]["speed"][0] == pytest.approx(tokens / first["step [s]"], rel=1e-4)
     assert all(entry["speed"][1] < entry["speed"][0] < entry["speed"][2] for entry in entries)
+
+
+def test_the_page_opens_on_a_job_that_somebody_ran():
+    """Its speed is that of `step_time`, near the 400 TFLOP/s a GPU that Meta printed; it fits."""
+    entries = list(tables.runs())
+    assert len(entries) == len(tables.RUNS)
+    first, model = entries[0], rp.transformer("llama3-405b")
+    assert first["name"].startswith("llama3-405b, 16,384 GPUs of h100-80gb-dgx, batch 2,048, bf16")
+    assert (first["nodes"], first["replica"]) == (2048, 16)
+    split = rp.parallel.read_strategy("TP8 PP16 DP128 VPP8 ZeRO-2 SP")
+    machine = rp.cluster("h100-80gb-dgx", gpus=16384)
+    step = rp.step_time(model, split, machine, 2048)
+    assert step.fits
+    tokens = 2048 * model.sequence * 86400 / 1e9
+    want = [tokens / each for each in (step.total, *step.interval()[::-1])]
+    assert first["speed"] == pytest.approx(want, rel=1e-4)
+    printed = tokens * 400e12 * 16384 / model.flops_per_iteration(2048)
+    assert first["speed"][1] < printed < first["speed"][2]
 
 
 @pytest.mark.browser

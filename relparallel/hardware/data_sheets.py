@@ -1,7 +1,9 @@
 """Accelerators: what one GPU can do at most, and what has been measured of it."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_real, whole
 from relparallel.published import shipped_rows
@@ -71,6 +73,16 @@ class Accelerator:
         """Chip, which others may share: that of the table, else its name without memory size."""
         name = _without_memory(self.name)
         return _chips().get(name, name)
+
+    @property
+    def vendor(self) -> str:
+        """Maker of the chip, as its name begins; the family itself where that tells none."""
+        return next(
+            (who for who, how in _MAKERS.items() if re.match(how, self.family)), self.family
+        )
+
+
+_MAKERS: Final = {"AMD": r"mi\d", "Google": "tpu-", "NVIDIA": r"([vahbl]|g[bh])\d"}
 
 
 def _without_memory(name: str) -> str:

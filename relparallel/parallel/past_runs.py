@@ -183,6 +183,22 @@ class Experience:
         size = max(self.deviation(place, mfu, kind, measured, lent, layers), known.scatter)
         return tuple((level, size * wide) for level, wide in self.quantiles.items())
 
+    def support(self, known: Calibration, mixture: bool, software: str) -> tuple[int, int]:
+        """Runs of a kind of model on a family, and their publishers: none where others' are borrowed.
+
+        Dense models and mixtures are kinds, of which all weights are trained or adapters alone.
+        """
+        adapters = "+adapters" in software
+        own = [
+            place
+            for kind, places in self.rows.items()
+            if len(kind) == 3 and kind[0] == known.family and not known.borrowed
+            if ("+adapters" in kind[2]) == adapters
+            for place in places.tolist()
+            if self.numbers[place, FEATURES.index("mixture")] == mixture
+        ]
+        return len(own), np.unique(np.searchsorted(self.first, own, side="right")).size
+
     def nearest(self, place: Vector, family: str) -> tuple[str, float]:
         """Run on a family of accelerators, or on any if it has none, next to a row of `features`."""
         own = self.rows.get((family,), np.arange(self.runs.size))

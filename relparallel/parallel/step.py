@@ -298,9 +298,7 @@ def step_of(
             f"no run on {own} was measured: parameters of the {borrowed}, interval of such loans"
         )
     if machine.assumed:
-        notes.append(
-            f"software {name} was assumed, the newest that was measured on {borrowed or family}"
-        )
+        notes.append(f"software {name} was assumed, the newest measured on {borrowed or family}")
     if not known.measured(name) and not borrowed:
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"

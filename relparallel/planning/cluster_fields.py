@@ -105,7 +105,11 @@ MACHINE: Final[Mapping[str, Field]] = {
 }
 """What a cluster is made of."""
 QUESTION: Final[Mapping[str, Field]] = {
-    "batch": Field(whole, "sequences of a step; default about 4e6 tokens", argument="global_batch"),
+    "batch": Field(
+        whole,
+        "sequences of a step; default 4e6 to 16e6 tokens, divisible by the nodes",
+        argument="global_batch",
+    ),
     "sequence": Field(whole, "tokens of a sequence; default as published, of a file at most 8192"),
     "price": Field(number, "of a GPU-hour, in any currency, for all or each", "X"),
     "strategies": Field(whole, "rows for each cluster; default 5"),

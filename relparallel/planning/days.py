@@ -33,14 +33,12 @@ class Day(NamedTuple):
     failures: float
     growth: float  # of the step time, by more GPUs than were ever measured
 
-    def said(self, tokens: float) -> str:
-        """In words, for so many 1e9 tokens of a day of steps as predicted."""
+    def said(self) -> str:
+        """In words."""
         grown = f"; more GPUs than were ever measured take {self.growth:.2%}" * bool(self.growth)
         return (
-            f"if steps are as predicted, nine days of ten make {self.low * tokens:.4g}e9 to "
-            f"{self.high * tokens:.4g}e9 tokens: they differ by {self.failures:.2%} through "
-            f"failures, {self.slow_gpus:.2%} through slow GPUs, {self.steps:.2%} through noise of "
-            f"steps{grown}"
+            f"days differ by {self.failures:.2%} through failures, {self.slow_gpus:.2%} slow GPUs, "
+            f"{self.steps:.2%} noise of steps{grown}"
         )
 
 

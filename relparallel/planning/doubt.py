@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,12 @@ from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, notation
 from relparallel.parallel.corrections import DRAWS, Lessons, require_device
-from relparallel.parallel.past_runs import features
+from relparallel.parallel.past_runs import experience, features
 from relparallel.parallel.quantities import Split
 from relparallel.planning.own_logs import KINDS, OwnLog
+
+ENOUGH: Final = (10, 2)
+"""Runs of a kind of model, and publishers, behind accelerators that are held against other vendors'."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -40,15 +44,13 @@ class Doubt:
         asked = (self.choices[place] for place in np.flatnonzero(~self.measured)[:2])
         return tuple(self.search.sites[one.site].fastest.grid[one.row] for one in asked)
 
-    def said(self, where: str) -> str:
+    def said(self, where: str) -> list[str]:
         """What to measure next, and what is expected of the best of those and the first."""
         runs = [notation(strategy) for strategy in self.to_measure]
         known = [0, *np.flatnonzero(~self.measured)[:2]]
         after = 1 - self.shares[:, known].max(axis=1).mean()
-        return (
-            f"to measure next{where}: {' and '.join(runs)}; the best of them is expected to lose "
-            f"{after:.1%}, the first alone {self.loss[0]:.1%}"
-        ) * bool(runs)
+        told = f"the first row is expected to lose {self.loss[0]:.1%}, the best of them {after:.1%}"
+        return [where + " and ".join(runs), told] if runs else []
 
 
 def doubt_of(search: JointSearch, count: int, log: OwnLog | None = None) -> Doubt:
@@ -91,7 +93,8 @@ def order_of(
     """Chance of each cluster to be worth most, and more than each other one, [cluster, cluster].
 
     Steps on one family of accelerators err as strategies on a cluster do, families apart; every
-    draw of the errors is counted with both signs. Measured speeds do not err.
+    draw of the errors is counted with both signs. Measured speeds do not err. Not a number between
+    `vendors`.
     """
     families: dict[str, list[int]] = {}
     for place, one in enumerate(found):
@@ -102,15 +105,44 @@ def order_of(
         there, bounds, lessons = _known([(found[k].search, found[k].choice) for k in places])
         errors = lessons.errors(there, bounds, seed)
         value[:, places] -= np.concatenate([errors, -errors])
-    first = value == value.max(axis=1, keepdims=True)
-    best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+    groups, best = np.array(vendors(found)[0]), np.full(len(found), np.nan)
+    for group in np.unique(groups):
+        places = np.flatnonzero(groups == group)
+        if places.size > 1 or len(found) == 1:
+            first = value[:, places] == value[:, places].max(axis=1, keepdims=True)
+            best[places] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
     before, after = value[:, :, None], value[:, None, :]
-    return best, ((before > after) + (before == after) / 2).mean(axis=0)
+    beats = ((before > after) + (before == after) / 2).mean(axis=0)
+    return best, np.where(groups[:, None] == groups, beats, np.nan)
+
+
+def vendors(found: Sequence[JointPlan]) -> tuple[list[str], str]:
+    """Groups of clusters that can be put in order, by their place, and why there are several.
+
+    Accelerators of one vendor can: what is wrong with their calibrations is much the same. Those of
+    several only if each rests on at least ten runs of that kind of model by two publishers, or on
+    own runs: with fewer nobody could predict what another measured (`Experience.support`).
+    """
+    makers = [require_device(one.cluster).vendor for one in found]
+    few, kind = dict[str, str](), ""
+    for one, maker in zip(found, makers, strict=True):
+        costs = one.search.sites[one.choice.site].fastest.costs
+        if costs is None or (costs.lessons is not None and costs.lessons.log_ratio.size):
+            continue
+        machine, mixture = costs.machine, costs.model.experts > 1
+        runs, publishers = experience().support(machine.known, mixture, machine.software.name)
+        if runs < ENOUGH[0] or publishers < ENOUGH[1]:
+            few[maker] = f"on {machine.known.family} number {runs}, their publishers {publishers}"
+            kind = "mixtures" if mixture else "dense models"
+    if len({*makers}) == 1 or not few:
+        return [""] * len(found), ""
+    said = f"no order between vendors: measured runs of {kind} {'; '.join(few.values())}"
+    groups = [maker if maker in few else "" for maker in makers]
+    return groups, f"{said}; it takes {ENOUGH[0]} and {ENOUGH[1]}"
 
 
 def asked_for(found: Sequence[JointPlan], count: int, log: OwnLog | None) -> list[str]:
     """By cluster, what to measure next."""
     several = len(found) > 1
     doubts = ((doubt_of(one.search, count, log), one.cluster.name) for one in found)
-    said = (doubt.said(f" on {name}" * several) for doubt, name in doubts)
-    return [one for one in said if one]
+    return [said for doubt, name in doubts for said in doubt.said(f"on {name}, " * several)]

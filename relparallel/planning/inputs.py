@@ -1,5 +1,6 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -23,6 +24,9 @@ FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 
 USUAL: Final = 8192
 """Tokens of a sequence where a file says what a model can read: Llama 3's training, section 3.4."""
+
+LARGEST: Final = 2**24
+"""Most tokens of a step that nobody asked for: Llama 3's 16M, table 4."""
 
 
 def assumptions(rates: Any, options: Mapping[str, Any], machines: Sequence[Cluster]) -> list[str]:
@@ -77,10 +81,23 @@ def model_of(
     return name, found, notes
 
 
-def usual_batch(model: Transformer, gpus: int) -> int:
-    """Sequences of about 4e6 tokens, at least one for each GPU, as a power of two."""
-    wanted = max(4e6 / model.sequence, gpus)
-    return int(2 ** np.ceil(np.log2(wanted)))
+def usual_batch(model: Transformer, machines: Sequence[Cluster]) -> tuple[int, str]:
+    """Sequences of 4e6 to 16.8e6 tokens that all nodes can share evenly, and what is said of them.
+
+    One for each GPU, or twice and so on until there are 4e6 tokens. Where those are more than
+    Llama 3's, as many as the nodes of a cluster times a divisor of their GPUs; of more nodes, a
+    divisor of their number: replicas take several.
+    """
+    nodes = math.lcm(*(one.nodes for one in machines))
+    gpus = math.lcm(*(one.gpus for one in machines))
+    shares = np.arange(1, min(gpus, max(LARGEST // model.sequence, 1)) + 1)
+    even = (gpus % shares == 0) & ((shares % nodes == 0) | (nodes % shares == 0))
+    batch = int(shares[even].max())
+    while batch * model.sequence < 4e6:
+        batch *= 2
+    shared = "a multiple of the nodes" if batch % nodes == 0 else "a sequence takes several nodes"
+    tokens = f"{batch * model.sequence / 1e6:.3g}e6 tokens (4e6 to 16.8e6)"
+    return batch, f"{batch:,} sequences a step, {tokens}, {shared}"
 
 
 def require_room(name: str, model: Transformer, cluster: Cluster) -> None:

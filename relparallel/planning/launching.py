@@ -23,7 +23,7 @@ def save_plan(plan: Any, path: Any, form: str | None) -> tuple[str, ...]:
         if where.suffix == ".html":
             write(where, "<!doctype html>\n<meta charset=utf-8>\n" + plan._repr_html_())
         else:
-            save_table(path, plan.to_frame(), plan.notes)
+            save_table(path, plan.to_frame(), plan._told())
         return ()
     told, more = _launch_of(plan)
     sizes = plan.model.layers, plan.model.mtp_layers

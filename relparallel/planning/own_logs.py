@@ -20,7 +20,7 @@ from relparallel.optimize.joint_plans import JointPlan, plan_of
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.optimize.joint_sites import Site
 from relparallel.parallel import notation
-from relparallel.planning.few_failures import FewFailures, repaired, unseen, watched
+from relparallel.planning.few_failures import FewFailures, repaired, watched
 from relparallel.training import FailureLog, SharedEvents, spares_needed
 from relparallel.training.failure_sources import Replay
 from relparallel.training.order_statistics import NORMAL
@@ -157,8 +157,8 @@ class OwnLog:
         return plan_of(one.search, first, one.counts)
 
     def facts(self, one: JointPlan) -> list[str]:
-        """What the log is, which repair the plan takes of it, and what the log has not seen."""
-        return [watched(self.log), *repaired(self.few, one), *unseen(self.log, one)]
+        """What the log is, and which repair the plan takes of it."""
+        return [watched(self.log), *repaired(self.few, one)]
 
     def said(self, one: JointPlan, count: int, rank: str) -> list[str]:
         """What the log says of the spares, of independence, and of the order of the rows."""
@@ -174,7 +174,7 @@ class OwnLog:
     def _replay(self, one: JointPlan) -> str:
         """How the log is replayed."""
         nodes, watched, days = one.cluster.nodes, self.log.population, self.log.span / DAY
-        said = f"the log is replayed {_TIMES} times, {days:.4g} days each from a random time on"
+        said = f"the log is replayed {_TIMES} times, {days:.4g} days each"
         if nodes < watched:
             said += f", {nodes:,} of its {watched:,} nodes drawn at random"
         if nodes > watched:
@@ -184,10 +184,10 @@ class OwnLog:
                 "nothing strikes two of them together"
             )
         if {*self.log.level_of().values()} & {"switch", "rack", "job"}:
-            said += "; there every failure takes the node that it names, whatever its level"
+            said += ", every failure taking the one node that it names"
         recovery, strategy = one.search.recoveries[one.policy], one.strategy
         if not recovery.waits and 1 < strategy.state_copies < strategy.data:
-            said += "; it does not see nodes down together that held all copies of a shard"
+            said += "; the loss of all copies of a shard is not seen"
         return said
 
     def _spares(self, one: JointPlan) -> str:
@@ -197,9 +197,10 @@ class OwnLog:
         rate = self.log.outage_rate or self.few.rate.value
         few, many = self.few.spares(nodes, rate, repair, _SHORT)
         asked = nodes, rate, repair, _SHORT, "hot"
-        said = f"spares for {nodes:,} nodes and a shortage of {_SHORT:.1%} of the time: "
-        said += f"{spares_needed(*asked)} by independent failures ({few} to {many} as rate and "
-        said += "repair are in doubt)"
+        said = (
+            f"spares of {nodes:,} nodes, short {_SHORT:.1%} of the time: {spares_needed(*asked)} "
+        )
+        said += f"by independent failures ({few} to {many})"
         if seen is None or np.isnan(self.log.end).any():
             return said
         shared = spares_needed(*asked, source=self.events(nodes))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from relparallel._checks import (
     Result,
@@ -35,8 +36,8 @@ from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.parallel.step import step_timeline
 from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
-from relparallel.planning.doubt import asked_for, doubt_of, order_of
-from relparallel.planning.few_failures import causes, never
+from relparallel.planning.doubt import asked_for, doubt_of, order_of, vendors
+from relparallel.planning.few_failures import never, unseen
 from relparallel.planning.inputs import (
     assumptions,
     model_of,
@@ -48,13 +49,16 @@ from relparallel.planning.launching import save_plan, why_not
 from relparallel.planning.own_logs import OwnLog, bounds_of, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
+    as_html,
     as_latex,
+    as_lines,
     as_text,
-    compared,
     drawn,
     events_of,
     in_order,
+    in_reading_order,
     many_stages,
+    warns,
 )
 from relparallel.topology import Topology
 from relparallel.topology.formats._text import write
@@ -79,15 +83,25 @@ class Plan(Result):
     found: tuple[JointPlan, ...]
     price: tuple[float, ...] | None  # of a GPU-hour of each cluster, in any currency
     strategies: int  # rows of the table for each cluster
-    notes: tuple[str, ...]  # what was assumed
+    notes: tuple[str, ...]  # warnings, then what was assumed
+    warnings: tuple[str, ...]  # those of the notes that may change a decision
     rank: str  # by what rows are ranked
     log: OwnLog | None = field(repr=False)  # an own one, if it says what fails
     question: Mapping[str, Any] = field(repr=False)  # arguments of `joint`, for what is asked later
 
     @property
     def best(self) -> JointPlan:
-        """Joint optimum on the cluster where it gives most tokens that count per unit of money."""
-        return self.found[int(np.argmax(self._worth))]
+        """Joint optimum on the cluster where it gives most tokens that count per unit of money.
+
+        Of vendors that nobody can put in order, that which was given first (`clusters`).
+        """
+        return self.found[int(self._order[0])]
+
+    @property
+    def _order(self) -> NDArray[np.intp]:
+        """Places of clusters, those of vendors without an order together, the best of them first."""
+        groups = vendors(self.found)[0]
+        return np.lexsort((-np.array(self._worth), [groups.index(one) for one in groups]))
 
     @property
     def _worth(self) -> list[float]:
@@ -136,8 +150,9 @@ class Plan(Result):
         With an own failure log, its replay stands beside the formula's relative goodput.
         """
         prices = self.price or (np.nan,) * len(self.found)
-        rows = []
-        for one, price in zip(self.found, prices, strict=True):
+        rows, groups = [], vendors(self.found)[0]
+        places = sorted(range(len(groups)), key=lambda place: groups.index(groups[place]))
+        for one, price in ((self.found[place], prices[place]) for place in places):
             doubt = doubt_of(one.search, self.strategies, self._log)
             chances = zip(doubt.choices, doubt.probability, doubt.loss, strict=True)
             for choice, probability, loss in islice(chances, self.strategies):
@@ -147,16 +162,19 @@ class Plan(Result):
                 rows.append(row | {"reason": reason})
         table = pd.DataFrame(rows)
         costs = ["cost of 1e9 tokens", "cost from", "cost to"]
+        table = in_reading_order(table)
         return table if self.price is not None else table.drop(columns=costs)
 
     def clusters(self) -> pd.DataFrame:
         """One row for the best of each cluster, the best first, with the chance that this order is right.
 
         Best by tokens a day, or by tokens for the money where there are prices. Steps on one kind
-        of accelerator err alike, kinds err apart, each as its interval says.
+        of accelerator err alike, kinds err apart, each as its interval says. Where too few runs of
+        that kind of model were measured on the accelerators of a vendor, or those of another are
+        borrowed, its rows stand together, and no chance is given against others'.
         """
         best, beats = order_of(self.found, self._worth)
-        places = np.argsort(-np.array(self._worth), kind="stable")
+        places = self._order
         prices = self.price or (np.nan,) * len(self.found)
         rows = [self._row(self.found[k], self.found[k].choice, prices[k]) for k in places]
         table = pd.DataFrame(rows).drop(columns="reason").dropna(axis=1, how="all")
@@ -249,21 +267,25 @@ class Plan(Result):
         found = joint(self.model, one.cluster, global_batch=self.global_batch, **question)
         return found if self._log is None else self._log.best(found, self.strategies)
 
-    def _told(self) -> list[str]:
-        """What was assumed, how days differ, which cluster is the best, and what to measure next."""
-        best, said = self.best, [*self.notes]
-        on = f"on {best.cluster.name}, " * (len(self.found) > 1)
-        said.append(on + self.day.said(best.throughput * DAY / 1e9))
-        if on:
-            said.append(in_order(self.clusters()))
+    def _told(self) -> dict[str, list[str]]:
+        """Warnings, what was assumed, how sure days and orders are, and what to measure next."""
+        best, several = self.best, len(self.found) > 1
+        doubt = [f"on {best.cluster.name}, " * several + self.day.said()]
+        if several:
+            doubt += in_order(self.clusters())
         if self.log is not None:
-            said += self.log.said(best, self.strategies, self.rank)
-        return said + asked_for(self.found, self.strategies, self._log)
+            doubt += self.log.said(best, self.strategies, self.rank)
+        said = {
+            "Warnings": [*self.warnings],
+            "Assumed": [note for note in self.notes if note not in self.warnings],
+            "Doubt": doubt,
+            "To measure next": asked_for(self.found, self.strategies, self._log),
+        }
+        return {head: notes for head, notes in said.items() if notes}
 
     def explain(self) -> str:
-        """The best answer, what was assumed, and what every other value of an axis would lose."""
-        said = [f"{note[0].upper()}{note[1:]}." for note in self._told()]
-        best = self.best
+        """What is in doubt and was assumed, the best answer, and what other values would lose."""
+        said, best = as_lines(self._told(), 10**4), self.best
         if self._log is not None:
             said.append("By the formula alone:")
             best = by_formula(best)
@@ -294,22 +316,24 @@ class Plan(Result):
         return save_plan(self, path, form)
 
     def to_latex(self) -> str:
-        """The table turned as a ``longtable`` with ``booktabs`` rules, bounds beside numbers."""
-        return as_latex(self.to_frame())
+        """The table turned as a ``longtable`` with ``booktabs`` rules, and the notes as a list."""
+        return as_latex(self.to_frame(), self._told())
 
     def to_text(self, width: int | None = None) -> str:
-        """Table turned, below its assumptions, in blocks of a width; the terminal's if omitted."""
-        size = f"{self.model.parameters / 1e9:,.1f}e9 parameters"
-        head = f"{self.name} ({size}), batch {self.global_batch:,}"
+        """Table turned, in blocks of a width, the terminal's if omitted; notes below."""
         log = None if self.log is None else self.log.log
-        return as_text((head, *self._told()), self.to_frame(), width, log)
+        return f"{self._head}\n\n{as_text(self.to_frame(), self._told(), width, log)}"
 
     __str__ = to_text
 
+    @property
+    def _head(self) -> str:
+        size = f"{self.model.parameters / 1e9:,.1f}e9 parameters"
+        return f"{self.name} ({size}), batch {self.global_batch:,}"
+
     def _repr_html_(self) -> str:
-        said = "<br>".join([f"{self.name}, batch {self.global_batch:,}", *self._told()])
-        table = "" if self.log is None else causes(self.log.log).to_html(index=False)
-        return f"<p>{said}</p>{table}{compared(self.to_frame()).to_html()}"
+        log = None if self.log is None else self.log.log
+        return f"<p>{self._head}</p>{as_html(self.to_frame(), self._told(), log)}"
 
     def __repr__(self) -> str:
         best = self.best
@@ -351,8 +375,8 @@ def plan(
     gpus : int or sequence of int, optional
         GPUs of each cluster that is given by a name of `hardware.clusters` or a file.
     global_batch : int, optional
-        Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as
-        a power of two; the notes say so.
+        Sequences of a step. Where omitted, 4e6 to 16.8e6 tokens, as Llama 3, divisible by the nodes
+        where they are no more than that; the notes say so.
     sequence : int, optional
         Tokens of a sequence. Where omitted, what the model was published with; of a file what it
         says, at most 8,192, since it says what can be read. The notes say which.
@@ -423,10 +447,8 @@ def plan(
     machines = clusters_of(cluster, gpus)
     paid = None if price is None else require_column("price", price, len(machines), above=0)
     if global_batch is None:
-        global_batch = usual_batch(sizes, max(one.gpus for one in machines))
-        notes.append(
-            f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens"
-        )
+        global_batch, said = usual_batch(sizes, machines)
+        notes.append(said)
     notes += assumptions(rates, options, machines)
     for one in machines:
         require_room(name, sizes, one)
@@ -437,7 +459,8 @@ def plan(
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     asked = {"global_batch": global_batch, "executor": executor, **question}
     found = tuple(joint(sizes, one, network=network_of(network, one), **asked) for one in machines)
-    assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
+    steps = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
+    warnings = [note for note in steps if warns(note)]
     wired = (
         one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
     )
@@ -445,8 +468,12 @@ def plan(
     if log is not None and rank == "replay":
         found = tuple(log.best(one, strategies) for one in found)
     else:
-        notes += [note for one in found if (note := many_stages(one, sizes.layers))]
-    notes += never(found[0]) if log is None else log.facts(found[0])
+        warnings += [note for one in found if (note := many_stages(one, sizes.layers))]
+    warnings += never(found[0]) if log is None else unseen(log.log, found[0])
+    first = [vendors(found)[1], *(note for note in notes if "is a guess" in note)]
+    warnings = [*filter(None, first), *warnings]
+    notes = [note for note in notes if note not in warnings]
+    notes += [*(log.facts(found[0]) if log else ()), *(note for note in steps if not warns(note))]
     return Plan(
         name=name,
         model=sizes,
@@ -454,7 +481,8 @@ def plan(
         found=found,
         price=paid if paid is None else tuple(paid.tolist()),
         strategies=strategies,
-        notes=(*notes, *assumed),
+        notes=(*warnings, *notes),
+        warnings=tuple(warnings),
         rank=rank,
         log=log,
         question=question,

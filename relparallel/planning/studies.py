@@ -14,7 +14,7 @@ import pandas as pd
 from relparallel._checks import require_column, require_int
 from relparallel.hardware import Cluster, clusters as published
 from relparallel.planning.cluster_files import arguments_of, cluster_files
-from relparallel.planning.doubt import order_of
+from relparallel.planning.doubt import order_of, vendors
 from relparallel.planning.inputs import model_of
 from relparallel.planning.plans import plan, refuse_unknown
 from relparallel.sweep import map_chunks
@@ -58,7 +58,8 @@ def study(
         A row for each: the best strategy in the units of `plan`, with 90 % intervals; the
         probability that this cluster is the best for the model (most tokens a day, or for the
         money) under that failure table, among those of one of ``gpus``, or of sizes of their own;
-        and ``why not`` where there is no plan.
+        and ``why not`` where there is no plan. Not a number between vendors that `Plan.clusters`
+        does not put in order; ``attrs["notes"]`` then says why.
 
     Examples
     --------
@@ -80,7 +81,7 @@ def study(
     answers = map_chunks(
         partial(_answer, options), questions, executor, lambda _, said: ({_WHY: said}, None)
     )
-    rows, alike = list[dict[str, Any]](), dict[Any, list[int]]()
+    rows, alike, notes = list[dict[str, Any]](), dict[Any, list[int]](), dict[str, None]()
     for (model, place, table), (row, found) in zip(asked, answers, strict=True):
         name, machine, size, said = place
         if found is not None:
@@ -93,8 +94,14 @@ def study(
         worth = [1 / row[_COST] if _COST in row else row["1e9 tokens a day"] for row in these]
         for row, chance in zip(these, order_of(plans, worth)[0], strict=True):
             row["best cluster with probability"] = chance
+        if why := vendors(plans)[1]:
+            notes[why] = None
+            for row, one in zip(these, plans, strict=True):
+                row["vendor"] = one.cluster.accelerator.vendor
     table = pd.DataFrame(rows)
-    return table[[*table.columns.drop(_WHY), _WHY]]
+    table = table[[*table.columns.drop(_WHY), _WHY]]
+    table.attrs["notes"] = [*notes]
+    return table
 
 
 def _answer(options: Mapping[str, Any], question: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._tables import folded, latex_table, terminal_width, text_table
+from relparallel._tables import folded, latex_table, latex_text, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
@@ -40,6 +43,39 @@ _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
     "median day": ("day from", "day to"),
     "cost of 1e9 tokens": ("cost from", "cost to"),
 }
+_DECIDES: Final = (
+    "cluster",
+    "strategy",
+    "reason",
+    "1e9 tokens a day",
+    "cost of 1e9 tokens",
+    "step [s]",
+    "memory [GB]",
+    "relative goodput",
+    "replayed goodput",
+    "recovery",
+    "spare nodes",
+    "checkpoint every [min]",
+)
+_DOUBT: Final = (
+    "best with probability",
+    "expected loss",
+    "nearest run",
+    "MFU",
+    "median day",
+)
+_NO_WARNING: Final = re.compile(r"own runs with |.* was assumed|.*: a step of ")
+
+
+def in_reading_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns by what a reader asks: first what decides, bounds beside it, then how sure that is."""
+    first = [name for one in (*_DECIDES, *_DOUBT) for name in (one, *_AROUND.get(one, ()))]
+    return table[sorted(table, key=lambda name: first.index(name) if name in first else len(first))]
+
+
+def warns(note: str) -> bool:
+    """Whether a note on a step may change a decision: not what was assumed, nor whence it comes."""
+    return not _NO_WARNING.match(note)
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
@@ -70,18 +106,24 @@ def _number(value: object) -> str:
     return "" if value != value else f"{value:.4g}"
 
 
-def as_latex(table: pd.DataFrame) -> str:
-    """The same as LaTeX."""
-    return latex_table(compared(table))
+def as_latex(table: pd.DataFrame, said: Mapping[str, Sequence[str]]) -> str:
+    """The same as LaTeX, notes below."""
+    lines = [
+        line
+        for head, notes in said.items()
+        for line in (rf"\item[{head}]", *(rf"\item {latex_text(note)}" for note in notes))
+    ]
+    notes = [r"{\scriptsize\begin{itemize}", *lines, r"\end{itemize}}"] if lines else []
+    return "\n".join([latex_table(compared(table)), *notes])
 
 
 def as_text(
-    said: Sequence[str],
     table: pd.DataFrame,
+    said: Mapping[str, Sequence[str]],
     width: int | None = None,
     log: FailureLog | None = None,
 ) -> str:
-    """Sentences, then blocks with as many strategies beside each other as a width takes.
+    """Blocks with as many strategies beside each other as a width takes, then notes by heading.
 
     The causes of a log stand in a table of their own.
     """
@@ -90,13 +132,34 @@ def as_text(
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
     many = max((room - labels) // (wide + 3), 1)
     blocks = [turned.iloc[:, place : place + many] for place in range(0, turned.shape[1], many)]
-    shown = (
-        text_table(["", *one.columns], one.reset_index().to_numpy().tolist(), room)
-        for one in blocks
-    )
+    sure = sum(name in _DECIDES for name in turned.index)  # rows above those of doubt
+    shown = []
+    for one in blocks:
+        rows = one.reset_index().to_numpy().tolist()
+        rows.insert(sure, [""] * len(rows[0]))
+        shown.append(text_table(["", *one.columns], rows, room))
     found = [] if log is None or not log.incidents else [causes(log)]
     apart = (text_table(one.columns, one.to_numpy().tolist(), room) for one in found)
-    return "\n\n".join(["\n".join(folded(line, room) for line in said), *apart, *shown])
+    return "\n\n".join([*shown, *apart, "\n".join(as_lines(said, room))])
+
+
+def as_lines(said: Mapping[str, Sequence[str]], width: int) -> list[str]:
+    """Notes below their headings, in lines of a width."""
+    return [
+        line
+        for head, notes in said.items()
+        for line in (f"{head}:", *(folded(note, width, "  ") for note in notes))
+    ]
+
+
+def as_html(table: pd.DataFrame, said: Mapping[str, Sequence[str]], log: FailureLog | None) -> str:
+    """The table, the causes of a log, and notes as lists below their headings."""
+    notes = "".join(
+        f"<p>{head}</p><ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
+        for head, notes in said.items()
+    )
+    found = "" if log is None else causes(log).to_html(index=False)
+    return f"{compared(table).to_html()}{found}{notes}"
 
 
 def drawn(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -126,7 +189,9 @@ def drawn(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def save_table(path: str | PathLike[str], table: pd.DataFrame, notes: Sequence[str]) -> None:
+def save_table(
+    path: str | PathLike[str], table: pd.DataFrame, said: Mapping[str, Sequence[str]]
+) -> None:
     """Write the table of a plan, or draw it, by the ending of a path."""
     where = require_target(path=path, endings=ENDINGS)
     if where.suffix in (".svg", ".pdf", ".png"):
@@ -140,20 +205,24 @@ def save_table(path: str | PathLike[str], table: pd.DataFrame, notes: Sequence[s
     elif where.suffix == ".json":
         # JSON has neither
         plain = table.astype(object).replace({np.nan: None, np.inf: None})
+        notes = [note for each in said.values() for note in each]
         write(where, json.dumps({"notes": notes, "rows": plain.to_dict("records")}, indent=1))
     else:
-        write(where, as_latex(table))
+        write(where, as_latex(table, said))
 
 
-def in_order(table: pd.DataFrame) -> str:
-    """Say how sure the order of clusters is, the best first."""
+def in_order(table: pd.DataFrame) -> list[str]:
+    """Say how sure the order of clusters is, the best of them first, apart for vendors without one."""
     by = "tokens for the money" if "cost of 1e9 tokens" in table else "tokens a day"
-    best, names = table["best cluster with probability"].iloc[0], list(table.index)
-    chances = table["before the next with probability"].tolist()
-    after = zip(names[1:], names, chances, strict=False)
-    said = [f"{names[0]} (the best with probability {best:.0%})"]
-    said += [f"{name} (after {other} with {chance:.0%})" for name, other, chance in after]
-    return f"most {by}: {', '.join(said)}"
+    names, chances = [*table.index], table["before the next with probability"].tolist()
+    groups: list[list[str]] = []
+    best = table["best cluster with probability"].tolist()
+    for k, name in enumerate(names):
+        if k and not math.isnan(chances[k - 1]):
+            groups[-1].append(f"{name} (after {names[k - 1]} with {chances[k - 1]:.0%})")
+        else:
+            groups.append([f"{name} (the best with probability {best[k]:.0%})"])
+    return [f"most {by}: {', '.join(said)}" for said in groups if len(said) > 1]
 
 
 def many_stages(one: JointPlan, layers: int) -> str | None:

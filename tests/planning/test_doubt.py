@@ -1,6 +1,8 @@
 """What is read from draws of the errors: of strategies, and of clusters side by side."""
 
 import math
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,8 @@ from scipy import integrate, stats
 
 import relparallel as rp
 from relparallel.parallel.corrections import features
-from relparallel.planning.doubt import Doubt
+from relparallel.parallel.past_runs import Experience, experience
+from relparallel.planning.doubt import ENOUGH, Doubt, vendors
 
 
 def test_the_loss_is_the_mean_of_what_is_lost_and_the_chance_counts_the_best():
@@ -40,7 +43,7 @@ def test_two_copies_of_a_cluster_are_the_better_one_with_a_half_each():
 
 def test_kinds_of_accelerators_err_apart():
     """Chance that one of two is better, by an integral over the error of the other."""
-    found = side_by_side(["mi300x-192gb-oam", "h100-80gb-dgx"])
+    found = side_by_side(["a100-80gb-selene", "h100-80gb-dgx"])
     one, other = (plan.goodput for plan in found.found)
     mine, its = scales(found)
     gap = math.log(one / other)
@@ -50,7 +53,7 @@ def test_kinds_of_accelerators_err_apart():
 
     chance = integrate.quad(together, -20, 20, points=[-1, 0, 1], limit=400)[0]
     table = found.clusters()
-    said = table.loc["mi300x-192gb-oam", "best cluster with probability"]
+    said = table.loc["a100-80gb-selene", "best cluster with probability"]
     assert said == pytest.approx(chance, abs=0.015)
     assert table["best cluster with probability"].sum() == pytest.approx(1)
     first = table["best cluster with probability"].iloc[0]
@@ -91,3 +94,89 @@ def test_measured_speeds_do_not_err():
     runs = pd.DataFrame({"strategy": ["TP8 DP8"], "cluster": name, "gpus": 64, "tokens/s": 6.4e4})
     table = side_by_side([name] * 2, measured=runs, only_measured=True, price=[1, 2]).clusters()
     assert table["best cluster with probability"].tolist() == [1.0, 0.0]
+
+
+CHIPS = {
+    "mi300x-192gb": "AMD",
+    "mi325x-256gb": "AMD",
+    "mi355x-288gb": "AMD",
+    "tpu-v5p-95gb": "Google",
+    "h100-80gb": "NVIDIA",
+    "h200-141gb": "NVIDIA",
+    "b200-180gb": "NVIDIA",
+}
+
+
+def servers(chip):
+    return rp.hardware.Cluster(
+        nodes=8, accelerator=rp.hardware.accelerator(chip), network_bandwidth=4e11, name=chip
+    )
+
+
+def test_makers_of_chips_are_known_by_their_names():
+    for chip, maker in CHIPS.items():
+        device = rp.hardware.accelerator(chip)
+        assert (device.vendor, replace(device, name=f"{chip}-mine").vendor) == (maker, maker)
+    assert {rp.hardware.accelerator(one).vendor for one in rp.hardware.accelerators()} == {
+        *CHIPS.values()
+    }
+    assert replace(device, name="own-1gb").vendor == "own"
+
+
+def test_vendors_stand_in_no_order_where_too_few_runs_were_measured(monkeypatch):
+    """Nobody trained all weights on MI300X; with the runs needed the order is there again."""
+    asked = {"gpus": None, "global_batch": 512, "strategies": 1}
+    chips = ["h100-80gb", "mi300x-192gb", "h200-141gb", "mi355x-288gb"]
+    found = rp.plan("llama3-8b", [servers(chip) for chip in chips], **asked)
+    table, said = found.clusters(), " ".join(found.to_text(10**4).split())
+    assert [CHIPS[chip] for chip in table.index] == ["NVIDIA"] * 2 + ["AMD"] * 2
+    assert found.best.cluster.name in chips[::2]
+    within = table["before the next with probability"]
+    assert within.isna().tolist() == [False, True, False, True]
+    assert table["best cluster with probability"].groupby([0, 0, 1, 1]).sum().tolist() == [1, 1]
+    assert "no order between vendors: measured runs of dense models" in found.warnings[0]
+    assert said.count("the best with probability") == 2
+    assert table.index[2:].tolist() == ["mi355x-288gb", "mi300x-192gb"]  # as in MLPerf 5.1
+    assert found.to_frame()["cluster"].tolist() == [chips[0], chips[2], chips[1], chips[3]]
+    monkeypatch.setattr(Experience, "support", lambda *_: ENOUGH)
+    assert vendors(found.found) == ([""] * 4, "")
+    assert not found.clusters()["before the next with probability"].iloc[:3].isna().any()
+
+
+def test_a_study_says_why_vendors_stand_in_no_order():
+    machines = {chip: servers(chip) for chip in ("h100-80gb", "mi300x-192gb")}
+    table = rp.study("llama3-8b", machines, global_batch=512)
+    assert table["best cluster with probability"].isna().all()
+    assert table["vendor"].tolist() == ["NVIDIA", "AMD"]
+    assert len(table.attrs["notes"]) == 1
+    alone = rp.study("llama3-8b", {"h100-80gb": machines["h100-80gb"]}, global_batch=512)
+    assert (alone["best cluster with probability"].tolist(), alone.attrs["notes"]) == ([1], [])
+
+
+def test_own_runs_on_an_accelerator_let_it_be_compared():
+    names = ["h100-80gb-dgx", "mi300x-192gb-oam"]
+    runs = pd.DataFrame(
+        {"strategy": "TP8 DP8", "cluster": names, "gpus": 64, "step [s]": [9, 12.0]}
+    )
+    found = side_by_side(names, measured=runs)
+    assert vendors(found.found) == (["", ""], "")
+    other = side_by_side(names, measured=runs[:1])
+    assert vendors(other.found)[0] == ["", "AMD"]
+
+
+def test_support_counts_runs_and_publishers_by_hand():
+    table = pd.read_csv(rp.published.data_folder() / "derived/experience.csv")
+    software = table["software"].str.endswith("+adapters")
+    for chip, mixture, adapters in product(
+        ("h100-80gb", "b200-180gb", "a100-80gb"), (0, 1), (False, True)
+    ):
+        mine = (
+            table["family"].eq(chip.partition("-")[0])
+            & table["mixture"].eq(mixture)
+            & software.eq(adapters)
+        )
+        want = int(mine.sum()), table.loc[mine, "publisher"].nunique()
+        name = "any+adapters" if adapters else "any"
+        known = rp.parallel.calibration(chip)
+        assert experience().support(known, bool(mixture), name) == want
+        assert experience().support(replace(known, borrowed="x"), bool(mixture), name) == (0, 0)

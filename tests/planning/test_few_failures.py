@@ -126,7 +126,7 @@ def test_more_failures_leave_less_doubt():
         start = np.linspace(1, 90 * times - 1, 4 * times).tolist()
         one = by_hand(start, [10.0, 30.0] * 2 * times, finish=90 * times * DAY)
         _, row, said = of_plan(one)
-        few, many = map(int, re.search(r"failures \((\d+) to (\d+) as rate", said).groups())
+        few, many = map(int, re.search(r"failures \((\d+) to (\d+)\)", said).groups())
         goodput = row["goodput to"] - row["goodput from"]
         wide.append((goodput, row["checkpoint to"] / row["checkpoint from"], many - few))
         assert row["goodput from"] < row["relative goodput"] < row["goodput to"]

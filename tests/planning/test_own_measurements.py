@@ -129,7 +129,7 @@ def test_a_plan_says_its_doubt(before):
     assert (table["expected loss"] >= 0).all()
     assert table["expected loss"].iloc[0] == table["expected loss"].min()
     assert [notation(one) for one in before.to_measure] == table["strategy"][:2].tolist()
-    assert "to measure next: " + table["strategy"][0] in " ".join(str(before).split())
+    assert "To measure next: " + table["strategy"][0] in " ".join(str(before).split())
 
 
 def test_measured_speeds_leave_no_doubt(before):
@@ -139,7 +139,7 @@ def test_measured_speeds_leave_no_doubt(before):
     plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", **given)
     assert plan.to_measure == ()
     assert plan.to_frame()["best with probability"].iloc[0] == 1
-    assert "to measure next" not in str(plan)
+    assert "To measure next" not in str(plan)
     with pytest.raises(ValueError, match="only_measured must be left out"):
         rp.plan(
             "gpt3-13b",

@@ -10,7 +10,7 @@ import pytest
 
 import relparallel as rp
 from relparallel.__main__ import main
-from relparallel._tables import latex_table, text_table
+from relparallel._tables import latex_table, latex_text, text_table
 from relparallel.planning import cluster_files, plans
 from relparallel.planning.cluster_files import arguments_of
 from relparallel.planning.table import compared
@@ -83,6 +83,30 @@ def test_the_table_fits_its_width_and_leaves_nothing_out(found, width):
     for name, row in compared(found.to_frame()).T.iterrows():
         assert set(name.split()) <= words
         assert set(row["step [s]"].split()) <= words
+
+
+def test_what_decides_stands_above_what_is_doubtful_and_notes_below(found):
+    """In the frame, in text, and as lists of HTML and LaTeX; warnings come first."""
+    lines = [line.strip() for line in found.to_text(10**4).splitlines()]
+    labels = ["1e9 tokens a day", "step [s]", "memory [GB]", "best with probability", "MFU"]
+    places = [next(k for k, line in enumerate(lines) if line.startswith(one)) for one in labels]
+    heads = ["Warnings:", "Assumed:", "Doubt:", "To measure next:"]
+    places += [lines.index(head) for head in heads]
+    assert places == sorted(places)
+    assert "" in lines[places[2] : places[3]]
+    assert found.warnings
+    assert lines[places[5] + 1 : places[5] + 1 + len(found.warnings)] == [*found.warnings]
+    columns = [*found.to_frame()]
+    assert columns.index("tokens to") < columns.index("step [s]") < columns.index("MFU")
+    html, latex = found._repr_html_(), found.to_latex()
+    for note in found.notes:
+        assert f"<li>{note}</li>" in html.replace("&#x27;", "'")
+        assert r"\item " + note.replace("%", r"\%") in latex
+    assert html.index("</table>") < html.index("<ul>")
+
+
+def test_a_note_in_latex_is_text():
+    assert latex_text(r"50 % of a_b {c} ~ \d") == r"50 \% of a\_b \{c\} \char126{} \char92{}d"
 
 
 def test_wide_stands_on_one_line_each(found):
