@@ -303,9 +303,9 @@ def step_of(
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"
         )
-    if model.kind and not measured.has(own, model.kind):
+    if model.kind and not measured.has(borrowed or family, model.kind):
         notes.append(
-            f"no model with layers of its kinds ({model.kind}) was measured on {own}: "
+            f"no model with layers of its kinds ({model.kind}) was measured on {borrowed or family}: "
             "the interval is wider for that"
         )
     if held is not None and not held.fits:
