@@ -273,7 +273,7 @@ class _Alike(NamedTuple):
 
 
 def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
-    """All runs: those of one software whose layers are of the same kinds together."""
+    """All runs: those whose layers are of the same kinds together."""
     rows = [
         (
             Sizes.of(run.model),
@@ -287,7 +287,7 @@ def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
     groups: dict[Any, list[int]] = {}
     for place, ((sizes, *_), run) in enumerate(zip(rows, runs, strict=True)):
         kinds = sizes.dense > 0, sizes.mixture > 0, sizes.shared > 0, sizes.mixer > 0
-        groups.setdefault((run.software, kinds), []).append(place)
+        groups.setdefault(kinds, []).append(place)
     found = []
     for places in groups.values():
         columns = [

@@ -394,21 +394,6 @@ def test_a_step_waits_for_the_slowest_rank_as_the_logarithm_of_their_number(gpus
     assert dense.overhead == pytest.approx(waits, rel=1e-12)
 
 
-def test_a_step_of_a_pipelined_moe_model_on_several_nodes_costs_more_besides_its_micro_batches():
-    known, name = calibration("h100-80gb"), "megatron-bridge-2026"
-    place, model = cluster("h100-80gb-dgx", 16), transformer("qwen3-30b-a3b")
-    one, several, flat = (
-        step_time(model, split, place, 64, software=name).overhead
-        for split in (
-            Strategy(pipeline=2, data=4, expert=4),
-            Strategy(pipeline=2, data=8, expert=8),
-            Strategy(data=16, expert=8),
-        )
-    )
-    assert several - flat == pytest.approx(known.values["mixed_step"] * known.factor(name))
-    assert one < flat  # eight ranks in a node wait less than sixteen
-
-
 @pytest.mark.parametrize("zero_stage", [0, 1])
 def test_what_hides_gradients_does_not_hide_tensor_parallel_sums(zero_stage):
     known, place = calibration("h100-80gb"), cluster("h100-80gb-dgx", 64)

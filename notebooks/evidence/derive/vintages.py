@@ -21,7 +21,7 @@ def vintage_table(runs: Sequence[Run]) -> Mapping[str, pd.DataFrame]:
     of ten pairs lie.
     """
     published, times = facts("parallelism-cost"), dict[Any, dict[int, list[float]]]()
-    for run in (run for run in runs if run.source.startswith("Megatron-Bridge")):
+    for run in (run for run in runs if run.id.startswith("BRIDGE")):
         said = published[run.id].inputs
         blocks = str(said["precision"]).endswith("MX") or str(said["precision"]).startswith("MX")
         job = run.source, run.model, run.strategy, run.global_batch, run.precision, blocks
