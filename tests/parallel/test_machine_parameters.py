@@ -17,6 +17,7 @@ def test_where_nothing_was_measured_the_parameters_of_the_next_in_rate_are_lent(
         "h20-96gb": "a100",
         "l40s-48gb": "a100",
         "mi325x-256gb": "h100",
+        "mi350x-288gb": "b200",
         "mi355x-288gb": "b200",
         "tpu-v6e-32gb": "h100",
         "tpu-v7-192gb": "b200",

@@ -53,7 +53,16 @@ def held(run):
 def test_of_the_runs_that_ran_few_are_said_not_to_fit_and_these_recompute_modules_unsaid():
     runs = measured_runs(outliers=True, unfitted=True)
     wrong = {run.id: run for run in runs if not held(run).fits(run.cluster).fits}
-    assert len(runs) == 1727
+    assert len(runs) == 1850
+    # MaxText's recipes send inputs of layers to the memory of the host (remat_policy custom).
+    tpu = [name for name, run in wrong.items() if run.source.startswith("TPU recipes")]
+    assert {wrong.pop(name).strategy.recompute for name in tpu} == {"full"}
+    # Adapters of Llama 2 70B, a whole copy on each of few GPUs.
+    adapters = [name for name, run in wrong.items() if "adapters" in run.software]
+    assert {wrong.pop(name).cluster.accelerator.name for name in adapters} <= {
+        "mi300x-192gb",
+        "h200-nvl-141gb",
+    }
     # Recipes of DeepSeek-V3 recompute mla_up_proj or more (deepseek_workload_base_configs.py of
     # Megatron-Bridge); none of Llama 3 70B on GB300 takes two sequences without FSDP. Rows say
     # neither.
