@@ -277,6 +277,19 @@ def seen_beside(moved: Numbers, work: Numbers, share: Numbers) -> Numbers:
     return np.maximum(moved - work, 0.0) + share * np.minimum(moved, work)
 
 
+def seen_of_offload(
+    model: Sizes, h: Rates, s: Split, out: Numbers, layers: Numbers, host_link: float
+) -> Numbers:
+    """Seconds of a step that transfers to the host and back add on a stage of so many layers.
+
+    So many bytes of a step leave under its forward passes, and come back under the backward ones.
+    """
+    one, each = passes(model, h, s), s.micro_batches * layers * h.factor
+    moved = out / (host_link * h.link_share)
+    works = one.forward, one.backward + one.again(s.recompute)
+    return sum(seen_beside(moved, each * work, h.exposed) for work in works)
+
+
 def _gathered(model: Sizes, h: Rates, s: Split) -> Numbers:
     """Parameters of a layer from those who share them, context ranks too, which hold the same."""
     own = model.expert_weights / s.expert * (s.tensor / s.expert_tensor)

@@ -12,16 +12,9 @@ from relparallel.parallel.bytes_by_part import mean_layer, peaks
 from relparallel.parallel.feasibility import rules_of_rows
 from relparallel.parallel.gpu_memory import RESERVE, kept_by, storage_of
 from relparallel.parallel.grid import AXES, StrategyGrid
-from relparallel.parallel.layer_times import passes, seen_beside
+from relparallel.parallel.layer_times import seen_of_offload
 from relparallel.parallel.past_runs import experience
-from relparallel.parallel.quantities import (
-    Machine,
-    Numbers,
-    Rates,
-    Sizes,
-    Split,
-    folded,
-)
+from relparallel.parallel.quantities import Machine, Sizes, Split, folded
 from relparallel.parallel.stages import counted_ends, most_layers
 from relparallel.parallel.step_formula import step_parts, total
 from relparallel.parallel.strategy import Strategy
@@ -131,16 +124,3 @@ def _times(
             out = s.micro_batches * most * mean_layer(sizes, s, here, sizes.mixture).kept
             time = time + seen_of_offload(sizes, machine.rates, s, out, most, device.host_link)
         return np.where(peaks(sizes, s, less) <= device.memory - RESERVE, time, np.inf)
-
-
-def seen_of_offload(
-    model: Sizes, h: Rates, s: Split, out: Numbers, layers: Numbers, host_link: float
-) -> Numbers:
-    """Seconds of a step that transfers to the host and back add on a stage of so many layers.
-
-    So many bytes of a step leave under its forward passes, and come back under the backward ones.
-    """
-    one, each = passes(model, h, s), s.micro_batches * layers * h.factor
-    moved = out / (host_link * h.link_share)
-    works = one.forward, one.backward + one.again(s.recompute)
-    return sum(seen_beside(moved, each * work, h.exposed) for work in works)

@@ -18,10 +18,10 @@ from relparallel.hardware import Accelerator, Cluster
 from relparallel.parallel.feasibility import pipeline_of
 from relparallel.parallel.gpu_memory import Verdict, stage_memory
 from relparallel.parallel.group_bandwidth import placement_slowdowns
+from relparallel.parallel.layer_times import seen_of_offload
 from relparallel.parallel.machine_parameters import Calibration
 from relparallel.parallel.past_runs import REACH, experience, features, sizes
 from relparallel.parallel.quantities import Machine, Numbers, Sizes, Split
-from relparallel.parallel.remedies import best_changes, seen_of_offload
 from relparallel.parallel.simulated_steps import Rows, simulated_parts, simulated_passes
 from relparallel.parallel.step_formula import PARTS, step_parts
 from relparallel.parallel.strategy import Placement, Strategy
@@ -259,6 +259,8 @@ def advice(
     **options: Any,
 ) -> str:
     """With what a strategy fits, and how long its step takes then, as somebody predicts it."""
+    from relparallel.parallel.remedies import best_changes  # and pandas with it
+
     away = options.get("offload", "none")
     found = best_changes(model, strategy, cluster, global_batch, machine, away)
     if found is None:

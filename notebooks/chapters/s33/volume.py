@@ -87,7 +87,11 @@ def _passes(model: Transformer, s: Strategy, m: int) -> list[Collective]:
     # between two layers on a context-parallel rank
     activation = _HALF * tokens * model.hidden / s.context
     keys = _HALF * 2 * tokens * model.key_value_heads * model.head_width / s.tensor
-    times, gathers = {"full": (6, 3), "alternate": (5, 2.5), "mlp": (5, 2)}.get(s.recompute, (4, 2))
+    times, gathers = {
+        "full": (6, 3),
+        "alternate": (5, 2.5),
+        "mlp": (4 + (model.experts == 1), 2),
+    }.get(s.recompute, (4, 2))
     kinds = ("reduce_scatter", "all_gather") if s.sequence_parallel else ("all_reduce",)
     mixtures = m * model.mixture_layers / s.pipeline * times
     whole = s.tensor // s.expert_tensor
