@@ -107,10 +107,10 @@ def order_of(
         value[:, places] -= np.concatenate([errors, -errors])
     groups, best = np.array(vendors(found)[0]), np.full(len(found), np.nan)
     for group in np.unique(groups):
-        places = np.flatnonzero(groups == group)
-        if places.size > 1 or len(found) == 1:
-            first = value[:, places] == value[:, places].max(axis=1, keepdims=True)
-            best[places] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+        own = np.flatnonzero(groups == group)
+        if own.size > 1 or len(found) == 1:
+            first = value[:, own] == value[:, own].max(axis=1, keepdims=True)
+            best[own] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
     before, after = value[:, :, None], value[:, None, :]
     beats = ((before > after) + (before == after) / 2).mean(axis=0)
     return best, np.where(groups[:, None] == groups, beats, np.nan)

@@ -101,7 +101,7 @@ class Plan(Result):
     def _order(self) -> NDArray[np.intp]:
         """Places of clusters, those of vendors without an order together, the best of them first."""
         groups = vendors(self.found)[0]
-        return np.lexsort((-np.array(self._worth), [groups.index(one) for one in groups]))
+        return np.lexsort((-np.array(self._worth), np.array([*map(groups.index, groups)])))
 
     @property
     def _worth(self) -> list[float]:

@@ -64,6 +64,7 @@ _DOUBT: Final = (
     "MFU",
     "median day",
 )
+_SHARES: Final = ("best with probability", "expected loss", "MFU")
 _NO_WARNING: Final = re.compile(r"own runs with |.* was assumed|.*: a step of ")
 
 
@@ -93,6 +94,8 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
 
 def _with_bounds(row: Mapping[Any, Any], name: str) -> str:
     """A number to four digits, with its bounds where it has some; a measured one has none."""
+    if name in _SHARES and row[name] == row[name]:
+        return f"{row[name]:.1%}"
     value = _number(row[name])
     around = [_number(row[other]) for other in _AROUND.get(name, ()) if other in row]
     if not value or set(around) <= {value}:
