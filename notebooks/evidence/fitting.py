@@ -285,7 +285,7 @@ def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
         for run in runs
     ]
     groups: dict[Any, list[int]] = {}
-    for place, ((sizes, *_), run) in enumerate(zip(rows, runs, strict=True)):
+    for place, (sizes, *_) in enumerate(rows):
         kinds = sizes.dense > 0, sizes.mixture > 0, sizes.shared > 0, sizes.mixer > 0
         groups.setdefault(kinds, []).append(place)
     found = []
@@ -333,7 +333,9 @@ class _Problem:
             names=tuple(known),
             factors=factors,
             has=np.array([[float(one in names) for names in made] for one in factors]),
-            factor_sd=np.where([one in kinds or " " in one for one in factors], _KIND_SD, _FACTOR_SD),
+            factor_sd=np.where(
+                [one in kinds or " " in one for one in factors], _KIND_SD, _FACTOR_SD
+            ),
             alike=_alike(runs, blank),
             prior=np.array(
                 [(prior.value, prior.log_sd, prior.highest) for prior in known.values()]

@@ -16,7 +16,7 @@ _TOKENS: Final = "1e9 tokens a day"
 
 def recipe_runs() -> dict[str, Run]:
     """Runs of ``data/recipes.csv`` by name; what a source leaves out is as the row there says."""
-    known = {run.id: run for run in measured_runs(unfitted=True)}
+    known = {run.id: run for run in measured_runs()}
     rows = {row["id"]: row for row in shipped_rows("measured_runs.csv")}
     found = {}
     for recipe in shipped_rows("recipes.csv"):

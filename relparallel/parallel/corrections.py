@@ -175,7 +175,7 @@ class Lessons:
         given = model, strategy, cluster, global_batch
         step, known = step_time(*given, **options), calibration(require_device(cluster))
         if not step.fits:  # what is advised takes as long as the runs say
-            machine = Machine.of(cluster, self.rules, precision, options.get("calibrated"))
+            machine = Machine.of(model, cluster, self.rules, precision, options.get("calibrated"))
             told = {k: options[k] for k in ("network", "alive", "offload") if k in options}
             said = advice(self.predict, machine, *given, **told)
             step = replace(step, notes=(*step.notes[:-1], said))

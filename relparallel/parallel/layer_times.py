@@ -263,7 +263,7 @@ def exchanged_in_layer(
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c
     sequence = sequence * model.attention
     context = gather(sequence * h.context_slow, c, in_node(h, t, c), True, h)
-    context = seen_beside(context, core, h.exposed)
+    context = np.maximum(context - core * (c - 1) / c, 0.0)  # the last of c rounds fetches nothing
     experts = 0.0
     if some((model.mixture > 0) & (s.expert > 1)):
         exchanged = 2 * n * model.routed * (split / t) * model.active * h.data_slow

@@ -90,9 +90,10 @@ class Calibration:
 
     Accelerators of a ``family`` share them: the part of the name before the memory size. ``values``
     has one for each parameter of `priors`, ``factors`` the time of each software, of each kind of
-    layers and of both together beside the parameters' time; ``borrowed`` is the family whose runs they come from, where no run on this one
-    was measured. ``scatter``: standard deviation of log(predicted / measured) of own runs, which no
-    interval falls short of; that of shipped calibrations comes from left-out runs (`Experience`).
+    layers and of both together beside the parameters' time; ``borrowed`` is the family whose runs
+    they come from, where no run on this one was measured. ``scatter``: standard deviation of
+    log(predicted / measured) of own runs, which no interval falls short of; that of shipped
+    calibrations comes from left-out runs (`Experience`).
     """
 
     family: str = instance(str)

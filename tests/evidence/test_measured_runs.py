@@ -10,7 +10,6 @@ from relparallel.parallel import step_time
 from relparallel.parallel.machine_parameters import calibration, software
 from relparallel.published import facts, shipped_rows
 from relparallel.units import GBIT, GIB
-from relparallel.workload import transformer
 
 ROWS = {row["id"]: row for row in shipped_rows("measured_runs.csv")}
 
