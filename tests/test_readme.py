@@ -39,7 +39,9 @@ def test_every_line_of_the_snippet_gives_the_number_written_beside_it(name):
     assert checked == 15
 
 
-QUICK_START = re.compile(r"(?<=^relparallel )(plan .*)(\n```\n\n```text\n)(.*?)(?=```)", re.M | re.S)
+QUICK_START = re.compile(
+    r"(?<=^relparallel )(plan .*)(\n```\n\n```text\n)(.*?)(?=```)", re.M | re.S
+)
 
 
 def printed(command: str) -> str:

@@ -47,6 +47,7 @@ _DECIDES: Final = (
     "cluster",
     "strategy",
     "reason",
+    "group",
     "1e9 tokens a day",
     "cost of 1e9 tokens",
     "step [s]",
@@ -64,6 +65,8 @@ _DOUBT: Final = (
     "MFU",
     "median day",
 )
+_BEYOND: Final = "nobody has run"
+"""How groups of rows beyond all measured runs begin: they stand apart, below a line that says so."""
 _SHARES: Final = ("best with probability", "expected loss", "MFU")
 _NO_WARNING: Final = re.compile(r"own runs with |.* was assumed|.*: a step of ")
 
@@ -134,13 +137,17 @@ def as_text(
     labels = max(len(str(label)) for label in turned.index)
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
     many = max((room - labels) // (wide + 3), 1)
-    blocks = [turned.iloc[:, place : place + many] for place in range(0, turned.shape[1], many)]
     sure = sum(name in _DECIDES for name in turned.index)  # rows above those of doubt
-    shown = []
-    for one in blocks:
-        rows = one.reset_index().to_numpy().tolist()
-        rows.insert(sure, [""] * len(rows[0]))
-        shown.append(text_table(["", *one.columns], rows, room))
+    beyond = table.get("group", table["strategy"]).str.startswith(_BEYOND).to_numpy()
+    shown = list[str]()
+    for far in (False, True):
+        group = turned.loc[:, beyond == far]
+        shown += [f"{_BEYOND} these:"] * (far and group.shape[1] > 0)
+        for place in range(0, group.shape[1], many):
+            one = group.iloc[:, place : place + many]
+            rows = one.reset_index().to_numpy().tolist()
+            rows.insert(sure, [""] * len(rows[0]))
+            shown.append(text_table(["", *one.columns], rows, room))
     found = [] if log is None or not log.incidents else [causes(log)]
     apart = (text_table(one.columns, one.to_numpy().tolist(), room) for one in found)
     return "\n\n".join([*shown, *apart, "\n".join(as_lines(said, room))])

@@ -13,7 +13,7 @@ from relparallel.__main__ import main
 from relparallel._tables import latex_table, latex_text, text_table
 from relparallel.planning import cluster_files, plans
 from relparallel.planning.cluster_files import arguments_of
-from relparallel.planning.table import compared
+from relparallel.planning.table import as_text, compared
 
 FIELDS = ("tensor", "pipeline", "context", "data")
 
@@ -103,6 +103,15 @@ def test_what_decides_stands_above_what_is_doubtful_and_notes_below(found):
         assert f"<li>{note}</li>" in html.replace("&#x27;", "'")
         assert r"\item " + note.replace("%", r"\%") in latex
     assert html.index("</table>") < html.index("<ul>")
+
+
+def test_what_nobody_has_run_stands_apart_below_a_line_that_says_so(found):
+    table = found.to_frame().assign(group=["within what was run", "nobody has run PP32"] * 6)
+    before, after = as_text(table, {}, 10**4).split("\n\nnobody has run these:\n\n")
+    for text, names in ((before, table["strategy"][::2]), (after, table["strategy"][1::2])):
+        heads = re.split(r"\s{2,}", text.strip().splitlines()[0])
+        assert heads == names.tolist()
+    assert "nobody has run these" not in as_text(table.assign(group="measured"), {}, 10**4)
 
 
 def test_a_note_in_latex_is_text():
