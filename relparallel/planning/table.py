@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._tables import folded, latex_table, latex_text, terminal_width, text_table
+from relparallel._tables import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
@@ -44,27 +44,11 @@ _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
     "cost of 1e9 tokens": ("cost from", "cost to"),
 }
 _DECIDES: Final = (
-    "cluster",
-    "strategy",
-    "reason",
-    "group",
-    "1e9 tokens a day",
-    "cost of 1e9 tokens",
-    "step [s]",
-    "memory [GB]",
-    "relative goodput",
-    "replayed goodput",
-    "recovery",
-    "spare nodes",
+    "cluster", "strategy", "reason", "group", "1e9 tokens a day", "cost of 1e9 tokens", "step [s]",
+    "memory [GB]", "relative goodput", "replayed goodput", "recovery", "spare nodes",
     "checkpoint every [min]",
-)
-_DOUBT: Final = (
-    "best with probability",
-    "expected loss",
-    "nearest run",
-    "MFU",
-    "median day",
-)
+)  # fmt: skip
+_DOUBT: Final = ("best with probability", "expected loss", "nearest run", "MFU", "median day")
 _BEYOND: Final = "nobody has run"
 """How groups of rows beyond all measured runs begin: they stand apart, below a line that says so."""
 _SHARES: Final = ("best with probability", "expected loss", "MFU")
@@ -113,14 +97,10 @@ def _number(value: object) -> str:
 
 
 def as_latex(table: pd.DataFrame, said: Mapping[str, Sequence[str]]) -> str:
-    """The same as LaTeX, notes below."""
-    lines = [
-        line
-        for head, notes in said.items()
-        for line in (rf"\item[{head}]", *(rf"\item {latex_text(note)}" for note in notes))
-    ]
-    notes = [r"{\scriptsize\begin{itemize}", *lines, r"\end{itemize}}"] if lines else []
-    return "\n".join([latex_table(compared(table)), *notes])
+    """The same as LaTeX, notes in a table below."""
+    notes = [(head, note) for head, several in said.items() for note in several]
+    below = pd.DataFrame(notes, columns=["", "note"]).set_index("")
+    return "\n".join([latex_table(compared(table)), *([latex_table(below)] if notes else [])])
 
 
 def as_text(
