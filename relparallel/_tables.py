@@ -43,15 +43,6 @@ def latex_table(table: pd.DataFrame) -> str:
     return rf"{{\scriptsize{latex.translate(_SIGNS)}}}"
 
 
-def latex_text(said: str) -> str:
-    """A sentence in LaTeX."""
-    return re.sub(r"[&%$#_{}]|(?P<own>[\\~^])", _escaped, said).translate(_SIGNS)
-
-
-def _escaped(sign: re.Match[str]) -> str:
-    return rf"\char{ord(sign[0])}{{}}" if sign["own"] else rf"\{sign[0]}"
-
-
 def terminal_width() -> int:
     """Columns of the terminal; where nobody looks, as many as a wide one has."""
     return shutil.get_terminal_size((120, 24)).columns

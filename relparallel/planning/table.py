@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._tables import folded, latex_table, latex_text, terminal_width, text_table
+from relparallel._tables import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice, JointSearch
@@ -44,26 +44,13 @@ _AROUND: Final[Mapping[str, tuple[str, ...]]] = {
     "cost of 1e9 tokens": ("cost from", "cost to"),
 }
 _DECIDES: Final = (
-    "cluster",
-    "strategy",
-    "reason",
-    "1e9 tokens a day",
-    "cost of 1e9 tokens",
-    "step [s]",
-    "memory [GB]",
-    "relative goodput",
-    "replayed goodput",
-    "recovery",
-    "spare nodes",
+    "cluster", "strategy", "reason", "group", "1e9 tokens a day", "cost of 1e9 tokens", "step [s]",
+    "memory [GB]", "relative goodput", "replayed goodput", "recovery", "spare nodes",
     "checkpoint every [min]",
-)
-_DOUBT: Final = (
-    "best with probability",
-    "expected loss",
-    "nearest run",
-    "MFU",
-    "median day",
-)
+)  # fmt: skip
+_DOUBT: Final = ("best with probability", "expected loss", "nearest run", "MFU", "median day")
+_BEYOND: Final = "nobody has run"
+"""How groups of rows beyond all measured runs begin: they stand apart, below a line that says so."""
 _SHARES: Final = ("best with probability", "expected loss", "MFU")
 _NO_WARNING: Final = re.compile(r"own runs with |.* was assumed|.*: a step of ")
 
@@ -110,14 +97,10 @@ def _number(value: object) -> str:
 
 
 def as_latex(table: pd.DataFrame, said: Mapping[str, Sequence[str]]) -> str:
-    """The same as LaTeX, notes below."""
-    lines = [
-        line
-        for head, notes in said.items()
-        for line in (rf"\item[{head}]", *(rf"\item {latex_text(note)}" for note in notes))
-    ]
-    notes = [r"{\scriptsize\begin{itemize}", *lines, r"\end{itemize}}"] if lines else []
-    return "\n".join([latex_table(compared(table)), *notes])
+    """The same as LaTeX, notes in a table below."""
+    notes = [(head, note) for head, several in said.items() for note in several]
+    below = pd.DataFrame(notes, columns=["", "note"]).set_index("")
+    return "\n".join([latex_table(compared(table)), *([latex_table(below)] if notes else [])])
 
 
 def as_text(
@@ -134,13 +117,17 @@ def as_text(
     labels = max(len(str(label)) for label in turned.index)
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
     many = max((room - labels) // (wide + 3), 1)
-    blocks = [turned.iloc[:, place : place + many] for place in range(0, turned.shape[1], many)]
     sure = sum(name in _DECIDES for name in turned.index)  # rows above those of doubt
-    shown = []
-    for one in blocks:
-        rows = one.reset_index().to_numpy().tolist()
-        rows.insert(sure, [""] * len(rows[0]))
-        shown.append(text_table(["", *one.columns], rows, room))
+    beyond = table.get("group", table["strategy"]).str.startswith(_BEYOND).to_numpy()
+    shown = list[str]()
+    for far in (False, True):
+        group = turned.loc[:, beyond == far]
+        shown += [f"{_BEYOND} these:"] * (far and group.shape[1] > 0)
+        for place in range(0, group.shape[1], many):
+            one = group.iloc[:, place : place + many]
+            rows = one.reset_index().to_numpy().tolist()
+            rows.insert(sure, [""] * len(rows[0]))
+            shown.append(text_table(["", *one.columns], rows, room))
     found = [] if log is None or not log.incidents else [causes(log)]
     apart = (text_table(one.columns, one.to_numpy().tolist(), room) for one in found)
     return "\n\n".join([*shown, *apart, "\n".join(as_lines(said, room))])

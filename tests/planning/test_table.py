@@ -10,10 +10,10 @@ import pytest
 
 import relparallel as rp
 from relparallel.__main__ import main
-from relparallel._tables import latex_table, latex_text, text_table
+from relparallel._tables import latex_table, text_table
 from relparallel.planning import cluster_files, plans
 from relparallel.planning.cluster_files import arguments_of
-from relparallel.planning.table import compared
+from relparallel.planning.table import as_text, compared
 
 FIELDS = ("tensor", "pipeline", "context", "data")
 
@@ -101,12 +101,17 @@ def test_what_decides_stands_above_what_is_doubtful_and_notes_below(found):
     html, latex = found._repr_html_(), found.to_latex()
     for note in found.notes:
         assert f"<li>{note}</li>" in html.replace("&#x27;", "'")
-        assert r"\item " + note.replace("%", r"\%") in latex
+        assert " & " + note.replace("%", r"\%") + r" \\" in latex
     assert html.index("</table>") < html.index("<ul>")
 
 
-def test_a_note_in_latex_is_text():
-    assert latex_text(r"50 % of a_b {c} ~ \d") == r"50 \% of a\_b \{c\} \char126{} \char92{}d"
+def test_what_nobody_has_run_stands_apart_below_a_line_that_says_so(found):
+    table = found.to_frame().assign(group=["within what was run", "nobody has run PP32"] * 6)
+    before, after = as_text(table, {}, 10**4).split("\n\nnobody has run these:\n\n")
+    for text, names in ((before, table["strategy"][::2]), (after, table["strategy"][1::2])):
+        heads = re.split(r"\s{2,}", text.strip().splitlines()[0])
+        assert heads == names.tolist()
+    assert "nobody has run these" not in as_text(table.assign(group="measured"), {}, 10**4)
 
 
 def test_wide_stands_on_one_line_each(found):
@@ -132,7 +137,7 @@ def test_columns_of_latex_have_room_and_fit_the_page(found):
     """Twenty columns had one of width -0.53, and those of a joint plan came to 1.27 lines."""
     frames = (found.to_frame(), found.best.to_frame())
     tables = [
-        found.to_latex(),
+        *(one for one in found.to_latex().split(r"\end{longtable}")[:2]),
         *(latex_table(one) for one in frames),
         found.best.to_latex(),
     ]
