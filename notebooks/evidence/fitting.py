@@ -273,7 +273,7 @@ class _Alike(NamedTuple):
 
 
 def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
-    """All runs: those whose layers are of the same kinds together."""
+    """All runs: those together whose layers, and whose attention, are of the same kinds."""
     rows = [
         (
             Sizes.of(run.model),
@@ -285,9 +285,9 @@ def _alike(runs: Sequence[Run], calibration: Calibration) -> tuple[_Alike, ...]:
         for run in runs
     ]
     groups: dict[Any, list[int]] = {}
-    for place, (sizes, *_) in enumerate(rows):
+    for place, (sizes, h, _) in enumerate(rows):
         kinds = sizes.dense > 0, sizes.mixture > 0, sizes.shared > 0, sizes.mixer > 0
-        groups.setdefault(kinds, []).append(place)
+        groups.setdefault((*kinds, h.flash_attention > 0), []).append(place)
     found = []
     for places in groups.values():
         columns = [

@@ -292,12 +292,13 @@ def calibration(name: str | Accelerator) -> Calibration:
 def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
     """Calibration of the family next to an accelerator in peak rate, within its data-sheet bounds.
 
-    Nothing is known of software on it. How far such a loan is off is measured where it need not be
+    Those of its own vendor come first. Nothing is known of software on it. How far such a loan is off is measured where it need not be
     made: each family's runs are predicted from the family next to it.
     """
     family = {one.family: one for one in known}
     rate = {name: accelerator(_first(name)).peak["bf16"] for name in family}
-    near = min(family, key=lambda name: abs(math.log(rate[name] / device.peak["bf16"])))
+    own = [name for name in family if accelerator(_first(name)).vendor == device.vendor] or family
+    near = min(own, key=lambda name: abs(math.log(rate[name] / device.peak["bf16"])))
     bounds = priors(device)
     values = {
         key: min(value, 0.99 * bounds[key].highest) for key, value in family[near].values.items()

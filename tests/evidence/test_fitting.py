@@ -54,8 +54,25 @@ IN_SAMPLE = {  # largest mean absolute error by source
     "Megatron-Bridge MoE, GB200": 0.1,
     "Megatron-Bridge MoE, B300": 0.1,
     "Megatron-Bridge MoE, GB300": 0.1,
-    "MLPerf Training 6.0": 0.06,
-    "MLPerf Training, adapters": 0.04,
+    # DeepSeek-V3 on GB200: 30 % on 8192, for which no cause is known that GB300 does not have
+    "MLPerf Training 6.0": 0.09,
+    "MLPerf Training, adapters": 0.055,
+    "fms-fsdp": 0.01,
+    "DGX Cloud, H100": 0.04,
+    "DGX Cloud, GB200": 0.06,
+    "DGX Cloud MoE, GB200": 0.02,
+    "NeMo 24.07": 0.04,
+    "Megatron-Bridge GPT-OSS, H100": 0.02,
+    "Megatron-Bridge GPT-OSS, B200": 0.05,
+    "Megatron-Bridge GPT-OSS, B300": 0.03,
+    # one container of four is half as fast as the others
+    "Megatron-Bridge GPT-OSS, GB200": 0.14,
+    "Megatron-Bridge GPT-OSS, GB300": 0.08,
+    "Megatron-Bridge MoE fp4, B300": 0.15,
+    "Megatron-Bridge MoE fp4, GB300": 0.06,
+    "TPU recipes, v7": 0.05,
+    "TPU recipes MoE, v7": 0.06,
+    "TPU recipes, Trillium": 0.03,
 }
 
 
@@ -70,7 +87,10 @@ def shipped(family):
     return tuple(run for run in runs(family) if not run.source.startswith("vTrain"))
 
 
-@pytest.mark.parametrize("family", ["a100", "h100", "b200", "b300"])
+@pytest.mark.parametrize(
+    "family",
+    ["a100", "h100", "b200", "b300", "mi300x", "mi325x", "mi355x", "tpu-trillium", "tpu-v7"],
+)
 def test_one_parameter_set_explains_every_source(family):
     found = calibration(runs(family)[0].cluster.accelerator.name)
     table = errors(runs(family), found)
@@ -146,7 +166,7 @@ def test_software_that_nobody_measured_never_has_the_narrower_interval(name, pre
             for one in softwares()
         }
         seen, unseen = (
-            [wide for one, wide in width.items() if (one in known.factors) == which]
+            [wide for one, wide in width.items() if known.measured(one) == which]
             for which in (True, False)
         )
         assert max(seen, default=0) <= min(unseen) + 1e-12
@@ -188,11 +208,14 @@ def test_baselines_know_the_other_runs_only():
 
 def test_a_software_is_seen_where_another_source_has_it():
     by_source, by_software = crossed("source"), crossed("software")
-    assert not by_software["seen"].any()
+    alone = by_software["group"].str.contains("+", regex=False) | (
+        ~by_software["group"].isin(["nemo-2024", "megatron-bridge-2025"])
+    )
+    assert not by_software["seen"][alone].any()  # others have more kernels besides
     seen = by_source["seen"].groupby(by_source["source"]).mean()
     assert seen["Megatron-Bridge, H100"] == 1  # as in the MLPerf runs of 2025, mixtures of 2026
     assert seen["torchtitan"] == seen["MPT, H100"] == 0
-    assert 0 < seen["MLPerf Training"] < 1
+    assert 0 < seen["MLPerf Training"] < 1  # with adapters
     assert seen["MLPerf Training, adapters"] == 0  # adapters are software of their own
 
 
@@ -215,7 +238,7 @@ def test_the_order_of_strategies_is_that_of_predicted_times():
 @pytest.mark.parametrize("shift", [0.0, 1.0])  # at the priors, and beside the bounds
 def test_slopes_are_those_that_scipy_takes_one_step_at_a_time(shift):
     problem = _Problem.of(runs("h100")[::9])
-    bounds = np.full(len(problem.names) + len(problem.softwares), np.inf)
+    bounds = np.full(len(problem.names) + problem.factor_sd.size, np.inf)
     bounds[: len(problem.names)] = np.log(problem.prior[2] / problem.prior[0])
     point = np.minimum(np.full(bounds.size, shift), bounds - 1e-9)
     one_by_one = approx_derivative(
@@ -233,7 +256,7 @@ def test_the_fit_is_the_same_from_several_starts(family):
     for _ in range(3):
         start = (
             random.normal(size=best.x.size)
-            * np.r_[problem.prior[1], np.full(len(problem.softwares), 0.1)]
+            * np.r_[problem.prior[1], problem.factor_sd]
         )
         again = problem.solve(start)
         assert again.cost == pytest.approx(best.cost, rel=0.02)

@@ -9,27 +9,19 @@ from relparallel.parallel.machine_parameters import calibration, priors
 from relparallel.workload import transformer
 
 
-def test_where_nothing_was_measured_the_parameters_of_the_next_in_rate_are_lent():
+def test_where_nothing_was_measured_the_parameters_of_the_vendors_next_in_rate_are_lent():
     lent = {name: calibration(name).borrowed for name in accelerators()}
     assert {name: near for name, near in lent.items() if near} == {
-        "mi300x-192gb": "h100",
-        "tpu-trillium-32gb": "h100",
         "h20-96gb": "a100",
         "l40s-48gb": "a100",
-        "mi325x-256gb": "h100",
-        "mi350x-288gb": "b200",
-        "mi355x-288gb": "b200",
-        "tpu-v6e-32gb": "h100",
-        "tpu-v7-192gb": "b200",
-        "tpu-v4-32gb": "a100",
-        "tpu-v5p-95gb": "a100",
+        "tpu-v4-32gb": "tpu-trillium",
+        "tpu-v5p-95gb": "tpu-trillium",
         "v100-16gb": "a100",
         "v100-32gb": "a100",
     }
-    loan, bounds = calibration("mi300x-192gb"), priors(accelerator("mi300x-192gb"))
+    loan, bounds = calibration("h20-96gb"), priors(accelerator("h20-96gb"))
     assert not loan.factors
     assert all(value <= bounds[name].highest for name, value in loan.values.items())
-    assert loan.values["gemm"] < 668.4 / 1307  # nobody has measured more
 
 
 def own(**fields):
@@ -83,13 +75,14 @@ def test_the_interval_of_a_loan_is_as_wide_as_loans_among_measured_families_were
     lent = board[
         (board["used"] == "parameters of another accelerator") & (board["source"] == "all")
     ]
-    assert set(lent["family"]) == {"a100", "b200", "b300", "h100"}
-    assert (lent["inside"] >= 85).all()  # each by the width that the other two families give
+    assert {"a100", "b200", "b300", "h100", "mi300x", "mi355x", "tpu-v7"} <= set(lent["family"])
+    assert (lent["inside"] >= 80).all()  # each by the width that the other families give
 
 
 def test_a_step_says_that_nobody_measured_on_its_accelerator():
     gpt, place = transformer("gpt3-13b"), cluster("v100-16gb-dgx", 16)
     step = step_time(gpt, Strategy(tensor=8, data=2, zero_stage=1), place, 64)
     assert "no run on v100 was measured: parameters of the a100" in step.explain()
-    low, high = step.interval(0.9)
-    assert high / low > 2
+    own = step_time(gpt, Strategy(tensor=8, data=2, zero_stage=1), cluster("a100-80gb-dgx", 16), 64)
+    wide, narrow = (np.divide(*one.interval(0.9)[::-1]) for one in (step, own))
+    assert wide > 1.3 * narrow

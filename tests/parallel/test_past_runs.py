@@ -14,7 +14,9 @@ from relparallel.parallel.quantities import Split
 from relparallel.published import data_folder
 
 RUNS = {run.id: run for run in measured_runs()}
-PLAIN = {**dict.fromkeys(FEATURES, 1.0), "family": "a100", "precision": "bf16", "lent": 0.0}
+PLAIN = {**dict.fromkeys(FEATURES, 1.0), "family": "a100", "precision": "bf16", "lent": 0.0} | {
+    "kind": ""
+}
 KIND = ("a100", "bf16", "s")
 
 
@@ -47,6 +49,8 @@ def test_the_deviation_is_that_of_the_formula_written_out():
     assert known.deviation(place, 0.4, ("a100", "fp8", "s")) ** 2 == pytest.approx(strangers)
     above = known.deviation(place, 0.8, KIND)
     assert above == pytest.approx(np.hypot(found, np.log(2)))
+    unseen = known.deviation(place, 0.4, KIND, layers="states")
+    assert unseen == pytest.approx(np.hypot(found, 0.25))
 
 
 def test_own_errors_never_widen_and_distance_never_narrows():
@@ -90,10 +94,10 @@ def test_a_step_says_what_is_above_all_measured_runs():
 
 
 def test_left_out_runs_are_inside_by_source():
-    """Of nine in ten asked for, 85 to 95 % are inside, sources counted equally."""
+    """Of nine in ten asked for, 88 to 96 % are inside, sources counted equally."""
     table = pd.read_csv(data_folder() / "derived" / "interval_coverage.csv")
     held = table.groupby(["left_out", "level"])["held"].mean().unstack()
-    assert held.loc[["publisher", "configuration"], 0.9].between(0.85, 0.95).all()
+    assert held.loc[["publisher", "configuration"], 0.9].between(0.88, 0.96).all()
     assert (held.loc["accelerator"] >= [0.45, 0.8, 0.9, 0.95]).all()
     wide = table[table["level"] == 0.9].groupby("left_out")["half_width"].mean()
     assert wide["configuration"] < wide["publisher"] < wide["accelerator"]
