@@ -1,5 +1,6 @@
 """A plan in the words of launchers: files that they take, and strategies asked about in their words."""
 
+import json
 import math
 from typing import Any, Final
 
@@ -7,7 +8,14 @@ from relparallel._checks import require_choice, require_instance
 from relparallel.parallel import Strategy, notation, read_launch, step_time
 from relparallel.parallel.launch_files import FORMS, launch_file
 from relparallel.parallel.launchers import Launch
-from relparallel.planning.table import ENDINGS, among_measured, save_table, speed_of
+from relparallel.parallel.step import step_timeline
+from relparallel.planning.table import (
+    ENDINGS,
+    among_measured,
+    events_of,
+    save_table,
+    speed_of,
+)
 from relparallel.topology.formats._text import require_target, write
 from relparallel.units import DAY
 
@@ -23,7 +31,7 @@ def save_plan(plan: Any, path: Any, form: str | None) -> tuple[str, ...]:
         if where.suffix == ".html":
             write(where, "<!doctype html>\n<meta charset=utf-8>\n" + plan._repr_html_())
         else:
-            save_table(path, plan.to_frame(), plan._told())
+            save_table(path, plan.to_frame(), notes_of(plan))
         return ()
     told, more = _launch_of(plan)
     sizes = plan.model.layers, plan.model.mtp_layers
@@ -31,6 +39,15 @@ def save_plan(plan: Any, path: Any, form: str | None) -> tuple[str, ...]:
     text, lost = launch_file(told, form, where.suffix, sizes, head)
     write(where, text)
     return (*more, *lost)
+
+
+def save_trace(plan: Any, path: Any) -> None:
+    """Write a step of the best strategy for Chrome and Perfetto."""
+    best = plan.best
+    machine = plan._costs(best, best.choice).machine
+    options = {"software": machine.software.name, "precision": machine.precision}
+    line = step_timeline(plan.model, plan.strategy, best.cluster, plan.global_batch, **options)
+    write(path, json.dumps({"traceEvents": events_of(line), "displayTimeUnit": "ms"}))
 
 
 def form_of(ending: str, form: str | None, standing_by: bool) -> str | None:

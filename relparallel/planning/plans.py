@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
@@ -33,10 +32,9 @@ from relparallel.parallel import Strategy, memory, notation
 from relparallel.parallel.gpu_memory import StageMemory
 from relparallel.parallel.prices import pricing
 from relparallel.parallel.stages import dealt_layers, in_chunks
-from relparallel.parallel.step import step_timeline
 from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
-from relparallel.planning.doubt import asked_for, doubt_of, order_of, vendors
+from relparallel.planning.doubt import doubt_of, order_of, vendors
 from relparallel.planning.few_failures import never, unseen
 from relparallel.planning.inputs import (
     assumptions,
@@ -45,7 +43,7 @@ from relparallel.planning.inputs import (
     require_room,
     usual_batch,
 )
-from relparallel.planning.launching import save_plan, why_not
+from relparallel.planning.launching import save_plan, save_trace, why_not
 from relparallel.planning.own_logs import OwnLog, bounds_of, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
 from relparallel.planning.table import (
@@ -54,14 +52,12 @@ from relparallel.planning.table import (
     as_lines,
     as_text,
     drawn,
-    events_of,
-    in_order,
     in_reading_order,
     many_stages,
+    notes_of,
     warns,
 )
 from relparallel.topology import Topology
-from relparallel.topology.formats._text import write
 from relparallel.units import DAY, GB, MINUTE
 from relparallel.workload import Transformer
 
@@ -267,25 +263,9 @@ class Plan(Result):
         found = joint(self.model, one.cluster, global_batch=self.global_batch, **question)
         return found if self._log is None else self._log.best(found, self.strategies)
 
-    def _told(self) -> dict[str, list[str]]:
-        """Warnings, what was assumed, how sure days and orders are, and what to measure next."""
-        best, several = self.best, len(self.found) > 1
-        doubt = [f"on {best.cluster.name}, " * several + self.day.said()]
-        if several:
-            doubt += in_order(self.clusters())
-        if self.log is not None:
-            doubt += self.log.said(best, self.strategies, self.rank)
-        said = {
-            "Warnings": [*self.warnings],
-            "Assumed": [note for note in self.notes if note not in self.warnings],
-            "Doubt": doubt,
-            "To measure next": asked_for(self.found, self.strategies, self._log),
-        }
-        return {head: notes for head, notes in said.items() if notes}
-
     def explain(self) -> str:
         """What is in doubt and was assumed, the best answer, and what other values would lose."""
-        said, best = as_lines(self._told(), 10**4), self.best
+        said, best = as_lines(notes_of(self), 10**4), self.best
         if self._log is not None:
             said.append("By the formula alone:")
             best = by_formula(best)
@@ -297,12 +277,7 @@ class Plan(Result):
 
     def save_trace(self, path: str | PathLike[str]) -> None:
         """Write the passes of a step of the best strategy as JSON that Chrome and Perfetto open."""
-        machine = self._costs(self.best, self.best.choice).machine
-        options = {"software": machine.software.name, "precision": machine.precision}
-        line = step_timeline(
-            self.model, self.strategy, self.best.cluster, self.global_batch, **options
-        )
-        write(path, json.dumps({"traceEvents": events_of(line), "displayTimeUnit": "ms"}))
+        save_trace(self, path)
 
     def save(self, path: str | PathLike[str], form: str | None = None) -> tuple[str, ...]:
         """Write the plan by the ending of a path, and return what the file has no word for.
@@ -317,12 +292,12 @@ class Plan(Result):
 
     def to_latex(self) -> str:
         """The table turned as a ``longtable`` with ``booktabs`` rules, and the notes as a list."""
-        return as_latex(self.to_frame(), self._told())
+        return as_latex(self.to_frame(), notes_of(self))
 
     def to_text(self, width: int | None = None) -> str:
         """Table turned, in blocks of a width, the terminal's if omitted; notes below."""
         log = None if self.log is None else self.log.log
-        return f"{self._head}\n\n{as_text(self.to_frame(), self._told(), width, log)}"
+        return f"{self._head}\n\n{as_text(self.to_frame(), notes_of(self), width, log)}"
 
     __str__ = to_text
 
@@ -333,7 +308,7 @@ class Plan(Result):
 
     def _repr_html_(self) -> str:
         log = None if self.log is None else self.log.log
-        return f"<p>{self._head}</p>{as_html(self.to_frame(), self._told(), log)}"
+        return f"<p>{self._head}</p>{as_html(self.to_frame(), notes_of(self), log)}"
 
     def __repr__(self) -> str:
         best = self.best

@@ -21,6 +21,7 @@ from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
+from relparallel.planning.doubt import asked_for
 from relparallel.planning.few_failures import causes
 from relparallel.published import shipped_rows
 from relparallel.topology.formats._text import require_target, write
@@ -199,6 +200,21 @@ def save_table(
         write(where, json.dumps({"notes": notes, "rows": plain.to_dict("records")}, indent=1))
     else:
         write(where, as_latex(table, said))
+
+
+def notes_of(plan: Any) -> dict[str, list[str]]:
+    """Warnings, what was assumed, how sure days and orders are, and what to measure next."""
+    best, several = plan.best, len(plan.found) > 1
+    doubt = [f"on {best.cluster.name}, " * several + plan.day.said()]
+    doubt += in_order(plan.clusters()) if several else []
+    doubt += [] if plan.log is None else plan.log.said(best, plan.strategies, plan.rank)
+    said = {
+        "Warnings": [*plan.warnings],
+        "Assumed": [note for note in plan.notes if note not in plan.warnings],
+        "Doubt": doubt,
+        "To measure next": asked_for(plan.found, plan.strategies, plan._log),
+    }
+    return {head: notes for head, notes in said.items() if notes}
 
 
 def in_order(table: pd.DataFrame) -> list[str]:
