@@ -118,7 +118,8 @@ def group_size(p: Any, m: Any) -> Any:
     """Micro-batches that pass a chunk one after another where stages are interleaved.
 
     The fewest, from p on, of which none are left over, or at least p: Megatron-Core refuses others,
-    since they would wait for each other. All of fewer than p, as Llama 3 had them.
+    since they would wait for each other, and took multiples of p only until November 2024. All of
+    fewer than p, as Llama 3 had them.
     """
     found = np.maximum(np.minimum(p, m), 1.0)
     while True:
