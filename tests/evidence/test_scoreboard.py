@@ -24,7 +24,9 @@ def shipped(name):
 def test_every_fitted_source_is_there_in_every_way():
     table = scoreboard()
     ways = table.groupby(["family", "source"])["used"].agg(set)
-    fitted = [used for used in ways if "calibrated" in used]
+    # others have one source or one software
+    families = "a100", "h100", "b200", "b300"
+    fitted = [used for used in ways.loc[[*families]] if "calibrated" in used]
     assert len(fitted) > 10
     assert all({"source left out", "software left out", "constant MFU"} <= used for used in fitted)
     assert "blind" in ways["h100", "MLPerf Training"]

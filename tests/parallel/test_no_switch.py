@@ -19,7 +19,7 @@ from relparallel.workload import transformer
 
 PLACES = {"h100": "h100-80gb-dgx", "b200": "gb200-186gb-nvl72", "b300": "gb300-279gb-nvl72"}
 TIMES = [row["parameter"] for row in shipped_rows("priors.csv") if row["unit"] == "s"]
-MODELS = {"qwen3-30b-a3b": 64, "deepseek-v3": 2048, "llama3-8b": 64}
+MODELS = {"qwen3-30b-a3b": 256, "deepseek-v3": 2048, "llama3-8b": 256}
 
 
 def walk(model, gpus, domain):
@@ -64,8 +64,8 @@ def test_a_second_for_every_pipeline_is_found_out():
     """The constant that once stood for a mixture on several nodes."""
     model, place = transformer("qwen3-30b-a3b"), cluster(PLACES["h100"], 128)
     known = calibration(place.accelerator)
-    usual = preferences(model, place, 64, known)
-    turned = preferences(model, place, 64, known, added=1.2)
+    usual = preferences(model, place, 256, known)
+    turned = preferences(model, place, 256, known, added=1.2)
     assert any(
         abs(here - there) > doubt for (here, doubt), (there, _) in zip(usual, turned, strict=True)
     )
