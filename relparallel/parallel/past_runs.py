@@ -195,7 +195,7 @@ class Experience:
             if len(kind) == 3 and kind[0] == known.family and not known.borrowed
             if ("+adapters" in kind[2]) == adapters
             for place in places.tolist()
-            if self.numbers[place, FEATURES.index("mixture")] == mixture
+            if (self.numbers[place, FEATURES.index("experts")] > 1) == mixture
         ]
         return len(own), np.unique(np.searchsorted(self.first, own, side="right")).size
 

@@ -254,10 +254,7 @@ def test_the_fit_is_the_same_from_several_starts(family):
     best = problem.solve()
     random = np.random.default_rng(7)
     for _ in range(3):
-        start = (
-            random.normal(size=best.x.size)
-            * np.r_[problem.prior[1], problem.factor_sd]
-        )
+        start = random.normal(size=best.x.size) * np.r_[problem.prior[1], problem.factor_sd]
         again = problem.solve(start)
         assert again.cost == pytest.approx(best.cost, rel=0.02)
 

@@ -141,7 +141,7 @@ def left(points, ratio, seen, learn=Lessons.shift):
     return np.delete(np.abs(learn(runs, points) - ratio), seen)
 
 
-@pytest.mark.parametrize("other", [{"mixture": 2}, {"format": 2}, {"parameters": 3}])
+@pytest.mark.parametrize("other", [{"experts": 2.4}, {"format": 2}, {"parameters": 3}])
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_an_error_stays_with_the_model_where_signs_differ(other, count):
     """Where one factor, the rival, makes the other model twice as bad."""

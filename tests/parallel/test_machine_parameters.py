@@ -83,7 +83,5 @@ def test_a_step_says_that_nobody_measured_on_its_accelerator():
     gpt, place = transformer("gpt3-13b"), cluster("v100-16gb-dgx", 16)
     step = step_time(gpt, Strategy(tensor=8, data=2, zero_stage=1), place, 64)
     assert "no run on v100 was measured: parameters of the a100" in step.explain()
-    near = cluster("a100-80gb-selene", 16)
-    own = step_time(gpt, Strategy(tensor=8, data=2, zero_stage=1), near, 64, software=step.software)
-    wide, narrow = (np.divide(*one.interval(0.9)[::-1]) for one in (step, own))
-    assert wide > 1.3 * narrow
+    low, high = step.interval(0.9)
+    assert high / low > 2
