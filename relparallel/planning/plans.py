@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from relparallel._checks import (
     Result,
     meant,
-    require_choice,
     require_column,
     require_flag,
     require_instance,
     require_int,
-    require_number,
 )
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
@@ -38,6 +36,7 @@ from relparallel.planning.days import Day, day_of
 from relparallel.planning.doubt import Doubt, order_of, ranked, vendors
 from relparallel.planning.inputs import (
     assumptions,
+    given_margin,
     model_of,
     network_of,
     require_room,
@@ -66,8 +65,6 @@ if TYPE_CHECKING:
 
 FRAMEWORKS: Final[Mapping[str, Any]] = {"schedule": ("1f1b", "interleaved_1f1b")}
 """Schedules that training frameworks offer today; `plan` asks for these unless told otherwise."""
-
-_MARGIN: Final = 0.05  # of the memory: fragments, and what no formula has
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -105,13 +102,10 @@ class Plan(Result):
     @property
     def _worth(self) -> list[float]:
         """Tokens of each cluster that count, per unit of money where there are prices."""
-        share = [one.share for one in self.found]
+        kept = [one.goodput for one in self.found]
         if log := self._log:
-            share = [log.of(one.search, one.choice).share for one in self.found]
-        kept = [
-            one.throughput * each * doubt.rows[0].kept
-            for one, each, doubt in zip(self.found, share, self.doubts, strict=True)
-        ]
+            kept = [one.throughput * log.of(one.search, one.choice).share for one in self.found]
+        kept = [one * doubt.rows[0].kept for one, doubt in zip(kept, self.doubts, strict=True)]
         if self.price is None:
             return kept
         each = zip(kept, self.found, self.price, strict=True)
@@ -148,14 +142,12 @@ class Plan(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names.
 
-        Twins, which differ in sharding and spares, or trade context and micro-batches for replicas
-        at equal speed, are one row, of the plainest that is as good; each with its best recovery
-        (`JointSearch.ranked`). Step and MFU are predictions, as of `step_time`; tokens and cost count
-        what is expected to stay of a predicted gain (`ranking`), and rows are ranked by it, those
-        that nobody has run last. A measured speed has no interval. Steps of a model on a cluster err
-        alike: the probability to be the best of its cluster, and the share of the tokens that a row
-        is expected to lose to that, count it. With an own failure log, its replay stands beside the
-        formula's relative goodput.
+        Twins, which differ in sharding, spares and how they use replicas, are one row; each with its
+        best recovery. Step and MFU are predictions; tokens and cost count what is expected to stay of
+        a predicted gain (`ranking`) and rank rows, those that nobody has run last. A measured speed
+        has no interval. Steps of a model on a cluster err alike: the probability to be the best of
+        its cluster, and the share of the tokens that a row is expected to lose to that, count it.
+        With an own failure log, its replay stands beside the formula's relative goodput.
         """
         prices = self.price or (np.nan,) * len(self.found)
         rows, groups = [], vendors(self.found)[0]
@@ -384,11 +376,10 @@ def plan(
     only_measured : bool
         Whether to choose among the strategies of these runs alone, by their measured speeds.
     like : {"measured"}, optional
-        Whether to leave out what nobody has run: degrees above those of all measured runs of that
-        kind of model, dense or mixture, on GPUs as fast or faster, and own runs.
+        Leaves out what nobody has run: degrees above those of all measured runs of that kind of
+        model (dense or mixture) on GPUs as fast or faster, and of own runs.
     memory_margin : float, optional
-        Share of the memory of a GPU that rows leave free, 0.05 where omitted. Other answers count
-        the whole.
+        Share of a GPU's memory that rows leave free, 0.05 where omitted; `why_not` counts the whole.
     strategies : int
         Rows of the table for each cluster: so many, or all that there are.
     limits : Mapping, optional
@@ -437,12 +428,7 @@ def plan(
     require_instance((Mapping, type(None)), limits=limits)
     require_instance((str, PathLike, Topology, type(None)), network=network)
     require_flag(only_measured=only_measured)
-    for argument, value in {"like": like, "memory_margin": memory_margin}.items():
-        if only_measured and value is not None:
-            raise ValueError(f"{argument} must be left out with only_measured, got {value!r:.80}")
-    margin = _MARGIN if memory_margin is None else memory_margin
-    require_number(memory_margin=margin, at_least=0, at_most=0.9)
-    require_choice((None, "measured"), like=like)
+    margin = given_margin(only_measured, like, memory_margin)
     log = own_log(rank, rates, options)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
