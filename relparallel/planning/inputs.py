@@ -1,6 +1,5 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -97,8 +96,8 @@ def usual_batch(model: Transformer, machines: Sequence[Cluster]) -> tuple[int, s
     Llama 3's, as many as the nodes of a cluster times a divisor of their GPUs; of more nodes, a
     divisor of their number: replicas take several.
     """
-    nodes = math.lcm(*(one.nodes for one in machines))
-    gpus = math.lcm(*(one.gpus for one in machines))
+    sizes = np.array([(one.nodes, one.gpus) for one in machines], dtype=object)  # of any length
+    nodes, gpus = np.lcm.reduce(sizes)
     shares = np.arange(1, min(gpus, max(LARGEST // model.sequence, 1)) + 1)
     even = (gpus % shares == 0) & ((shares % nodes == 0) | (nodes % shares == 0))
     batch = int(shares[even].max())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from io import BytesIO
@@ -23,7 +21,6 @@ from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
 from relparallel.planning.doubt import asked_for, vendors
 from relparallel.planning.few_failures import causes, never, unseen
-from relparallel.planning.own_logs import OwnLog
 from relparallel.published import shipped_rows
 from relparallel.topology.formats._text import require_target, write
 from relparallel.training import FailureLog
@@ -54,7 +51,7 @@ _DOUBT: Final = ("best with probability", "expected loss", "nearest run", "MFU",
 _BEYOND: Final = "nobody has run"
 """How groups of rows beyond all measured runs begin: they stand apart, below a line that says so."""
 _SHARES: Final = ("best with probability", "expected loss", "MFU")
-_NO_WARNING: Final = re.compile(r"own runs with |.* was assumed|.*: a step of ")
+_NO_WARNING: Final = ("own runs with ", " was assumed", ": a step of ")
 
 
 def in_reading_order(table: pd.DataFrame) -> pd.DataFrame:
@@ -199,7 +196,7 @@ def save_table(
 
 
 def warned(
-    found: Sequence[JointPlan], notes: Sequence[str], log: OwnLog | None, layers: int | None
+    found: Sequence[JointPlan], notes: Sequence[str], log: Any, layers: int | None
 ) -> tuple[list[str], list[str]]:
     """What may change a decision, and what was assumed; of many stages where layers are given."""
     steps = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
@@ -209,7 +206,7 @@ def warned(
     guessed = [note for note in notes if "is a guess" in note]
     stages = [many_stages(one, layers) for one in found if layers is not None]
     rare = never(found[0]) if log is None else unseen(log.log, found[0])
-    plain = [note for note in steps if _NO_WARNING.match(note)]
+    plain = [note for note in steps if any(words in note for words in _NO_WARNING)]
     first, later = [vendors(found)[1], *guessed], [note for note in steps if note not in plain]
     warnings = [note for note in (*first, *later, *stages, *rare) if note]
     assumed = [*notes, *dict.fromkeys(note for said in wires for note in said)]
@@ -240,7 +237,7 @@ def in_order(table: pd.DataFrame) -> list[str]:
     groups: list[list[str]] = []
     best = table["best cluster with probability"].tolist()
     for k, name in enumerate(names):
-        if k and not math.isnan(chances[k - 1]):
+        if k and chances[k - 1] == chances[k - 1]:  # a number
             groups[-1].append(f"{name} (after {names[k - 1]} with {chances[k - 1]:.0%})")
         else:
             groups.append([f"{name} (the best with probability {best[k]:.0%})"])
