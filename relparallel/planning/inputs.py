@@ -98,9 +98,9 @@ def usual_batch(model: Transformer, machines: Sequence[Cluster]) -> tuple[int, s
     """
     sizes = np.array([(one.nodes, one.gpus) for one in machines], dtype=object)  # of any length
     nodes, gpus = np.lcm.reduce(sizes)
-    shares = np.arange(1, min(gpus, max(LARGEST // model.sequence, 1)) + 1)
-    even = (gpus % shares == 0) & ((shares % nodes == 0) | (nodes % shares == 0))
-    batch = int(shares[even].max())
+    most = min(gpus, max(LARGEST // model.sequence, 1))
+    even = (n for n in range(1, most + 1) if gpus % n == 0)
+    batch = max(n for n in even if n % nodes == 0 or nodes % n == 0)
     while batch * model.sequence < 4e6:
         batch *= 2
     shared = "a multiple of the nodes" if batch % nodes == 0 else "a sequence takes several nodes"
