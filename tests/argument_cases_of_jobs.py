@@ -249,6 +249,7 @@ JOINT = {
     "measured": {Strategy(tensor=8, data=4): 1e4},
     "orders": (("data", "context", "tensor", "pipeline"),),
     "source": PAIRS,
+    "apart": {"micro_batch": 1},
     "executor": ThreadPoolExecutor(1),
     "software": SOFTWARE,
     "precision": "fp8",
@@ -266,6 +267,7 @@ PLAN = {
     "network": SLOW,
     "measured": pd.DataFrame({"strategy": ["TP2 DP16", "TP4 DP8"], "step [s]": [3.0, 3.2]}),
     "only_measured": True,
+    "memory_margin": 0.5,
     "rank": "replay",
     "strategies": 3,
     "limits": {"tensor": 4},
@@ -321,7 +323,7 @@ CHOICES = {
         "planning.plan",
         ASKED | {"rates": OWN_LOG, "limits": {"tensor": 4}},
         {name: PLAN[name] for name in ("price", "strategies", "spares", "policies")}
-        | {"rank": "events", "limits": {"tensor": 8}, "source": PAIRS},
+        | {"rank": "events", "limits": {"tensor": 8}, "source": PAIRS, "strategies": 1},
         planned,
     ),
     "plan of measured strategies": Case(

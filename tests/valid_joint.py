@@ -30,6 +30,7 @@ def question() -> Any:
         "write_off": None,
         "orders": (("tensor", "context", "pipeline", "data"),),
         "source": rp.training.SharedEvents(sizes=(0.9, 0.1)),
+        "apart": {"pipeline": 4},
         "executor": None,
     }
 
@@ -40,6 +41,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         question()
         | {
             "limits": None,
+            "apart": None,
             "orders": (("tensor", "context", "data", "pipeline"),),
             "measured": {rp.parallel.Strategy(tensor=8, data=2): 1e4},
         }

@@ -76,6 +76,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "network": None,
         "measured": None,
         "only_measured": False,
+        "like": "measured",
+        "memory_margin": 0.1,
         "strategies": 1,
         "limits": {"tensor": 8},
         "ignore": (),

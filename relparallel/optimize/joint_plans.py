@@ -19,6 +19,7 @@ from relparallel._checks import Result, require_choice, require_instance, requir
 from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize.joint_question import (
     Question,
+    apart_of,
     checkpoints_of,
     clusters_of,
     machines_of,
@@ -198,6 +199,7 @@ def joint(
     measured: Mapping[Strategy, float] | Mapping[Placement, float] | None = None,
     orders: tuple[tuple[str, ...], ...] = (DEGREES,),
     source: SharedEvents | None = None,
+    apart: Mapping[str, int] | None = None,
     executor: Executor | None = None,
     **options: Any,
 ) -> JointPlan:
@@ -260,6 +262,9 @@ def joint(
     source : SharedEvents, optional
         Events that nodes share, and rates that drift, as `FailureLog.shared_events` fits them;
         nodes fail independently where omitted. Other sources have no formula.
+    apart : Mapping of str to int, optional
+        Largest values of axes of `StrategyGrid` that count as usual: strategies beyond them are
+        kinds of their own, so that the best of both are found (`JointSearch.ranked`).
     executor : concurrent.futures.Executor, optional
         Asks for the strategies of several clusters, spares and orders at a time; the plan does not
         depend on it. Worth it where networks are wired or many schedules allowed.
@@ -329,6 +334,7 @@ def joint(
     machines = machines_of(clusters, network, network_rates, price, objective)
     gpus = max(one.gpus for one in clusters)
     computed: dict[str, Any] = {"network": network, "limits": limits, "options": options}
+    computed["apart"] = apart
     computed["orders"] = () if ranked == (DEGREES,) else ranked
     question = Question(
         workload=workload,
@@ -349,6 +355,7 @@ def joint(
         ),
         repaired=repair is not None,
         horizon=horizon,
+        apart=apart_of(apart),
     )
     return answer(question, sites_of(question, machines, spares, executor))
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import part_rates
 from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.grid import AXES
+from relparallel.parallel.quantities import WORDS
 from relparallel.topology import Topology
 from relparallel.training import (
     Checkpointing,
@@ -52,6 +54,7 @@ class Question:
     recoveries: Mapping[str, Recovery]
     checkpoints: Mapping[str, Checkpointing]
     horizon: float  # s
+    apart: Mapping[str, int] = field(default_factory=dict)  # axes, and what their values go up to
     # a repair was given, which takes the place of those that a log has seen
     repaired: bool = False
 
@@ -252,6 +255,15 @@ def measured_of(
             f"measured must have one rank order, got {sorted({p.order for p in found})}"
         )
     return found
+
+
+def apart_of(apart: Any) -> dict[str, int]:
+    """Axes, each with the largest value that is usual."""
+    given = require_instance((Mapping, type(None)), apart=apart) or {}
+    for name, most in given.items():
+        require_choice(tuple(name for name in AXES if name not in WORDS), apart=name)
+        require_int(apart=most, at_least=0)
+    return {name: int(most) for name, most in given.items()}
 
 
 def orders_of(orders: Any) -> tuple[tuple[str, ...], ...]:

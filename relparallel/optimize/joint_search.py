@@ -98,7 +98,7 @@ class JointSearch:
         while heap and -heap[0][0] >= least:
             bound, fresh, place, number = heappop(heap)
             site = self.sites[place]
-            kind = (place, int(site.fastest.measured[number]), *site.fastest.kinds[number].tolist())
+            kind = (place, *site.fastest.kind(number))
             if kind in found and -bound < found[kind].score:
                 continue
             if fresh and site.wiring is not None:

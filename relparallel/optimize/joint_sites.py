@@ -101,9 +101,10 @@ def _strategies(
         asked = question.measured, job, question.tokens
         return measured_strategies(*asked, whole=held == 0, together=together)
     network = machine.fabric.network
-    given = (question.workload, job, question.batch, question.limits, network, order, together)
+    kinds = (order, together, question.apart)
+    given = (question.workload, job, question.batch, question.limits, network, *kinds)
     try:
-        told = pickle.dumps((*given[:4], order, together, question.options))
+        told = pickle.dumps((*given[:4], *kinds, question.options))
     except (pickle.PicklingError, AttributeError, TypeError):
         return fastest_of_each_kind(*given, **question.options)
     return _computed(_Asked(told, id(network), given, question.options))

@@ -34,7 +34,8 @@ DEGREES: Final = ("tensor", "pipeline", "data", "context")
 class Fastest:
     """The fastest feasible strategy of each kind, and the count of all the others.
 
-    ``measured`` numbers strategies of measured speed, -1 for computed ones, which have ``costs``.
+    ``measured`` numbers strategies of measured speed, -1 for computed ones, which have ``costs``;
+    ``beyond`` are those with a value above what was asked to stand ``apart``.
     """
 
     grid: StrategyGrid
@@ -45,8 +46,14 @@ class Fastest:
     first: NDArray[np.int64]
     later: NDArray[np.int64]
     measured: NDArray[np.int64]
+    beyond: NDArray[np.bool_]
     order: tuple[str, ...] = ORDER
     costs: Pricing | None = None
+
+    def kind(self, row: int) -> tuple[int, ...]:
+        """What tells a strategy from those of which it is the fastest."""
+        own = int(self.measured[row]), int(self.beyond[row])
+        return (*own, *self.kinds[row].tolist())
 
     def placement(self, row: int) -> Placement:
         """Which GPU runs which rank of a strategy."""
@@ -61,12 +68,14 @@ def fastest_of_each_kind(
     network: Topology | None = None,
     order: tuple[str, ...] = ORDER,
     together: bool = False,
+    apart: Mapping[str, int] | None = None,
     **options: Any,
 ) -> Fastest:
     """Evaluate every strategy that fills a cluster; keep the fastest of each kind.
 
     On a network all are kept: of two rows of one kind the slower one may lose less with a lost
-    part.
+    part. Strategies with a value above the largest that ``apart`` gives for its axis are kinds of
+    their own.
 
     Notes
     -----
@@ -84,12 +93,16 @@ def fastest_of_each_kind(
     telling = None if network is not None else partial(_lost_and_copies, cluster, order, together)
     choices, time, memory, fitting = _priced(costs, meshes, telling)
     kinds, copies = reliability_kinds(choices, cluster, order, together)
-    first = _first_of_each(list(kinds.T), time, memory)
+    beyond = np.zeros(choices.size, dtype=np.bool_)
+    for name, most in (apart or {}).items():
+        beyond |= choices[name] > most
+    told = np.column_stack([kinds, beyond])
+    first = _first_of_each(list(told.T), time, memory)
     kept = first if network is None else np.lexsort((memory, time))
     begin, later = (
         (np.arange(first.size), np.full(first.size, -1))
         if network is None
-        else _chained(kinds[kept])
+        else _chained(told[kept])
     )
     lawful_rows = sum(mesh.size for mesh in meshes)
     counts = pd.Series(
@@ -110,6 +123,7 @@ def fastest_of_each_kind(
         later=later,
         costs=costs,
         measured=np.full(kept.size, -1),
+        beyond=beyond[kept],
         order=order,
     )
 
@@ -160,6 +174,7 @@ def measured_strategies(
         first=np.arange(len(found)),
         later=np.full(len(found), -1),
         measured=np.array([number for _, number, _ in found]),
+        beyond=np.zeros(len(found), dtype=np.bool_),
         order=order,
     )
 
@@ -227,7 +242,7 @@ def _priced(
         columns = mesh.columns()
         s = costs.split(columns)
         memory = np.broadcast_to(costs.peak(s), mesh.shape)
-        fits = memory <= costs.available
+        fits = memory <= costs.available * (1 - costs.memory_margin)
         if fits.any():
             fitting += int(np.count_nonzero(fits))
             time = np.broadcast_to(costs.time(s), mesh.shape)

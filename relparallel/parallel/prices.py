@@ -88,7 +88,8 @@ class Pricing:
     """What the cost of a strategy depends on besides the strategy; `pricing` makes it.
 
     With ``degrees``, rows [k, 4] of tensor, pipeline, data and context degree in lexicographic
-    order, the groups of each degree are slower by a factor of their own, ``slow`` [k].
+    order, the groups of each degree are slower by a factor of their own, ``slow`` [k]. A search
+    leaves a share of the memory free, ``memory_margin``.
     """
 
     model: Transformer
@@ -99,6 +100,7 @@ class Pricing:
     sizes: Sizes
     storage: Storage
     machine: Machine
+    memory_margin: float = 0.0
     lessons: Lessons | None = None
     degrees: NDArray[np.int64] | None = None
     slow: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -172,10 +174,12 @@ def pricing(
     dropout: bool | None = None,
     reserve: float = RESERVE,
     learned: Learned | None = None,
+    memory_margin: float = 0.0,
 ) -> Pricing:
     """All about a model and a cluster that strategies are priced with; arguments of `price_strategies`.
 
-    ``learned`` corrects every step by what own runs say.
+    ``learned`` corrects every step by what own runs say; a search leaves the share ``memory_margin``
+    of the memory that tensors can have free.
     """
     require_instance(Transformer, model=model)
     require_instance((Learned, type(None)), learned=learned)
@@ -185,6 +189,7 @@ def pricing(
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
     require_number(reserve=reserve, at_least=0, at_most=room)
+    require_number(memory_margin=memory_margin, at_least=0, at_most=0.9)
     kept, flash, masks = kept_by(machine.software, model, precision, dropout=dropout)
     kept = kept if storage is None else known_precision(storage=storage)
     return Pricing(
@@ -193,6 +198,7 @@ def pricing(
         node=cluster.gpus_per_node,
         global_batch=global_batch,
         available=room - reserve,
+        memory_margin=memory_margin,
         sizes=Sizes.of(model),
         storage=storage_of(kept, flash_attention=flash, dropout=masks),
         machine=machine,

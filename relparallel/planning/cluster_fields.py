@@ -75,9 +75,34 @@ def pairs(value: Any) -> dict[str, str]:
     return dict(parts)
 
 
+def limits(value: Any) -> dict[str, list[Any]]:
+    """Values of axes of strategies: a mapping, or texts such as tensor=1,2,4 and pipeline<=16."""
+    several = value.items() if isinstance(value, dict) else ()
+    texts = [f"{axis}={str(values).strip('[]')}".replace("=<=", "<=") for axis, values in several]
+    found: dict[str, list[Any]] = {}
+    for text in texts if several else words(value):
+        axis, sign, said = text.replace(" ", "").replace("'", "").partition("=")
+        at_most = axis.endswith("<")
+        if not (sign and said):
+            raise ValueError(f"must be AXIS=VALUE,VALUE or AXIS<=NUMBER, got {text!r:.80}")
+        plain = [int(x) if x.isdecimal() else _FLAGS.get(x.lower(), x) for x in said.split(",")]
+        axis = axis.removesuffix("<")
+        if axis not in _WORDED and any(not isinstance(x, int) for x in plain) and not at_most:
+            raise ValueError(f"must have numbers, got {text!r:.80}")
+        found[axis] = [*range(axis != "zero_stage", whole(said) + 1)] if at_most else plain
+    return found
+
+
 def device(value: Any) -> Any:
     """An accelerator by name, or an own one by its fields."""
     return value if isinstance(value, dict) else word(value)
+
+
+_FLAGS: Final = {"true": True, "false": False}
+_WORDED: Final = (
+    *("recompute", "schedule", "ends_as_layers"),
+    *("sequence_parallel", "experts_over_tensor"),
+)
 
 
 class Field(NamedTuple):
@@ -130,6 +155,17 @@ QUESTION: Final[Mapping[str, Field]] = {
         "log of a run, as a trainer prints it",
         "FILE",
     ),
+    "limits": Field(
+        limits,
+        "values that strategies may have: context=1 tensor=1,2,4,8 'pipeline<=16'; of tensor, "
+        "pipeline, data, context, expert, micro_batch, virtual_stages, zero_stage, recompute and "
+        "other axes of StrategyGrid",
+        "AXIS=VALUES",
+    ),
+    "like": Field(
+        word, "measured: only degrees that somebody has run for that kind of model", "WHAT"
+    ),
+    "memory_margin": Field(number, "share of the GPU memory that stays free; default 0.05", "X"),
     "only_measured": Field(flag, "choose among the measured strategies only"),
     "rank": Field(
         word,
@@ -179,5 +215,5 @@ FIELDS: Final[Mapping[str, Field]] = {**MACHINE, **QUESTION, **LOG}
 """All, in the order in which a file has them."""
 EACH: Final = ("gpus", "price")
 """Of which an option has one value for each cluster."""
-SEVERAL: Final = (words, pairs)
+SEVERAL: Final = (words, pairs, limits)
 """What reads several values."""

@@ -1,19 +1,33 @@
 """How sure the order of a plan is: chance to be the best, loss to expect, and which runs would tell."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.optimize.joint_plans import JointPlan
+from relparallel.hardware import Cluster
+from relparallel.optimize.joint_plans import JointPlan, joint, plan_of
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, notation
 from relparallel.parallel.corrections import DRAWS, Lessons, require_device
 from relparallel.parallel.past_runs import experience, features
 from relparallel.parallel.quantities import Split
 from relparallel.planning.own_logs import KINDS, OwnLog
+from relparallel.planning.ranking import (
+    Row,
+    candidates,
+    in_groups,
+    in_words,
+    merged,
+    share_kept,
+    usual,
+)
+from relparallel.workload import Transformer
+
+_NEAREST: Final = 0.25
+"""Share of the choices that counts as near measured runs."""
 
 ENOUGH: Final = (10, 2)
 """Runs of a kind of model, and publishers, behind accelerators that are held against other vendors'."""
@@ -21,28 +35,44 @@ ENOUGH: Final = (10, 2)
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Doubt:
-    """The best choices of a search, and the share of the best of them that each gives in many draws."""
+    """Rows of a plan and those behind them, and the share of the best of all that each gives in draws."""
 
-    search: JointSearch
-    choices: Sequence[Choice]
-    shares: NDArray[np.float64]  # [draws, choices]
+    rows: Sequence[Row]
+    count: int  # of them in the table
+    shares: NDArray[np.float64]  # [draws, rows]
     measured: NDArray[np.bool_]  # whether an own run was the same
+    best_run: Row | None = None  # near measured runs, over which gains are shrunk
+    notes: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> JointPlan:
+        """The plan of the first row."""
+        row = self.rows[0]
+        return plan_of(row.one.search, row.choice, row.one.counts)
 
     @property
     def probability(self) -> NDArray[np.float64]:
-        """To be the best of the choices."""
+        """To be the best of the rows."""
         return np.asarray((self.shares == 1).mean(axis=0))
 
     @property
     def loss(self) -> NDArray[np.float64]:
-        """Expected share that is lost to the best of the choices."""
+        """Expected share that is lost to the best of the rows."""
         return np.asarray(1 - self.shares.mean(axis=0))
 
     @property
     def to_measure(self) -> tuple[Strategy, ...]:
         """The first two strategies that were not measured."""
-        asked = (self.choices[place] for place in np.flatnonzero(~self.measured)[:2])
-        return tuple(self.search.sites[one.site].fastest.grid[one.row] for one in asked)
+        return tuple(self.rows[place].strategy for place in np.flatnonzero(~self.measured)[:2])
+
+    def kept(self, search: JointSearch, choice: Choice, score: float) -> float:
+        """Share of its predicted worth that is expected of a choice on the same cluster."""
+        if self.best_run is None:
+            return 1.0
+        first = self.best_run
+        there, bounds, _, lessons = known_of([(first.one.search, first.choice), (search, choice)])
+        gain = np.log(np.maximum([first.score, score], 1e-300) / first.score)
+        return float(share_kept(gain, there, bounds, lessons)[1])
 
     def said(self, where: str) -> list[str]:
         """What to measure next, and what is expected of the best of those and the first."""
@@ -52,28 +82,97 @@ class Doubt:
         told = f"the first row is expected to lose {self.loss[0]:.1%}, the best of them {after:.1%}"
         return [where + " and ".join(runs), told] if runs else []
 
+    def ranking(self) -> str:
+        """How rows are ranked, and which would be the first by its prediction alone."""
+        raw, first = max(self.rows, key=lambda row: row.raw), self.rows[0]
+        if self.best_run is None or raw is first:
+            return ""
+        more, left = raw.raw / first.raw - 1, raw.score / first.score - 1
+        why = f"of which {left:.1%} are expected"
+        if raw.beyond:
+            why = f"which nobody has run (at most {in_words(raw.one.search.question.apart)})"
+        return f"by predictions alone {notation(raw.strategy)} leads by {more:.1%}, {why}"
 
-def doubt_of(search: JointSearch, count: int, log: OwnLog | None = None) -> Doubt:
-    """Doubt about the first choices of a search, at least so many; measured speeds leave none.
 
-    By a log, where one is given, they have the order and scores of its replay.
+def ranked(
+    model: Transformer,
+    cluster: Cluster,
+    asked: Mapping[str, Any],
+    count: int,
+    like: str | None,
+    log: OwnLog | None,
+) -> Doubt:
+    """Rows of a plan on a cluster; ``asked`` are arguments of `joint`, ``log`` ranks by its replay."""
+    if "memory_margin" not in asked:  # speeds were measured
+        return doubt_of(candidates(joint(model, cluster, **asked), joint, count), count, log)
+    learned, margin = asked.get("learned"), asked["memory_margin"]
+    own = () if learned is None else [run for one in learned.lessons for run in one.runs]
+    given = {**asked, "apart": usual(model, require_device(cluster), own)}
+
+    def ask(limits: Mapping[str, Any], **options: Any) -> JointPlan:
+        within = {"limits": {**asked["limits"], **limits}}
+        return joint(model, cluster, **{**given, **within, **options})
+
+    said = f"{margin:.0%} of the memory of a GPU stay free"
+    try:
+        one = ask({})
+    except ValueError:
+        if not margin:
+            raise
+        given["memory_margin"] = 0.0
+        one, said = ask({}), f"nothing fits where {said}: rows may take it all"
+    rows = candidates(one, ask, count, own, asked["limits"])
+    if like and not (rows := [row for row in rows if not row.beyond]):
+        raise ValueError(f"like must be None where nobody has run what fits, got {like!r}")
+    return replace(doubt_of(rows, count, log), notes=(said,) * bool(margin))
+
+
+def doubt_of(rows: Sequence[Row], count: int, log: OwnLog | None = None) -> Doubt:
+    """Shrink gains of rows, merge twins, put them in order, and draw errors; measured speeds have none.
+
+    By a log, where one is given, rows have the scores of its replay, and others with it.
     """
-    choices = search.ranked(max(count, KINDS)) if log is None else log.ranked(search, count)
-    score = np.array([one.score if log is None else log.score(search, one) for one in choices])
-    if any(search.sites[one.site].fastest.costs is None for one in choices):
-        shares, done = score[None] / score.max(), np.ones(len(choices), dtype=bool)
-        return Doubt(search=search, choices=choices, shares=shares, measured=done)
-    there, bounds, lessons = _known([(search, choice) for choice in choices])
-    measured = (there[:, None] == lessons.features).all(axis=2).any(axis=1)
-    shares = lessons.shares(score, there, bounds)
-    return Doubt(search=search, choices=choices, shares=shares, measured=measured)
+    if log is not None:
+        one = rows[-1].one
+        rows = [row for row in rows if row.run or row.layout]
+        rows += [Row.of(one, each) for each in log.ranked(one.search, count)]
+        rows = [replace(row, score=log.score(row.one.search, row.choice)) for row in rows]
+    # a choice that was found twice counts once
+    rows = sorted({id(row.choice): row for row in rows}.values(), key=lambda row: -row.score)
+    if log is not None and rows[0].score < 0:
+        raise ValueError(f"rank must be another than 'replay' here: {'; '.join(log.refused)}")
+    score = np.array([row.score for row in rows])
+    if any(row.site.fastest.costs is None for row in rows):
+        shares, done = score[None] / score.max(), np.ones(len(rows), dtype=bool)
+        return Doubt(rows=rows, count=min(count, len(rows)), shares=shares, measured=done)
+    there, bounds, distance, lessons = known_of([(row.one.search, row.choice) for row in rows])
+    near = [k for k, row in enumerate(rows) if not row.beyond] or [*range(len(rows))]
+    first = min(k for k in near if distance[k] <= np.quantile(distance[near], _NEAREST))
+    order = [first, *range(len(rows))]  # the best of the nearest, and all
+    gain = np.log(np.maximum(score, 1e-300) / score[first])[order]
+    kept = share_kept(gain, there[order], bounds[order], lessons)[1:].tolist()
+    place = {id(row.choice): k for k, row in enumerate(rows)}
+    shrunk = [replace(x, score=x.score * k, kept=k) for x, k in zip(rows, kept, strict=True)]
+    ordered, count = in_groups(merged(shrunk), count)
+    ordered = ordered[: max(count, KINDS)]
+    some = [place[id(row.choice)] for row in ordered]
+    return Doubt(
+        rows=ordered,
+        count=count,
+        shares=lessons.shares(np.array([row.score for row in ordered]), there[some], bounds[some]),
+        measured=(there[some][:, None] == lessons.features).all(axis=2).any(axis=1),
+        best_run=rows[first],
+    )
 
 
-def _known(
+def known_of(
     asked: Sequence[tuple[JointSearch, Choice]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Lessons]:
-    """Features of choices, 90 % bounds of their errors before any own run, and what such runs say."""
-    places, bounds, lessons = [], [], Lessons(software="", rules="")
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Lessons]:
+    """Features of choices, bounds of errors before own runs, distances to runs, and what own runs say.
+
+    The bounds hold for 90 %.
+    """
+    places, bounds, apart, lessons = [], [], [], Lessons(software="", rules="")
     for search, choice in asked:
         fastest = search.sites[choice.site].fastest
         costs, strategy = fastest.costs, fastest.grid[choice.row]
@@ -84,7 +183,9 @@ def _known(
         before = lessons.before if lessons.software else None
         step = replace(costs, lessons=before).step(strategy)
         bounds.append(np.log(step.interval()[1] / step.total))
-    return np.concatenate(places), np.array(bounds), lessons
+        own = np.square(lessons.features - places[-1]).sum(axis=1).min(initial=np.inf)
+        apart.append(min(step.distance, float(np.sqrt(own))))
+    return np.concatenate(places), np.array(bounds), np.array(apart), lessons
 
 
 def order_of(
@@ -102,7 +203,7 @@ def order_of(
             families.setdefault(require_device(one.cluster).family, []).append(place)
     value = np.tile(np.log(worth), (2 * DRAWS, 1))
     for seed, places in enumerate(families.values()):
-        there, bounds, lessons = _known([(found[k].search, found[k].choice) for k in places])
+        there, bounds, _, lessons = known_of([(found[k].search, found[k].choice) for k in places])
         errors = lessons.errors(there, bounds, seed)
         value[:, places] -= np.concatenate([errors, -errors])
     groups, best = np.array(vendors(found)[0]), np.full(len(found), np.nan)
@@ -141,8 +242,7 @@ def vendors(found: Sequence[JointPlan]) -> tuple[list[str], str]:
     return groups, f"{said}; it takes {ENOUGH[0]} and {ENOUGH[1]}"
 
 
-def asked_for(found: Sequence[JointPlan], count: int, log: OwnLog | None) -> list[str]:
+def asked_for(doubts: Sequence[Doubt], names: Sequence[str]) -> list[str]:
     """By cluster, what to measure next."""
-    several = len(found) > 1
-    doubts = ((doubt_of(one.search, count, log), one.cluster.name) for one in found)
-    return [said for doubt, name in doubts for said in doubt.said(f"on {name}, " * several)]
+    pairs = zip(doubts, (f"on {name}, " * (len(names) > 1) for name in names), strict=True)
+    return [said for doubt, where in pairs for said in doubt.said(where)]

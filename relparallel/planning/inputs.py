@@ -1,6 +1,5 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -9,7 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from relparallel._checks import among, require_instance, require_int
+from relparallel._checks import (
+    among,
+    require_choice,
+    require_instance,
+    require_int,
+    require_number,
+)
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_question import STORAGE
 from relparallel.parallel.gpu_memory import PRECISIONS
@@ -21,6 +26,9 @@ from relparallel.workload import Transformer, read_config, transformer, transfor
 
 FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 """Networks by name: leaves for whole servers; a leaf per rail; two planes of those; rails alone."""
+
+MARGIN: Final = 0.05
+"""Share of the memory of a GPU that stays free: for fragments, and what no formula has."""
 
 USUAL: Final = 8192
 """Tokens of a sequence where a file says what a model can read: Llama 3's training, section 3.4."""
@@ -88,16 +96,26 @@ def usual_batch(model: Transformer, machines: Sequence[Cluster]) -> tuple[int, s
     Llama 3's, as many as the nodes of a cluster times a divisor of their GPUs; of more nodes, a
     divisor of their number: replicas take several.
     """
-    nodes = math.lcm(*(one.nodes for one in machines))
-    gpus = math.lcm(*(one.gpus for one in machines))
-    shares = np.arange(1, min(gpus, max(LARGEST // model.sequence, 1)) + 1)
-    even = (gpus % shares == 0) & ((shares % nodes == 0) | (nodes % shares == 0))
-    batch = int(shares[even].max())
+    sizes = np.array([(one.nodes, one.gpus) for one in machines], dtype=object)  # of any length
+    nodes, gpus = np.lcm.reduce(sizes)
+    most = min(gpus, max(LARGEST // model.sequence, 1))
+    even = (n for n in range(1, most + 1) if gpus % n == 0)
+    batch = max(n for n in even if n % nodes == 0 or nodes % n == 0)
     while batch * model.sequence < 4e6:
         batch *= 2
     shared = "a multiple of the nodes" if batch % nodes == 0 else "a sequence takes several nodes"
     tokens = f"{batch * model.sequence / 1e6:.3g}e6 tokens (4e6 to 16.8e6)"
     return batch, f"{batch:,} sequences a step, {tokens}, {shared}"
+
+
+def given_margin(only_measured: bool, like: str | None, memory_margin: float | None) -> float:
+    """Share of the memory that stays free; what would do nothing with measured speeds is refused."""
+    for name, value in {"like": like, "memory_margin": memory_margin}.items():
+        if only_measured and value is not None:
+            raise ValueError(f"{name} must be left out with only_measured, got {value!r:.80}")
+    require_choice((None, "measured"), like=like)
+    margin = MARGIN if memory_margin is None else memory_margin
+    return float(require_number(memory_margin=margin, at_least=0, at_most=0.9))
 
 
 def require_room(name: str, model: Transformer, cluster: Cluster) -> None:

@@ -13,6 +13,7 @@ from relparallel.planning.table import (
     ENDINGS,
     among_measured,
     events_of,
+    notes_of,
     save_table,
     speed_of,
 )

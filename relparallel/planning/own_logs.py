@@ -144,8 +144,7 @@ class OwnLog:
             tried += [] if one is None else [one]
         found: dict[Any, Choice] = {}
         for one in sorted(tried, key=lambda choice: -self.score(search, choice)):
-            fastest = search.sites[one.site].fastest
-            kind = (one.site, int(fastest.measured[one.row]), *fastest.kinds[one.row].tolist())
+            kind = (one.site, *search.sites[one.site].fastest.kind(one.row))
             found.setdefault(kind, one)
         return [*found.values()]
 

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from inspect import signature
-from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,10 +33,10 @@ from relparallel.parallel.prices import pricing
 from relparallel.parallel.stages import dealt_layers, in_chunks
 from relparallel.planning.cluster_files import clusters_of, from_files
 from relparallel.planning.days import Day, day_of
-from relparallel.planning.doubt import doubt_of, order_of, vendors
-from relparallel.planning.few_failures import never, unseen
+from relparallel.planning.doubt import Doubt, order_of, ranked, vendors
 from relparallel.planning.inputs import (
     assumptions,
+    given_margin,
     model_of,
     network_of,
     require_room,
@@ -46,6 +45,7 @@ from relparallel.planning.inputs import (
 from relparallel.planning.launching import save_plan, save_trace, why_not
 from relparallel.planning.own_logs import OwnLog, bounds_of, by_formula, own_log, source_of
 from relparallel.planning.own_measurements import asked_with
+from relparallel.planning.ranking import Row, exactly
 from relparallel.planning.table import (
     as_html,
     as_latex,
@@ -53,9 +53,8 @@ from relparallel.planning.table import (
     as_text,
     drawn,
     in_reading_order,
-    many_stages,
     notes_of,
-    warns,
+    warned,
 )
 from relparallel.topology import Topology
 from relparallel.units import DAY, GB, MINUTE
@@ -75,8 +74,9 @@ class Plan(Result):
     name: str  # of the model
     model: Transformer
     global_batch: int  # sequences of a step
-    # the joint optimum on each cluster, in the order in which they were given
+    # the first row on each cluster, in the order in which they were given, and what is known of it
     found: tuple[JointPlan, ...]
+    doubts: tuple[Doubt, ...] = field(repr=False)
     price: tuple[float, ...] | None  # of a GPU-hour of each cluster, in any currency
     strategies: int  # rows of the table for each cluster
     notes: tuple[str, ...]  # warnings, then what was assumed
@@ -87,7 +87,7 @@ class Plan(Result):
 
     @property
     def best(self) -> JointPlan:
-        """Joint optimum on the cluster where it gives most tokens that count per unit of money.
+        """First row on the cluster where it gives most tokens that count per unit of money.
 
         Of vendors that nobody can put in order, that which was given first (`clusters`).
         """
@@ -105,6 +105,7 @@ class Plan(Result):
         kept = [one.goodput for one in self.found]
         if log := self._log:
             kept = [one.throughput * log.of(one.search, one.choice).share for one in self.found]
+        kept = [one * doubt.rows[0].kept for one, doubt in zip(kept, self.doubts, strict=True)]
         if self.price is None:
             return kept
         each = zip(kept, self.found, self.price, strict=True)
@@ -117,7 +118,9 @@ class Plan(Result):
 
     def _score(self, search: JointSearch, choice: Choice) -> float:
         """By what rows are ranked."""
-        return choice.score if self._log is None else self._log.score(search, choice)
+        score = choice.score if self._log is None else self._log.score(search, choice)
+        place = [one.cluster for one in self.found].index(search.sites[choice.site].cluster)
+        return score * self.doubts[place].kept(search, choice, score)
 
     @property
     def strategy(self) -> Strategy:
@@ -139,20 +142,20 @@ class Plan(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names.
 
-        Of strategies with the same degrees, copies of the state and nodes, which fail alike, the
-        best stands for all; each with its best recovery (`JointSearch.ranked`). A measured speed
+        Twins, which differ in sharding, spares and how they use replicas, are one row; each with its
+        best recovery. Step and MFU are predictions; tokens and cost count what is expected to stay of
+        a predicted gain (`ranking`) and rank rows, those that nobody has run last. A measured speed
         has no interval. Steps of a model on a cluster err alike: the probability to be the best of
         its cluster, and the share of the tokens that a row is expected to lose to that, count it.
         With an own failure log, its replay stands beside the formula's relative goodput.
         """
         prices = self.price or (np.nan,) * len(self.found)
         rows, groups = [], vendors(self.found)[0]
-        places = sorted(range(len(groups)), key=lambda place: groups.index(groups[place]))
-        for one, price in ((self.found[place], prices[place]) for place in places):
-            doubt = doubt_of(one.search, self.strategies, self._log)
-            chances = zip(doubt.choices, doubt.probability, doubt.loss, strict=True)
-            for choice, probability, loss in islice(chances, self.strategies):
-                row = self._row(one, choice, price)
+        for place in sorted(range(len(groups)), key=lambda place: groups.index(groups[place])):
+            doubt, price = self.doubts[place], prices[place]
+            chances = zip(doubt.rows, doubt.probability, doubt.loss, strict=True)
+            for each, probability, loss in list(chances)[: doubt.count]:
+                row = self._row(each, price, 1 - each.score / doubt.rows[0].score)
                 reason = row.pop("reason")
                 row |= {"best with probability": float(probability), "expected loss": float(loss)}
                 rows.append(row | {"reason": reason})
@@ -172,7 +175,7 @@ class Plan(Result):
         best, beats = order_of(self.found, self._worth)
         places = self._order
         prices = self.price or (np.nan,) * len(self.found)
-        rows = [self._row(self.found[k], self.found[k].choice, prices[k]) for k in places]
+        rows = [self._row(self.doubts[k].rows[0], prices[k], 0.0) for k in places]
         table = pd.DataFrame(rows).drop(columns="reason").dropna(axis=1, how="all")
         table["before the next with probability"] = [*beats[places[:-1], places[1:]], np.nan]
         table["best cluster with probability"] = best[places]
@@ -183,28 +186,30 @@ class Plan(Result):
         """What makes days of the best strategy differ, should its steps be as predicted."""
         return day_of(self.best.search, self.best.choice)
 
-    def _row(self, one: JointPlan, choice: Choice, price: float) -> dict[str, Any]:
-        """One choice in the units of an engineer, with 90 % intervals."""
-        search = one.search
+    def _row(self, each: Row, price: float, loses: float) -> dict[str, Any]:
+        """One row in the units of an engineer, with 90 % intervals."""
+        one, choice, search = each.one, each.choice, each.one.search
         site, step = search.sites[choice.site], search.step(choice)
         row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
         around = bounds_of(search, choice, self.log)
         low, high = around.pop("goodput")
         seconds, tokens = search.question.tokens / choice.throughput, row["goodput"] * DAY / 1e9
-        whole = choice.throughput * DAY / 1e9
+        whole = choice.throughput * DAY / 1e9 * each.kept
         quick, slow = (seconds, seconds) if step is None else step.interval()
         fewest, most = (
-            search.question.tokens * share * DAY / 1e9 for share in (low / slow, high / quick)
+            search.question.tokens * share * DAY / 1e9 * each.kept
+            for share in (low / slow, high / quick)
         )
-        paid = price * site.cluster.paid * 24
+        paid, expected = price * site.cluster.paid * 24, tokens * each.kept
         costs = self._costs(one, choice)
         held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))
-        best, day = self._score(search, one.choice), day_of(search, choice)
-        loses = 1 - self._score(search, choice) / best
+        day, alike = day_of(search, choice), f" (as {each.twins} others)" * bool(each.twins)
+        why = "best" if loses == 0 else f"{'loses' if loses > 0 else 'gains'} {abs(loses):.2%}"
         replayed = () if self.log is None else self.log.of(search, choice)
         return {
             "cluster": row["cluster"],
             "strategy": notation(strategy),
+            "group": each.group,
             "layers of chunks": in_chunks(dealt_layers(self.model, strategy)),
             "state copies": row["copies"],
             "recovery": choice.policy,
@@ -222,16 +227,17 @@ class Plan(Result):
             "goodput from": low,
             "goodput to": high,
             **dict(zip(("replayed goodput", "replay from", "replay to"), replayed, strict=False)),
-            "1e9 tokens a day": tokens,
+            "predicted 1e9 tokens": tokens,
+            "1e9 tokens a day": expected,
             "tokens from": fewest,
             "tokens to": most,
             "median day": day.median * whole,
             "day from": day.low * whole,
             "day to": day.high * whole,
-            "cost of 1e9 tokens": paid / tokens,
+            "cost of 1e9 tokens": paid / expected,
             "cost from": paid / most,
             "cost to": paid / fewest if fewest else np.inf,
-            "reason": "best" if loses <= 0 else f"loses {loses:.2%}",
+            "reason": why + alike,
         }
 
     def _costs(self, one: JointPlan, choice: Choice) -> Any:
@@ -242,7 +248,7 @@ class Plan(Result):
     @property
     def to_measure(self) -> tuple[Strategy, ...]:
         """The two strategies on the best cluster whose runs say most of the choice (`learn`)."""
-        return doubt_of(self.best.search, self.strategies, self._log).to_measure
+        return self.doubts[self.found.index(self.best)].to_measure
 
     def why_not(self, strategy: Strategy | str, cluster: int | None = None) -> str:
         """Say why a strategy is not the answer: a rule it breaks, bytes it lacks, or what it loses.
@@ -257,18 +263,16 @@ class Plan(Result):
 
     def _with(self, asked: Strategy, one: JointPlan, spares: int) -> JointPlan:
         """The joint optimum among strategies with exactly these fields."""
-        limits = {name: value for name, value in asdict(asked).items() if value is not None}
-        limits["shard"] = asked.shard_group
-        question = {**self.question, "limits": limits, "spares": spares, "network": one.network}
+        question = {**self.question, "limits": exactly(asked), "spares": spares}
+        question |= {"network": one.network, "memory_margin": 0.0}
         found = joint(self.model, one.cluster, global_batch=self.global_batch, **question)
         return found if self._log is None else self._log.best(found, self.strategies)
 
     def explain(self) -> str:
         """What is in doubt and was assumed, the best answer, and what other values would lose."""
-        said, best = as_lines(notes_of(self), 10**4), self.best
-        if self._log is not None:
-            said.append("By the formula alone:")
-            best = by_formula(best)
+        said, best = as_lines(notes_of(self), 10**4), by_formula(self.best)
+        if best.choice != self.best.choice:
+            said.append(f"By {'the formula' if self._log else 'predictions'} alone:")
         return "\n".join([*said, best.explain()])
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -332,6 +336,8 @@ def plan(
     network: Any = None,
     measured: Any = None,
     only_measured: bool = False,
+    like: str | None = None,
+    memory_margin: float | None = None,
     strategies: int = 5,
     limits: Mapping[str, Any] | None = None,
     ignore: Sequence[str] = (),
@@ -369,6 +375,11 @@ def plan(
         of most runs on the accelerator unless it is named.
     only_measured : bool
         Whether to choose among the strategies of these runs alone, by their measured speeds.
+    like : {"measured"}, optional
+        Leaves out what nobody has run: degrees above those of all measured runs of that kind of
+        model (dense or mixture) on GPUs as fast or faster, and of own runs.
+    memory_margin : float, optional
+        Share of a GPU's memory that rows leave free, 0.05 where omitted; `why_not` counts the whole.
     strategies : int
         Rows of the table for each cluster: so many, or all that there are.
     limits : Mapping, optional
@@ -417,6 +428,7 @@ def plan(
     require_instance((Mapping, type(None)), limits=limits)
     require_instance((str, PathLike, Topology, type(None)), network=network)
     require_flag(only_measured=only_measured)
+    margin = given_margin(only_measured, like, memory_margin)
     log = own_log(rank, rates, options)
     name, sizes, notes = model_of(model, sequence, ignore)
     machines = clusters_of(cluster, gpus)
@@ -433,27 +445,23 @@ def plan(
     question |= asked_with(measured, only_measured, given, machines)
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     asked = {"global_batch": global_batch, "executor": executor, **question}
-    found = tuple(joint(sizes, one, network=network_of(network, one), **asked) for one in machines)
-    steps = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
-    warnings = [note for note in steps if warns(note)]
-    wired = (
-        one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
+    asked |= {} if only_measured else {"memory_margin": margin}
+    replayed = log if rank == "replay" else None
+    doubts = tuple(
+        ranked(
+            sizes, one, {**asked, "network": network_of(network, one)}, strategies, like, replayed
+        )
+        for one in machines
     )
-    notes += dict.fromkeys(note for said in wired for note in said)
-    if log is not None and rank == "replay":
-        found = tuple(log.best(one, strategies) for one in found)
-    else:
-        warnings += [note for one in found if (note := many_stages(one, sizes.layers))]
-    warnings += never(found[0]) if log is None else unseen(log.log, found[0])
-    first = [vendors(found)[1], *(note for note in notes if "is a guess" in note)]
-    warnings = [*filter(None, first), *warnings]
-    notes = [note for note in notes if note not in warnings]
-    notes += [*(log.facts(found[0]) if log else ()), *(note for note in steps if not warns(note))]
+    found = tuple(one.first for one in doubts)
+    notes += dict.fromkeys(note for one in doubts for note in one.notes)
+    warnings, notes = warned(found, notes, log, None if replayed else sizes.layers)
     return Plan(
         name=name,
         model=sizes,
         global_batch=global_batch,
         found=found,
+        doubts=doubts,
         price=paid if paid is None else tuple(paid.tolist()),
         strategies=strategies,
         notes=(*warnings, *notes),

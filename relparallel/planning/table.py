@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from io import BytesIO
@@ -21,8 +19,8 @@ from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
-from relparallel.planning.doubt import asked_for
-from relparallel.planning.few_failures import causes
+from relparallel.planning.doubt import asked_for, vendors
+from relparallel.planning.few_failures import causes, never, unseen
 from relparallel.published import shipped_rows
 from relparallel.topology.formats._text import require_target, write
 from relparallel.training import FailureLog
@@ -53,18 +51,13 @@ _DOUBT: Final = ("best with probability", "expected loss", "nearest run", "MFU",
 _BEYOND: Final = "nobody has run"
 """How groups of rows beyond all measured runs begin: they stand apart, below a line that says so."""
 _SHARES: Final = ("best with probability", "expected loss", "MFU")
-_NO_WARNING: Final = re.compile(r"own runs with |.* was assumed|.*: a step of ")
+_NO_WARNING: Final = ("own runs with ", " was assumed", ": a step of ")
 
 
 def in_reading_order(table: pd.DataFrame) -> pd.DataFrame:
     """Columns by what a reader asks: first what decides, bounds beside it, then how sure that is."""
     first = [name for one in (*_DECIDES, *_DOUBT) for name in (one, *_AROUND.get(one, ()))]
     return table[sorted(table, key=lambda name: first.index(name) if name in first else len(first))]
-
-
-def warns(note: str) -> bool:
-    """Whether a note on a step may change a decision: not what was assumed, nor whence it comes."""
-    return not _NO_WARNING.match(note)
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
@@ -202,17 +195,37 @@ def save_table(
         write(where, as_latex(table, said))
 
 
+def warned(
+    found: Sequence[JointPlan], notes: Sequence[str], log: Any, layers: int | None
+) -> tuple[list[str], list[str]]:
+    """What may change a decision, and what was assumed; of many stages where layers are given."""
+    steps = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
+    wires = (
+        one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
+    )
+    guessed = [note for note in notes if "is a guess" in note]
+    stages = [many_stages(one, layers) for one in found if layers is not None]
+    rare = never(found[0]) if log is None else unseen(log.log, found[0])
+    plain = [note for note in steps if any(words in note for words in _NO_WARNING)]
+    first, later = [vendors(found)[1], *guessed], [note for note in steps if note not in plain]
+    warnings = [note for note in (*first, *later, *stages, *rare) if note]
+    assumed = [*notes, *dict.fromkeys(note for said in wires for note in said)]
+    assumed += [*(log.facts(found[0]) if log else ()), *plain]
+    return warnings, [note for note in assumed if note not in guessed]
+
+
 def notes_of(plan: Any) -> dict[str, list[str]]:
     """Warnings, what was assumed, how sure days and orders are, and what to measure next."""
     best, several = plan.best, len(plan.found) > 1
     doubt = [f"on {best.cluster.name}, " * several + plan.day.said()]
     doubt += in_order(plan.clusters()) if several else []
     doubt += [] if plan.log is None else plan.log.said(best, plan.strategies, plan.rank)
+    doubt += filter(None, dict.fromkeys(one.ranking() for one in plan.doubts))
     said = {
         "Warnings": [*plan.warnings],
         "Assumed": [note for note in plan.notes if note not in plan.warnings],
         "Doubt": doubt,
-        "To measure next": asked_for(plan.found, plan.strategies, plan._log),
+        "To measure next": asked_for(plan.doubts, [one.cluster.name for one in plan.found]),
     }
     return {head: notes for head, notes in said.items() if notes}
 
@@ -224,7 +237,7 @@ def in_order(table: pd.DataFrame) -> list[str]:
     groups: list[list[str]] = []
     best = table["best cluster with probability"].tolist()
     for k, name in enumerate(names):
-        if k and not math.isnan(chances[k - 1]):
+        if k and chances[k - 1] == chances[k - 1]:  # a number
             groups[-1].append(f"{name} (after {names[k - 1]} with {chances[k - 1]:.0%})")
         else:
             groups.append([f"{name} (the best with probability {best[k]:.0%})"])

@@ -140,6 +140,33 @@ def test_of_each_kind_the_fastest_is_kept_and_every_row_counted():
     assert kept.counts.sum() == len(found.grid)
 
 
+def test_strategies_apart_are_kinds_of_their_own_and_both_bests_are_found():
+    """The best within is that of a search that knows nothing else, and the best beyond the best left."""
+    machine, most = replace(SELENE, nodes=2), {"pipeline": 1, "virtual_stages": 2, "micro_batch": 1}
+    found = price_strategies(GPT, StrategyGrid.all(16, GPT, BATCH), machine, BATCH)
+    rows = np.flatnonzero(found.feasible)
+    above = np.any([found.grid.choices[name][rows] > k for name, k in most.items()], axis=0)
+    kept = fastest_of_each_kind(GPT, machine, BATCH, {}, apart=most)
+    kinds = reliability_kinds(found.grid.choices[rows], machine)[0]
+    for beyond in (False, True):
+        these, least = above == beyond, {}
+        times = found.time[rows[these]].tolist()
+        for kind, time in zip(map(tuple, kinds[these].tolist()), times, strict=True):
+            least[kind] = min(time, least.get(kind, np.inf))
+        mine = kept.beyond == beyond
+        own = map(tuple, kept.kinds[mine].tolist())
+        assert dict(zip(own, kept.time[mine].tolist(), strict=True)) == least
+    asked = {"global_batch": BATCH, "rates": "rsc1"}
+    both = joint(GPT, machine, apart=most, **asked)
+    within = {"pipeline": 1, "virtual_stages": (1, 2), "micro_batch": 1}
+    alone = joint(GPT, machine, limits=within, **asked)
+    near = both.search.best(lambda site, row: not site.fastest.beyond[row])
+    assert near.score == alone.choice.score
+    assert both.goodput == joint(GPT, machine, **asked).goodput
+    with pytest.raises(ValueError, match="apart must be one of"):
+        joint(GPT, machine, apart={"recompute": 1}, **asked)
+
+
 @pytest.mark.parametrize("rack", [1, 2, 4])
 def test_strategies_of_one_kind_lose_the_same_under_failures(rack):
     machine = Cluster(nodes=8, gpus_per_node=4, nodes_per_rack=rack)

@@ -233,6 +233,9 @@ VALUES = {
     "moment": st.one_of(POSITIVE, st.sampled_from(["2026-01-01", "2026-01-01T00:00:00Z"])),
     "words": st.lists(WORDS, min_size=1, max_size=3),
     "pairs": st.dictionaries(WORDS, st.sampled_from(["node", "rack"]), min_size=1, max_size=3),
+    "limits": st.fixed_dictionaries(
+        {}, optional={"context": st.just([1]), "tensor": st.lists(st.integers(1, 64), min_size=1)}
+    ).filter(bool),
     "device": st.sampled_from(["h100-80gb", {"name": "x", "peak": {"bf16": 989e12}}]),
 }
 SETS = st.fixed_dictionaries(
@@ -267,6 +270,8 @@ MANY = [
     "--spares 1",
     "--network two-level",
     "--nodes-per-rack 2",
+    "--limits tensor=1,2 pipeline<=4 recompute=none",
+    "--like measured --memory-margin 0.2",
     "--failures dc/logs/log.csv --watched 8 --clock h --ignore who --repair 3600",
     "--measured dc/runs.csv",
 ]

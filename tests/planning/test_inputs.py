@@ -27,6 +27,9 @@ def test_clusters_side_by_side_share_one_batch():
     machines = [rp.cluster("h100-80gb-dgx", gpus=gpus) for gpus in (384, 512)]
     batch, _ = usual_batch(sizes, machines)
     assert batch % 384 == batch % 512 == 0
+    primes = [rp.cluster("h100-80gb-dgx", gpus=8 * k) for k in (16381, 16369, 16363, 16361, 16349)]
+    batch = usual_batch(sizes, primes)[0]
+    assert 4e6 <= batch * sizes.sequence <= 2**24
 
 
 def test_more_gpus_than_sequences_are_put_to_one_by_other_degrees():

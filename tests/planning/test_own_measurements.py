@@ -6,7 +6,6 @@ import pytest
 
 import relparallel as rp
 from relparallel.parallel import notation
-from relparallel.planning.doubt import doubt_of
 
 ROW = {
     "model": "gpt3-6.7b",
@@ -122,7 +121,7 @@ def test_runs_teach_and_all_strategies_stay(before):
 
 
 def test_a_plan_says_its_doubt(before):
-    doubt = doubt_of(before.best.search, 3)
+    (doubt,) = before.doubts
     assert doubt.probability.sum() == pytest.approx(1)
     table = before.to_frame()
     assert table["best with probability"].to_numpy() == pytest.approx(doubt.probability[:3])

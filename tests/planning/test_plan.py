@@ -22,11 +22,12 @@ def found():
 def test_the_best_row_is_the_joint_optimum_of_what_frameworks_can_run(found):
     cluster = rp.cluster("a100-80gb-selene", gpus=64)
     limits = {"schedule": ("1f1b", "interleaved_1f1b")}
-    best = rp.joint(rp.transformer("gpt3-6.7b"), cluster, global_batch=512, limits=limits)
+    asked = {"limits": limits, "memory_margin": 0.05}
+    best = rp.joint(rp.transformer("gpt3-6.7b"), cluster, global_batch=512, **asked)
     assert found.strategy == best.strategy
     first = found.to_frame().iloc[0]
     assert first["1e9 tokens a day"] == pytest.approx(best.goodput * DAY / 1e9)
-    assert first["reason"] == "best"
+    assert first["reason"].startswith("best")
 
 
 def test_every_number_lies_in_its_interval_and_memory_in_that_of_the_gpu(found):
