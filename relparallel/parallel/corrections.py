@@ -1,11 +1,11 @@
 """What own runs say of other predictions, of near ones more than of far ones, and how sure that is.
 
 The logarithm of measured over predicted time is taken for a Student process. Half of its variance
-is a factor that all runs with one software on one kind of accelerator share, the other half depends
-on sizes and degrees; a run repeats to 4 %. Its scale is learnt as well, with two degrees of freedom
-before the first run, when the interval is that of `step_time`. These numbers are those of the
-largest marginal likelihood over 27 published sets of runs, rounded; with the fits of that day, those
-chosen without the publisher of a set left it 9.2 % after three runs, and these 8.9 %.
+is a factor that the runs of a model share, the other half depends on degrees as well; both stay with
+models that are near in size, kind and number format, for the signs of errors differ between models.
+A run repeats to 4 %. The scale is learnt too, with two degrees of freedom before the first run, when
+the interval is that of `step_time`; where runs explain nothing it stays what it was. On published
+runs a factor for all models, of any share or of one that the runs choose, did more harm than good.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHARED: Final = 0.5  # of the variance before any run: the factor that all runs share
+_SHARED: Final = 0.5  # of the variance before any run: the factor that the runs of a model share
+_MODELS: Final = 1.0  # distance between models over which errors stay alike; of degrees it is REACH
+_OF_MODEL: Final = np.array([name not in Split._fields for name in FEATURES])
 _REPEAT: Final = 0.04  # standard deviation of the logarithm of a run that is repeated
 _FREEDOM: Final = 2.0  # of Student's t before any run
 DRAWS: Final = 4096
@@ -49,15 +51,18 @@ def _alike(one: Vector, other: Vector) -> Vector:
     """Covariance of errors before any run, of variance 1."""
     from scipy.spatial.distance import cdist
 
-    near = np.exp(-cdist(one, other, "sqeuclidean") / (2 * REACH**2))
-    return np.asarray(_SHARED + (1 - _SHARED) * near)
+    models, degrees = (
+        np.exp(-cdist(one[:, kind], other[:, kind], "sqeuclidean") / (2 * reach**2))
+        for kind, reach in ((_OF_MODEL, _MODELS), (~_OF_MODEL, REACH))
+    )
+    return np.asarray(models * (_SHARED + (1 - _SHARED) * degrees))
 
 
-def _quantile(level: float, freedom: float) -> float:
+def _quantile(level: float, freedom: Vector | float) -> Vector:
     """Bound of Student's t at a level."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, (1 + level) / 2))
+    return np.asarray(stdtrit(freedom, (1 + level) / 2))
 
 
 def _repeat(bound: Vector) -> Vector:
@@ -118,10 +123,12 @@ class Lessons:
         """What was known before any run."""
         return Lessons(software=self.software, rules=self.rules)
 
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of the errors that are left."""
-        return _FREEDOM + self.log_ratio.size
+    def freedom(self, there: Vector) -> Vector:
+        """Degrees of freedom of the errors that are left: as many more as runs explain of them."""
+        known = _alike(there, self.features)
+        return np.asarray(
+            _FREEDOM + self.log_ratio.size * (known * self._solved(known.T).T).sum(axis=1)
+        )
 
     def shift(self, there: Vector) -> Vector:
         """Expected logarithm of measured over predicted time at rows of `features`."""
@@ -140,17 +147,18 @@ class Lessons:
         root = np.sqrt(1 + repeat)
         return np.asarray((left + np.diag(repeat)) / root[:, None] / root)
 
-    def stretch(self, level: float = 0.9) -> float:
-        """How much the runs stretch intervals at a level where they say nothing else."""
-        known = self.log_ratio * _quantile(0.9, _FREEDOM) / self.bound
-        scale = (_FREEDOM + known @ self._solved(known)) / self.freedom
-        return float(np.sqrt(scale)) * _quantile(level, self.freedom) / _quantile(level, _FREEDOM)
+    def stretch(self, there: Vector, level: float = 0.9) -> Vector:
+        """How much the runs stretch intervals at a level, beside what they explain."""
+        known, freedom = self.log_ratio * _quantile(0.9, _FREEDOM) / self.bound, self.freedom(there)
+        of_each = known @ self._solved(known) / max(known.size, 1)  # 1 as expected
+        scale = (_FREEDOM + (freedom - _FREEDOM) * of_each) / freedom
+        return np.asarray(np.sqrt(scale) * _quantile(level, freedom) / _quantile(level, _FREEDOM))
 
     def factor(self) -> tuple[float, float, float]:
-        """What all runs share: measured over predicted time, and its 90 % interval."""
-        known = np.full(self.log_ratio.size, _SHARED)
+        """Measured over predicted time at the runs, on average, and its 90 % interval."""
+        known = _alike(self.features, self.features).mean(axis=0)
         shift, less = known @ self._solved(np.column_stack([self.log_ratio, known]))
-        wide = self.bound.mean() * self.stretch() * np.sqrt(_SHARED - less)
+        wide = (self.bound * self.stretch(self.features)).mean() * np.sqrt(known.mean() - less)
         return float(np.exp(shift)), float(np.exp(shift - wide)), float(np.exp(shift + wide))
 
     def predict(
@@ -185,7 +193,7 @@ class Lessons:
             **dict(zip(map(str, seconds.index), factor * seconds, strict=True)),
             "mfu": step.mfu / factor,
             "software": self.software,
-            "log_errors": tuple((one, left * self.stretch(one) * size) for one, size in levels),
+            "log_errors": tuple((one, left * float(self.stretch(there, one)[0]) * size) for one, size in levels),
         }
         apart = np.sqrt(np.square(self.features - there).sum(axis=1))
         if apart.size and apart.min() < step.distance:
@@ -206,11 +214,11 @@ class Lessons:
 
     def errors(self, there: Vector, bound: Vector, seed: int = 0) -> Vector:
         """Draws of log(measured / predicted) at rows of `features`, [draws, rows], about their mean."""
-        rng, size = np.random.default_rng(seed), len(bound)
+        rng, size, freedom = np.random.default_rng(seed), len(bound), self.freedom(there).mean()
         root = np.linalg.cholesky(self.covariance(there, bound) + 1e-9 * np.eye(size))
         errors = rng.standard_normal((DRAWS, size)) @ root.T
-        errors *= np.sqrt(self.freedom / rng.chisquare(self.freedom, (DRAWS, 1)))
-        return np.asarray(errors * (bound * self.stretch() / _quantile(0.9, self.freedom)))
+        errors *= np.sqrt(freedom / rng.chisquare(freedom, (DRAWS, 1)))
+        return np.asarray(errors * (bound * self.stretch(there) / _quantile(0.9, freedom)))
 
     def _solved(self, right: Vector) -> Vector:
         """The covariance of the runs, inverted, times columns."""
@@ -260,7 +268,7 @@ class Learned(Result):
         return own.predict(model, strategy, cluster, global_batch, precision, **options)
 
     def factors(self) -> pd.DataFrame:
-        """By accelerators and software: runs, and the factor that they share, with its 90 % interval."""
+        """By accelerators and software: runs, and their factor on average, with its 90 % interval."""
         import pandas as pd
 
         rows = [
@@ -279,7 +287,7 @@ class Learned(Result):
             for place, run in enumerate(own.runs):
                 others, there = own.without(place), own.features[[place]]
                 bound = own.bound[[place]]
-                wide = others.stretch() * bound * np.sqrt(others.covariance(there, bound)[0])
+                wide = others.stretch(there) * bound * np.sqrt(others.covariance(there, bound)[0])
                 shift = others.shift(there) - own.log_ratio[place]
                 ratios = np.exp([-own.log_ratio[place], *shift, *(shift - wide), *(shift + wide)])
                 seconds = run.time * np.array([1.0, ratios[0], after[place], *ratios[1:]])

@@ -56,15 +56,16 @@ def learn(runs: Any, *, accept: bool = False, **common: Any) -> Learned:
     -------
     Learned
         Takes the place of `step_time` with its ``predict``, and of runs in `plan`. ``factors()``:
-        what the runs of a software share; ``to_frame()``: every run as it was predicted before,
-        after, and from the other runs.
+        of the runs with a software, on average; ``to_frame()``: every run as it was predicted
+        before, after, and from the other runs.
 
     Notes
     -----
-    Logarithm of measured over predicted time: a factor for each software and kind of accelerator,
-    shrunk, and a Gaussian process over sizes and degrees, both with a scale that the runs tell
-    (Student process). O(n^3) for n runs. On published sets of runs, publisher left out, one run
-    takes the error of the others from 13 to 11 %, three to 9 %.
+    Logarithm of measured over predicted time, for each software and kind of accelerator: a factor
+    of the model, shrunk, and a Gaussian process over degrees, both the same for models of like
+    size, kind and number format, with a scale that the runs tell (Student process). O(n^3) for n
+    runs. On published sets of runs, publisher left out, one run takes the error of the others from
+    14 to 9 %, three from 12 to 7 %, and that of other models from 11 to 10 % (one factor: to 13 %).
 
     References
     ----------

@@ -1,7 +1,7 @@
 """What own runs are worth on published sets, and whether the stated chances of strategies hold, as tables.
 
 Each set plays the user: its publisher is in no calibration, some of its runs are learnt, and the
-others are predicted.
+others are predicted; or runs of one of its models are learnt, and its other models predicted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _TWO: Final = 2  # runs that a plan asks for
 
 
 def learning_tables(runs: Sequence[Run], known: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
-    """Errors after k own runs by set, and what choosing among measured strategies loses by publisher.
+    """Errors after k own runs by set and of other models, and what choosing among strategies loses.
 
     ``known`` is the `experience_table` of the runs.
     """
@@ -37,7 +37,16 @@ def learning_tables(runs: Sequence[Run], known: pd.DataFrame) -> Mapping[str, pd
         for key, own in sets
         for count in _LEARNT
         if len(own) >= count + _TWO
-        for found in [_others(own, count, rng)]
+        for found in [_others(own, own, count, rng)]
+    ]
+    users = table.groupby(["publisher", "family", "software"])
+    elsewhere = [
+        {**dict(zip(users.keys, key, strict=True)), "seen": kind, "learnt": count, **found}
+        for key, own in users
+        for kind, seen in own.groupby("kind")
+        for count in _LEARNT[1:]
+        if len(seen) >= count and len(own) > len(seen)
+        for found in [_others(seen, own[own["kind"] != kind], count, rng)]
     ]
     same = ["source", "software", "precision", "model", "batch", "accelerator", "gpus", "network"]
     groups = table.drop_duplicates([*same, "strategy"]).groupby(same)
@@ -47,7 +56,11 @@ def learning_tables(runs: Sequence[Run], known: pd.DataFrame) -> Mapping[str, pd
     choices = alike.mean()
     choices.insert(0, "groups", alike.size())
     choices.insert(2, "lost_90th", alike["lost"].quantile(0.9))
-    return {"learning": pd.DataFrame(learnt), "choices": choices.reset_index()}
+    return {
+        "learning": pd.DataFrame(learnt),
+        "learning_elsewhere": pd.DataFrame(elsewhere),
+        "choices": choices.reset_index(),
+    }
 
 
 def _rows(runs: Sequence[Run], known: pd.DataFrame) -> pd.DataFrame:
@@ -67,6 +80,7 @@ def _rows(runs: Sequence[Run], known: pd.DataFrame) -> pd.DataFrame:
                 "experts": run.model.experts > 1,
                 "software": run.software,
                 "model": repr(run.model),
+                "kind": f"{run.model.parameters:.1e} {run.precision}",
                 "batch": run.global_batch,
                 "gpus": run.strategy.gpus,
                 "network": run.cluster.network_bandwidth,
@@ -90,16 +104,19 @@ def _places(rows: pd.DataFrame) -> NDArray[np.float64]:
     return np.reshape(rows["features"].to_list(), (len(rows), -1))
 
 
-def _others(own: pd.DataFrame, count: int, rng: np.random.Generator) -> dict[str, float]:
+def _others(
+    own: pd.DataFrame, others: pd.DataFrame, count: int, rng: np.random.Generator
+) -> dict[str, float]:
     """Mean absolute errors of the others as is, after one factor, and learnt; inside 90 %, half width."""
     found = []
     for _ in range(_REPEATS):
-        order = rng.permutation(len(own))
-        seen, rest = own.iloc[order[:count]], own.iloc[order[count : count + _SCORED]]
+        seen = own.iloc[rng.permutation(len(own))[:count]]
+        rest = others.drop(seen.index, errors="ignore")
+        rest = rest.iloc[rng.permutation(len(rest))[:_SCORED]]
         lessons = _lessons(seen) if count else Lessons(software="", rules="")
         there, bound, ratio = _places(rest), rest["bound"].to_numpy(), rest["log_ratio"].to_numpy()
         left = lessons.shift(there) - ratio
-        wide = bound * lessons.stretch() * np.sqrt(np.diag(lessons.covariance(there, bound)))
+        wide = bound * lessons.stretch(there) * np.sqrt(np.diag(lessons.covariance(there, bound)))
         off = [-ratio, (seen["log_ratio"].mean() if count else 0.0) - ratio, left]
         sizes = [np.abs(np.expm1(one)).mean() for one in off]
         found.append((*sizes, (np.abs(left) <= wide).mean(), wide.mean()))
