@@ -193,7 +193,9 @@ class Lessons:
             **dict(zip(map(str, seconds.index), factor * seconds, strict=True)),
             "mfu": step.mfu / factor,
             "software": self.software,
-            "log_errors": tuple((one, left * float(self.stretch(there, one)[0]) * size) for one, size in levels),
+            "log_errors": tuple(
+                (one, left * float(self.stretch(there, one)[0]) * size) for one, size in levels
+            ),
         }
         apart = np.sqrt(np.square(self.features - there).sum(axis=1))
         if apart.size and apart.min() < step.distance:
