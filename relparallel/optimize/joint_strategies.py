@@ -5,8 +5,9 @@ are counted but never built. Those that fit are sorted by what failures can tell
 fastest of each kind is kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, StrategyGrid
 from relparallel.parallel.grid import Mesh, lawful
-from relparallel.parallel.prices import CHUNK, Pricing, pricing
+from relparallel.parallel.prices import Pricing, pricing
 from relparallel.parallel.quantities import ROW, rows_of
 from relparallel.parallel.strategy import DEGREES as ORDER
 from relparallel.topology import Topology
 from relparallel.training import JobShape
 from relparallel.workload import Transformer
 
+_PIECE: Final = 2**17  # strategies at a time: their parts stay in the cache, calls are few
 DEGREES: Final = ("tensor", "pipeline", "data", "context")
 """Degrees: with levels where a failure takes a shard's last copy, all that failures can see."""
 
@@ -88,7 +90,8 @@ def fastest_of_each_kind(
         degrees = [np.column_stack([mesh.shapes[name] for name in DEGREES]) for mesh in meshes]
         wired = cluster if network is None else network
         costs = costs.wired(cluster, wired, np.concatenate(degrees), order)
-    choices, time, memory = _priced(costs, meshes)
+    telling = None if network is not None else partial(_lost_and_copies, cluster, order, together)
+    choices, time, memory, fitting = _priced(costs, meshes, telling)
     kinds, copies = reliability_kinds(choices, cluster, order, together)
     beyond = np.zeros(choices.size, dtype=np.bool_)
     for name, most in (apart or {}).items():
@@ -105,8 +108,8 @@ def fastest_of_each_kind(
     counts = pd.Series(
         {
             "break a rule": asked - lawful_rows,
-            "exceed the memory": lawful_rows - choices.size,
-            "are slower than one of the same kind": choices.size - first.size,
+            "exceed the memory": lawful_rows - fitting,
+            "are slower than one of the same kind": fitting - first.size,
             "are compared": first.size,
         }
     )
@@ -203,37 +206,67 @@ def reliability_kinds(
     number of copies is a kind of its own. O(n).
     """
     degrees = [choices[name].astype(np.int64) for name in DEGREES]
-    data = choices["data"].astype(np.int64)
+    lost, copies = _lost_and_copies(cluster, order, together, choices)
+    return np.column_stack([*degrees, lost]), copies
+
+
+def _lost_and_copies(
+    cluster: Cluster, order: tuple[str, ...], together: bool, columns: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many copies a failure can take, 0 if never the last one, and how many there are."""
+    data = columns["data"].astype(np.int64)
     stride = np.ones_like(data)
     for name in order[: order.index("data")]:
-        stride *= choices[name]
-    copies = np.where(choices["zero_stage"] == 0, data, data // choices["shard"])
+        stride = stride * columns[name]
+    copies = np.where(columns["zero_stage"] == 0, data, data // columns["shard"])
     widest = max(
         cluster.gpus_per_part(level) for level in ("gpu", "tray", "node", "switch", "rack")
     )
     apart = ((data - data // copies) * stride >= widest) & (not together)
-    lost = np.where(copies == 1, 1, np.where(apart, 0, copies))
-    return np.column_stack([*degrees, lost]), copies
+    return np.where(copies == 1, 1, np.where(apart, 0, copies)), copies
 
 
 def _priced(
-    costs: Pricing, meshes: list[Mesh]
-) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
-    """Rows that fit in the order of their degrees, their times and their memory, as `evaluate` says."""
+    costs: Pricing, meshes: list[Mesh], telling: Callable[[Any], Any] | None
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], int]:
+    """Rows that fit in the order of their degrees, their times and memory, and how many there are.
+
+    Times and memory are as `price_strategies` says. Given what tells kinds of the same degrees
+    apart, rows slower than another of their kind are counted and left out.
+    """
     found: list[tuple[Any, ...]] = [
         (np.empty(0, np.int64), np.empty(0, ROW), np.empty(0), np.empty(0))
     ]
-    for mesh in chain.from_iterable(whole.pieces(CHUNK) for whole in meshes):
-        s = costs.split(mesh.columns())
+    fitting = 0
+    for mesh in chain.from_iterable(whole.pieces(_PIECE) for whole in meshes):
+        columns = mesh.columns()
+        s = costs.split(columns)
         memory = np.broadcast_to(costs.peak(s), mesh.shape)
         fits = memory <= costs.available * (1 - costs.memory_margin)
         if fits.any():
+            fitting += int(np.count_nonzero(fits))
             time = np.broadcast_to(costs.time(s), mesh.shape)
             number = np.broadcast_to(mesh.number[:, None, None], mesh.shape)
+            if telling is not None:
+                fits &= time == _least_of_kind(
+                    np.where(fits, time, np.inf), number, telling(columns)[0]
+                )
             found.append((number[fits], mesh.rows(fits), time[fits], memory[fits]))
     number, rows, time, memory = (np.concatenate(column) for column in zip(*found, strict=True))
     place = np.argsort(number, kind="stable")
-    return rows[place], time[place], memory[place]
+    return rows[place], time[place], memory[place], fitting
+
+
+def _least_of_kind(
+    time: NDArray[np.float64], number: NDArray[np.int64], lost: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Least time of strategies with the number and loss of each, along their own axes."""
+    axes = tuple(k for k, size in enumerate(lost.shape) if size == 1 and k > 0)
+    label = number[:, : lost.shape[1], : lost.shape[2]] * (lost.max() + 1) + lost
+    code = pd.factorize(label.ravel())[0].reshape(label.shape)
+    least = np.full(code.max() + 1, np.inf)
+    np.minimum.at(least, code, time.min(axis=axes, keepdims=True))
+    return np.asarray(least[code])
 
 
 def _first_of_each(

@@ -393,20 +393,27 @@ def peaks(model: Sizes, s: Split, k: Storage) -> Numbers:
     before: Numbers = 0.0
     plain = model.dense * model.layers if 0.5 < model.mixture < 1 else 0.0
     first = 2 if plain < 0.5 else 4 + int(plain)
+    behind: Numbers = 0.0
     for i in range(min(first, int(np.max(p, initial=1)))):
         dealt = _dealt(model, s, ends, i)._replace(before=before)
-        here = stage_bytes(model, s, k, i, dealt).peak
-        found = np.maximum(found, where(i < p, here, 0.0))
-        before = before + dealt.own / s.virtual_stages
+        # behind a second stage without plain layers only the last one may need more
+        asked = (i < p) & ((i < 2) | (behind < plain) | (i == p - 1))
+        if np.all(asked):
+            found = np.maximum(found, stage_bytes(model, s, k, i, dealt).peak)
+        elif some(asked):
+            rows = part(asked, found.shape)
+            here = stage_bytes(model, taken(s, rows), k, i, taken(dealt, rows)).peak
+            found[rows] = np.maximum(found[rows], here)
+        behind, before = before, before + dealt.own / s.virtual_stages
     if some(p > first):
         dealt = _dealt(model, s, ends, p - 1)._replace(before=model.layers)
         here = stage_bytes(model, s, k, p - 1, dealt).peak
         found = np.maximum(found, where(p > first, here, 0.0))
     waits = waiting(rule, 1.0 * p, 0) > 0
     for every in (rule == CHIMERA, (s.recompute >= 2) & waits):
-        asked = np.broadcast_to(np.where(every, p, 0), found.shape)
+        asked = np.where(every, p, 0)
         for degree in np.unique(asked[asked > 0]).tolist():
-            rows = part(asked == degree)
+            rows = part(asked == degree, found.shape)
             most = stages(model, taken(s, rows)._replace(pipeline=degree), k).peak.max(axis=0)
             found[rows] = np.maximum(found[rows], most)
     return found

@@ -203,16 +203,16 @@ def _divisors(number: int) -> list[int]:
 
 def _factorisations(gpus: int, limits: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
     """Tensor, pipeline, data and context degrees in every order that is asked for, [4, n]."""
-    divisors = np.array(_divisors(gpus), dtype=np.int64)
-    tensor, pipeline, context = (
-        axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij")
-    )
-    split = tensor * pipeline * context
-    found = np.stack([tensor, pipeline, gpus // split, context])[:, gpus % split == 0]
-    for place, name in enumerate(_DEGREES):
-        if name in limits:
-            found = found[:, np.isin(found[place], limits[name])]
-    return found
+    divisors, split = np.array(_divisors(gpus), dtype=np.int64), np.ones(1, dtype=np.int64)
+    degrees: list[NDArray[np.int64]] = []
+    for name in ("tensor", "pipeline", "context"):
+        some = divisors[np.isin(divisors, limits.get(name, divisors))]
+        place, number = np.nonzero(gpus % (split[:, None] * some) == 0)
+        degrees = [*(one[place] for one in degrees), some[number]]
+        split = split[place] * some[number]
+    tensor, pipeline, context = degrees
+    found = np.stack([tensor, pipeline, gpus // split, context])
+    return found[:, np.isin(found[2], limits.get("data", found[2]))]
 
 
 def _inner_axes(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from relparallel.workload.mixers import attended
 
 Numbers = Any
 """A number, or an array of them."""
+Columns = TypeVar("Columns", bound=tuple[Numbers, ...])
 
 WORDS: Final[dict[str, tuple[Any, ...]]] = {
     "sequence_parallel": (False, True),
@@ -141,17 +142,19 @@ def folded(schedule: Numbers) -> Numbers:
     return (schedule >= _FOLDED) & (schedule < _FOLDED + len(V_SHAPED))
 
 
-def part(condition: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
-    """Places along every axis at which a condition holds for something."""
-    axes = range(condition.ndim)
-    return np.ix_(
-        *(condition.any(axis=tuple(other for other in axes if other != axis)) for axis in axes)
+def part(condition: NDArray[np.bool_], shape: tuple[int, ...]) -> tuple[NDArray[np.int64], ...]:
+    """Places along every axis of a shape at which a condition, broadcast to it, holds for something."""
+    condition = np.reshape(
+        condition, (1,) * (len(shape) - np.ndim(condition)) + np.shape(condition)
     )
+    axes = range(len(shape))
+    every = (condition.any(axis=tuple(other for other in axes if other != axis)) for axis in axes)
+    return np.ix_(*(np.broadcast_to(one, size) for one, size in zip(every, shape, strict=True)))
 
 
-def taken(s: Split, rows: tuple[NDArray[np.int64], ...]) -> Split:
-    """The strategies at some places; columns along other axes stay as they are."""
-    return Split(*(_taken(column, rows) for column in s))
+def taken(columns: Columns, rows: tuple[NDArray[np.int64], ...]) -> Columns:
+    """The same of strategies at some places; columns along other axes stay as they are."""
+    return type(columns)(*(_taken(column, rows) for column in columns))
 
 
 def _taken(column: Numbers, rows: tuple[NDArray[np.int64], ...]) -> Numbers:

@@ -417,10 +417,9 @@ def _part_kinds(placement: Placement, width: int, parts: int) -> tuple[tuple[int
     lost = np.zeros(parts + 1, dtype=np.bool_)  # the last of fewer GPUs, if any, is left out
     lost[state_copies_lost(placement, width)] = True
     lost = lost[:parts]
-    kinds, counts = np.unique(2 * replicas + lost, return_counts=True)
+    counts = np.bincount(2 * replicas + lost)
     return tuple(
-        (int(count), int(kind) // 2, bool(kind % 2))
-        for kind, count in zip(kinds, counts, strict=True)
+        (int(counts[kind]), int(kind) // 2, bool(kind % 2)) for kind in np.flatnonzero(counts)
     )
 
 
@@ -435,7 +434,8 @@ def groups_per_part(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 def state_copies_lost(placement: Placement, width: int) -> NDArray[np.int64]:
     """Parts of so many consecutive GPUs that stand before every copy of some shard of the state."""
     part = _copies(placement) // width
-    return np.unique(part[:, 0][(part == part[:, :1]).all(axis=1)])
+    alone = part[:, 0][(part == part[:, :1]).all(axis=1)]
+    return np.flatnonzero(np.bincount(alone.ravel()))
 
 
 def behind(placement: Placement, gpus: Sequence[int], gpus_per_node: int) -> tuple[int, int, bool]:
