@@ -5,7 +5,7 @@ are counted but never built. Those that fit are sorted by what failures can tell
 fastest of each kind is kept.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -248,21 +248,20 @@ def _priced(
             time = np.broadcast_to(costs.time(s), mesh.shape)
             number = np.broadcast_to(mesh.number[:, None, None], mesh.shape)
             if telling is not None:
-                fits &= time == _least_of_kind(
-                    np.where(fits, time, np.inf), number, telling(columns)[0]
-                )
+                kinds = [number[:, :1, :1], telling(columns)[0]]
+                fits &= time == _least_of_kind(np.where(fits, time, np.inf), kinds)
             found.append((number[fits], mesh.rows(fits), time[fits], memory[fits]))
     number, rows, time, memory = (np.concatenate(column) for column in zip(*found, strict=True))
     place = np.argsort(number, kind="stable")
     return rows[place], time[place], memory[place], fitting
 
 
-def _least_of_kind(
-    time: NDArray[np.float64], number: NDArray[np.int64], lost: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Least time of strategies with the number and loss of each, along their own axes."""
-    axes = tuple(k for k, size in enumerate(lost.shape) if size == 1 and k > 0)
-    label = number[:, : lost.shape[1], : lost.shape[2]] * (lost.max() + 1) + lost
+def _least_of_kind(time: NDArray[np.float64], kinds: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Least time of the kind of each strategy, which several columns tell, along their own axes."""
+    label: NDArray[Any] = np.zeros((1, 1, 1), dtype=np.int64)
+    for one in kinds:
+        label = label * (int(one.max()) + 1) + one
+    axes = tuple(k for k, size in enumerate(label.shape) if size < time.shape[k])
     code = pd.factorize(label.ravel())[0].reshape(label.shape)
     least = np.full(code.max() + 1, np.inf)
     np.minimum.at(least, code, time.min(axis=axes, keepdims=True))
