@@ -157,9 +157,9 @@ def share_kept(gain: Vector, there: Vector, bounds: Vector, lessons: Lessons) ->
 
     ``gain`` is that over the first, ``there`` rows of `features`, ``bounds`` those of errors at 90 %.
     """
-    left = lessons.covariance(there, bounds) * np.outer(bounds, bounds)
+    wide = bounds * lessons.stretch(there) / NORMAL
+    left = lessons.covariance(there, bounds) * np.outer(wide, wide)
     square = np.maximum(left.diagonal() + left[0, 0] - 2 * left[0], 0)
-    square *= (lessons.stretch() / NORMAL) ** 2
     less = np.maximum(gain, 0) * square / (_GAIN**2 + square)
     return np.asarray(np.exp(-np.minimum(less, np.sqrt(square))))
 
