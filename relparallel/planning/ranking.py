@@ -236,6 +236,7 @@ def published_row(
     )
     apart += ~np.isin(rows, past.rows.get((known.borrowed or known.family,), []))
     apart = np.round(2 * apart)
+    spares = sorted({each.spares for each in one.search.sites})
     found, tried, nearest = list[Row](), set[tuple[int, ...]](), np.inf
     for place in np.argsort(apart, kind="stable").tolist():
         split = {name: int(column[name][place]) for name in SPLIT}
@@ -246,7 +247,7 @@ def published_row(
             continue
         tried.add((*split.values(),))
         with suppress(ValueError):  # that nothing so fits
-            other = one if _split_so(one, split) else ask(split)
+            other = one if _split_so(one, split) else ask(split, spares=spares)
             best = _split_so(other, split)
             found += [Row.of(other, best, layout=str(past.runs[rows[place]]))] if best else []
             nearest = apart[place] if best else nearest
