@@ -7,7 +7,6 @@ fastest of each kind is kept.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -90,12 +89,14 @@ def fastest_of_each_kind(
         degrees = [np.column_stack([mesh.shapes[name] for name in DEGREES]) for mesh in meshes]
         wired = cluster if network is None else network
         costs = costs.wired(cluster, wired, np.concatenate(degrees), order)
-    telling = None if network is not None else partial(_lost_and_copies, cluster, order, together)
-    choices, time, memory, fitting = _priced(costs, meshes, telling)
+
+    def telling(columns: Any) -> list[NDArray[Any]]:
+        lost, _ = _lost_and_copies(cluster, order, together, columns)
+        return [lost, _beyond(columns, apart or {})]
+
+    choices, time, memory, fitting = _priced(costs, meshes, telling if network is None else None)
     kinds, copies = reliability_kinds(choices, cluster, order, together)
-    beyond = np.zeros(choices.size, dtype=np.bool_)
-    for name, most in (apart or {}).items():
-        beyond |= choices[name] > most
+    beyond = _beyond(choices, apart or {})
     told = np.column_stack([kinds, beyond])
     first = _first_of_each(list(told.T), time, memory)
     kept = first if network is None else np.lexsort((memory, time))
@@ -226,8 +227,16 @@ def _lost_and_copies(
     return np.where(copies == 1, 1, np.where(apart, 0, copies)), copies
 
 
+def _beyond(columns: Any, apart: Mapping[str, int]) -> NDArray[np.bool_]:
+    """Whether a strategy has a value above the largest of its axis."""
+    found = np.zeros_like(columns["data"], dtype=np.bool_)
+    for name, most in apart.items():
+        found = found | (columns[name] > most)
+    return found
+
+
 def _priced(
-    costs: Pricing, meshes: list[Mesh], telling: Callable[[Any], Any] | None
+    costs: Pricing, meshes: list[Mesh], telling: Callable[[Any], list[NDArray[Any]]] | None
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], int]:
     """Rows that fit in the order of their degrees, their times and memory, and how many there are.
 
@@ -248,7 +257,7 @@ def _priced(
             time = np.broadcast_to(costs.time(s), mesh.shape)
             number = np.broadcast_to(mesh.number[:, None, None], mesh.shape)
             if telling is not None:
-                kinds = [number[:, :1, :1], telling(columns)[0]]
+                kinds = [number[:, :1, :1], *telling(columns)]
                 fits &= time == _least_of_kind(np.where(fits, time, np.inf), kinds)
             found.append((number[fits], mesh.rows(fits), time[fits], memory[fits]))
     number, rows, time, memory = (np.concatenate(column) for column in zip(*found, strict=True))

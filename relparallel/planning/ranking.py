@@ -157,9 +157,9 @@ def share_kept(gain: Vector, there: Vector, bounds: Vector, lessons: Lessons) ->
 
     ``gain`` is that over the first, ``there`` rows of `features`, ``bounds`` those of errors at 90 %.
     """
-    left = lessons.covariance(there, bounds) * np.outer(bounds, bounds)
+    wide = bounds * lessons.stretch(there) / NORMAL
+    left = lessons.covariance(there, bounds) * np.outer(wide, wide)
     square = np.maximum(left.diagonal() + left[0, 0] - 2 * left[0], 0)
-    square *= (lessons.stretch() / NORMAL) ** 2
     less = np.maximum(gain, 0) * square / (_GAIN**2 + square)
     return np.asarray(np.exp(-np.minimum(less, np.sqrt(square))))
 
@@ -236,6 +236,7 @@ def published_row(
     )
     apart += ~np.isin(rows, past.rows.get((known.borrowed or known.family,), []))
     apart = np.round(2 * apart)
+    spares = sorted({each.spares for each in one.search.sites})
     found, tried, nearest = list[Row](), set[tuple[int, ...]](), np.inf
     for place in np.argsort(apart, kind="stable").tolist():
         split = {name: int(column[name][place]) for name in SPLIT}
@@ -246,7 +247,7 @@ def published_row(
             continue
         tried.add((*split.values(),))
         with suppress(ValueError):  # that nothing so fits
-            other = one if _split_so(one, split) else ask(split)
+            other = one if _split_so(one, split) else ask(split, spares=spares)
             best = _split_so(other, split)
             found += [Row.of(other, best, layout=str(past.runs[rows[place]]))] if best else []
             nearest = apart[place] if best else nearest
