@@ -203,7 +203,7 @@ class Plan(Result):
         paid, expected = price * site.cluster.paid * 24, tokens * each.kept
         costs = self._costs(one, choice)
         held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))
-        day, alike = day_of(search, choice), f" (as {each.twins} others)" * bool(each.twins)
+        day, alike = day_of(search, choice), f" (as {each.twins} more)" * bool(each.twins)
         why = "best" if loses == 0 else f"{'loses' if loses > 0 else 'gains'} {abs(loses):.2%}"
         replayed = () if self.log is None else self.log.of(search, choice)
         return {

@@ -38,7 +38,7 @@ the mean and 0.125 in the standard deviation."""
 _AS_GOOD: Final = 0.005  # of the score that the plainest of twins may lack
 _TIED: Final = 0.01  # and a layout that somebody has run
 _BEYOND: Final = 3  # kinds of strategy beyond all runs that are looked at
-_LAYOUTS: Final = 6  # published ones that are tried
+_LAYOUTS: Final = 12  # published ones that are tried
 _SHORT: Final = ("TP", "PP", "CP", "EP", "VPP", "ZeRO-")
 SPLIT: Final = ("tensor", "pipeline", "context", "expert")
 DEGREES: Final = dict(zip((*SPLIT, "virtual_stages", "zero_stage"), _SHORT, strict=True))
