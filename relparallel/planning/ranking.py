@@ -202,14 +202,17 @@ def usual(model: Transformer, device: Accelerator, own: Sequence[Run]) -> dict[s
 
 
 def _alike(model: Transformer, device: Accelerator) -> NDArray[np.int64]:
-    """Runs of whole models of the same kind, on accelerators as fast or faster if there are any."""
+    """Runs of whole models of the same kind, on as fast or faster accelerators of the vendor if any."""
     past, known = experience(), calibration(device)
-    kind = past.numbers[:, FEATURES.index("mixture")] == (model.experts > 1)
-    rate = {one.family: one.peak["bf16"] for one in map(accelerator, accelerators())}
+    kind = (past.numbers[:, FEATURES.index("experts")] > 1) == (model.experts > 1)
+    chips = {one.family: one for one in map(accelerator, accelerators())}
+    least = chips[known.borrowed or known.family].peak["bf16"]
+    fit = {name for name, one in chips.items() if one.peak["bf16"] >= least}
+    fit -= {name for name, one in chips.items() if one.vendor != device.vendor}
     fast = np.ones_like(kind)
     for said, places in past.rows.items():
         kind[places] &= not said[-1].endswith("+adapters")
-        fast[places] &= rate[said[0]] >= rate.get(known.borrowed or known.family, 0.0)
+        fast[places] &= said[0] in fit
     return np.flatnonzero(kind & fast if (kind & fast).any() else kind)
 
 

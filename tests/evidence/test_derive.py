@@ -77,7 +77,7 @@ def test_what_own_runs_teach_is_counted_on_sets_whose_publisher_no_fit_has_seen(
 def test_what_is_learnt_of_one_model_does_other_models_no_harm():
     """On all published runs, where one factor makes the other models worse."""
     known = pd.read_csv(data_folder() / "derived" / "experience.csv")
-    table = learning_tables(measured_runs(unfitted=True), known)["learning_elsewhere"]
+    table = learning_tables(measured_runs(), known)["learning_elsewhere"]
     for learnt, own in table.groupby("learnt"):
         assert own["error"].mean() < own["as_is"].mean() < own["one_factor"].mean(), learnt
         assert 0.85 < own["inside"].mean() < 0.95, learnt

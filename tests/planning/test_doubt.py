@@ -172,7 +172,7 @@ def test_support_counts_runs_and_publishers_by_hand():
     ):
         mine = (
             table["family"].eq(chip.partition("-")[0])
-            & table["mixture"].eq(mixture)
+            & table["experts"].gt(1).eq(mixture)
             & software.eq(adapters)
         )
         want = int(mine.sum()), table.loc[mine, "publisher"].nunique()

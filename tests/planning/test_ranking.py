@@ -76,7 +76,7 @@ def test_what_is_beyond_all_runs_stands_last(large):
     table, first = large.to_frame(), large.strategy
     # the largest degrees of dense models on Hopper and later, read without the library's tables
     runs = pd.read_csv(data_folder() / "derived" / "experience.csv")
-    runs = runs[(runs["mixture"] == 0) & runs["family"].isin(["h100", "b200", "b300"])]
+    runs = runs[(runs["experts"] == 1) & runs["family"].isin(["h100", "b200", "b300"])]
     runs = runs[~runs["software"].str.contains("adapters")]
     largest = runs[["tensor", "pipeline", "context", "virtual_stages"]].max()
     for name, row in zip(table["strategy"], table["group"], strict=True):
