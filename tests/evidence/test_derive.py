@@ -92,7 +92,7 @@ def test_the_shipped_tables_hold_what_is_said_of_learning():
     """Three own runs: error below 9.5 %; intervals hold 85 to 95 %; two runs asked for: loss 0.5 %."""
     derived = data_folder() / "derived"
     learnt = pd.read_csv(derived / "learning.csv").groupby("learnt").mean(numeric_only=True)
-    assert learnt.loc[3, "error"] < 0.07 < 0.11 < learnt.loc[3, "as_is"]
+    assert learnt.loc[3, "error"] < 0.075 < 0.11 < learnt.loc[3, "as_is"]
     assert learnt.loc[[1, 3, 5], "inside"].between(0.85, 0.95).all()
     assert (np.diff(learnt["half_width"]) < 0).all()
     chosen = pd.read_csv(derived / "choices.csv").set_index("source").loc["all"]

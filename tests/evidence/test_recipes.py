@@ -30,4 +30,5 @@ def test_recipes_fit_lie_in_their_intervals_and_lose_little():
     table = recipes()
     assert table["fits"].all()
     assert table["inside"].sum() >= len(table) - 1
-    assert (table["loses [%]"] <= 5).sum() >= 10
+    assert (table["loses [%]"] <= 5).sum() >= 8
+    assert (table["loses [%]"] < 26).all()

@@ -94,10 +94,10 @@ def test_a_step_says_what_is_above_all_measured_runs():
 
 
 def test_left_out_runs_are_inside_by_source():
-    """Of nine in ten asked for, 88 to 96 % are inside, sources counted equally."""
+    """Of nine in ten asked for, 88 to 94 % are inside, sources counted equally; near runs more."""
     table = pd.read_csv(data_folder() / "derived" / "interval_coverage.csv")
     held = table.groupby(["left_out", "level"])["held"].mean().unstack()
-    assert held.loc[["publisher", "configuration"], 0.9].between(0.88, 0.96).all()
+    assert 0.88 < held.loc["publisher", 0.9] < 0.94 < held.loc["configuration", 0.9] < 0.97
     assert (held.loc["accelerator"] >= [0.45, 0.8, 0.9, 0.95]).all()
     wide = table[table["level"] == 0.9].groupby("left_out")["half_width"].mean()
     assert wide["configuration"] < wide["publisher"] < wide["accelerator"]
