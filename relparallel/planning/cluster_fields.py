@@ -3,6 +3,7 @@
 Nothing is loaded for it: the command line is built from this table.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -77,19 +78,22 @@ def pairs(value: Any) -> dict[str, str]:
 
 def limits(value: Any) -> dict[str, list[Any]]:
     """Values of axes of strategies: a mapping, or texts such as tensor=1,2,4 and pipeline<=16."""
-    several = value.items() if isinstance(value, dict) else ()
-    texts = [f"{axis}={str(values).strip('[]')}".replace("=<=", "<=") for axis, values in several]
+    if isinstance(value, dict):
+        value = [f"{axis}={said}" for axis, said in value.items()]
     found: dict[str, list[Any]] = {}
-    for text in texts if several else words(value):
-        axis, sign, said = text.replace(" ", "").replace("'", "").partition("=")
-        at_most = axis.endswith("<")
-        if not (sign and said):
+    for text in words(value):
+        read = re.fullmatch(r"(\w+)=?(<?)=([\w,]+)", re.sub(r"[][' ]", "", text))
+        if read is None:
             raise ValueError(f"must be AXIS=VALUE,VALUE or AXIS<=NUMBER, got {text!r:.80}")
-        plain = [int(x) if x.isdecimal() else _FLAGS.get(x.lower(), x) for x in said.split(",")]
-        axis = axis.removesuffix("<")
-        if axis not in _WORDED and any(not isinstance(x, int) for x in plain) and not at_most:
+        axis, at_most, said = read.groups()
+        if at_most:
+            found[axis] = [*range(axis != "zero_stage", whole(said) + 1)]
+            continue
+        found[axis] = [
+            int(x) if x.isdecimal() else _FLAGS.get(x.lower(), x) for x in said.split(",")
+        ]
+        if axis not in _WORDED and any(not isinstance(x, int) for x in found[axis]):
             raise ValueError(f"must have numbers, got {text!r:.80}")
-        found[axis] = [*range(axis != "zero_stage", whole(said) + 1)] if at_most else plain
     return found
 
 
@@ -99,10 +103,7 @@ def device(value: Any) -> Any:
 
 
 _FLAGS: Final = {"true": True, "false": False}
-_WORDED: Final = (
-    *("recompute", "schedule", "ends_as_layers"),
-    *("sequence_parallel", "experts_over_tensor"),
-)
+_WORDED: Final = "recompute schedule ends_as_layers sequence_parallel experts_over_tensor".split()
 
 
 class Field(NamedTuple):

@@ -455,7 +455,7 @@ def plan(
     )
     found = tuple(one.first for one in doubts)
     notes += dict.fromkeys(note for one in doubts for note in one.notes)
-    warnings, notes = warned(found, notes, log, None if replayed else sizes.layers)
+    warnings, notes = warned(found, notes, log)
     return Plan(
         name=name,
         model=sizes,

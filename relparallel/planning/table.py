@@ -112,7 +112,7 @@ def as_text(
     wide = max(len(cell) for cell in turned.to_numpy().ravel().tolist())
     many = max((room - labels) // (wide + 3), 1)
     sure = sum(name in _DECIDES for name in turned.index)  # rows above those of doubt
-    beyond = table.get("group", table["strategy"]).str.startswith(_BEYOND).to_numpy()
+    beyond = table["group"].str.startswith(_BEYOND).to_numpy()
     shown = list[str]()
     for far in (False, True):
         group = turned.loc[:, beyond == far]
@@ -196,19 +196,18 @@ def save_table(
 
 
 def warned(
-    found: Sequence[JointPlan], notes: Sequence[str], log: Any, layers: int | None
+    found: Sequence[JointPlan], notes: Sequence[str], log: Any
 ) -> tuple[list[str], list[str]]:
-    """What may change a decision, and what was assumed; of many stages where layers are given."""
+    """What may change a decision, and what was assumed."""
     steps = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
     wires = (
         one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
     )
     guessed = [note for note in notes if "is a guess" in note]
-    stages = [many_stages(one, layers) for one in found if layers is not None]
     rare = never(found[0]) if log is None else unseen(log.log, found[0])
     plain = [note for note in steps if any(words in note for words in _NO_WARNING)]
-    first, later = [vendors(found)[1], *guessed], [note for note in steps if note not in plain]
-    warnings = [note for note in (*first, *later, *stages, *rare) if note]
+    doubted = [note for note in steps if note not in plain]
+    warnings = [note for note in (vendors(found)[1], *guessed, *doubted, *rare) if note]
     assumed = [*notes, *dict.fromkeys(note for said in wires for note in said)]
     assumed += [*(log.facts(found[0]) if log else ()), *plain]
     return warnings, [note for note in assumed if note not in guessed]
@@ -233,33 +232,16 @@ def notes_of(plan: Any) -> dict[str, list[str]]:
 def in_order(table: pd.DataFrame) -> list[str]:
     """Say how sure the order of clusters is, the best of them first, apart for vendors without one."""
     by = "tokens for the money" if "cost of 1e9 tokens" in table else "tokens a day"
-    names, chances = [*table.index], table["before the next with probability"].tolist()
     groups: list[list[str]] = []
-    best = table["best cluster with probability"].tolist()
-    for k, name in enumerate(names):
-        if k and chances[k - 1] == chances[k - 1]:  # a number
-            groups[-1].append(f"{name} (after {names[k - 1]} with {chances[k - 1]:.0%})")
+    before, chance = "", np.nan
+    for name, row in table.iterrows():
+        if chance == chance:  # a number
+            groups[-1].append(f"{name} (after {before} with {chance:.0%})")
         else:
-            groups.append([f"{name} (the best with probability {best[k]:.0%})"])
+            best = row["best cluster with probability"]
+            groups.append([f"{name} (the best with probability {best:.0%})"])
+        before, chance = str(name), row["before the next with probability"]
     return [f"most {by}: {', '.join(said)}" for said in groups if len(said) > 1]
-
-
-def many_stages(one: JointPlan, layers: int) -> str | None:
-    """Say why the best has more stages than half the layers, if it has."""
-    stages = one.strategy.pipeline
-    if 2 * stages <= layers:
-        return None
-    said = (
-        f"{stages} stages for {layers} layers are the best on {one.cluster.name or 'the cluster'}"
-    )
-    other = one.search.best(
-        lambda site, row: 2 * int(site.fastest.grid.choices["pipeline"][row]) <= layers
-    )
-    if other is None:
-        return f"{said}: none with fewer stages fits"
-    lost = 1 - other.score / one.choice.score
-    strategy = one.search.sites[other.site].fastest.grid[other.row]
-    return f"{said}: with at most {layers // 2}, {notation(strategy)} loses {lost:.2%}"
 
 
 def among_measured(
