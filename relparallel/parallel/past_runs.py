@@ -183,21 +183,21 @@ class Experience:
         size = max(self.deviation(place, mfu, kind, measured, lent, layers), known.scatter)
         return tuple((level, size * wide) for level, wide in self.quantiles.items())
 
-    def support(self, known: Calibration, mixture: bool, software: str) -> tuple[int, int]:
-        """Runs of a kind of model on a family, and their publishers: none where others' are borrowed.
+    def of_kind(self, mixture: bool, adapters: bool = False) -> NDArray[np.bool_]:
+        """Which runs are of mixtures, or of dense models, that train all weights, or adapters alone."""
+        found = (self.numbers[:, FEATURES.index("experts")] > 1) == mixture
+        for said, places in self.rows.items():
+            if len(said) == 3:
+                found[places] &= ("+adapters" in said[-1]) == adapters
+        return np.asarray(found)
 
-        Dense models and mixtures are kinds, of which all weights are trained or adapters alone.
-        """
-        adapters = "+adapters" in software
-        own = [
-            place
-            for kind, places in self.rows.items()
-            if len(kind) == 3 and kind[0] == known.family and not known.borrowed
-            if ("+adapters" in kind[2]) == adapters
-            for place in places.tolist()
-            if (self.numbers[place, FEATURES.index("experts")] > 1) == mixture
-        ]
-        return len(own), np.unique(np.searchsorted(self.first, own, side="right")).size
+    def support(self, known: Calibration, mixture: bool, software: str) -> tuple[int, int]:
+        """Runs `of_kind` on a family, and their publishers: none where others' are borrowed."""
+        if known.borrowed:
+            return 0, 0
+        places = np.flatnonzero(self.of_kind(mixture, "+adapters" in software))
+        own = np.intersect1d(places, self.rows.get((known.family,), []))
+        return own.size, np.unique(np.searchsorted(self.first, own, side="right")).size
 
     def nearest(self, place: Vector, family: str) -> tuple[str, float]:
         """Run on a family of accelerators, or on any if it has none, next to a row of `features`."""

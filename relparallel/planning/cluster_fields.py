@@ -103,7 +103,9 @@ def device(value: Any) -> Any:
 
 
 _FLAGS: Final = {"true": True, "false": False}
-_WORDED: Final = "recompute schedule ends_as_layers sequence_parallel experts_over_tensor".split()
+_WORDED: Final = (
+    *("recompute", "schedule", "ends_as_layers", "sequence_parallel", "experts_over_tensor"),
+)
 
 
 class Field(NamedTuple):

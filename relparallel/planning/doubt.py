@@ -240,9 +240,3 @@ def vendors(found: Sequence[JointPlan]) -> tuple[list[str], str]:
     said = f"no order between vendors: measured runs of {kind} {'; '.join(few.values())}"
     groups = [maker if maker in few else "" for maker in makers]
     return groups, f"{said}; it takes {ENOUGH[0]} and {ENOUGH[1]}"
-
-
-def asked_for(doubts: Sequence[Doubt], names: Sequence[str]) -> list[str]:
-    """By cluster, what to measure next."""
-    pairs = zip(doubts, (f"on {name}, " * (len(names) > 1) for name in names), strict=True)
-    return [said for doubt, where in pairs for said in doubt.said(where)]

@@ -39,9 +39,8 @@ _AS_GOOD: Final = 0.005  # of the score that the plainest of twins may lack
 _TIED: Final = 0.01  # and a layout that somebody has run
 _BEYOND: Final = 3  # kinds of strategy beyond all runs that are looked at
 _LAYOUTS: Final = 12  # published ones that are tried
-_SHORT: Final = ("TP", "PP", "CP", "EP", "VPP", "ZeRO-")
-SPLIT: Final = ("tensor", "pipeline", "context", "expert")
-DEGREES: Final = dict(zip((*SPLIT, "virtual_stages", "zero_stage"), _SHORT, strict=True))
+_SPLIT: Final = {"tensor": "TP", "pipeline": "PP", "context": "CP", "expert": "EP"}
+_DEGREES: Final = {**_SPLIT, "virtual_stages": "VPP", "zero_stage": "ZeRO-"}
 """Axes whose largest values in measured runs say what somebody has run, and their short names."""
 Vector = NDArray[np.float64]
 
@@ -93,10 +92,16 @@ class Row:
         s = self.strategy
         return s.tensor, s.pipeline, s.expert, self.beyond, self.run and self.run.id
 
+    @property
+    def plainness(self) -> tuple[Any, ...]:
+        """By which the plainest of twins comes first."""
+        s = self.strategy
+        return s.context, s.shard is not None, s.zero_stage, s.micro_batch, self.site.spares
+
 
 def in_words(degrees: Mapping[str, int]) -> str:
     """Degrees by their short names."""
-    return " ".join(f"{DEGREES[name]}{value}" for name, value in degrees.items())
+    return " ".join(f"{_DEGREES[name]}{value}" for name, value in degrees.items())
 
 
 def merged(rows: Sequence[Row]) -> list[Row]:
@@ -107,23 +112,12 @@ def merged(rows: Sequence[Row]) -> list[Row]:
     found: dict[Any, Row] = {}
     for kind, twins in kinds.items():
         as_run = next((row for row in twins if row.layout), None)
-
-        def plainness(row: Row, as_run: Row | None = as_run) -> tuple[Any, ...]:
-            s = row.strategy
-            other = as_run is not None and s.context != as_run.strategy.context
-            return (
-                other,
-                s.context,
-                s.shard is not None,
-                s.zero_stage,
-                s.micro_batch,
-                row.site.spares,
-            )
-
         least = (1 - _AS_GOOD) * max(row.score for row in twins)
-        good = [row for row in twins if row.score >= least or row is as_run]
-        layout = as_run.layout if as_run else ""
-        found[kind] = replace(min(good, key=plainness), twins=len(good) - 1, layout=layout)
+        good = same = [row for row in twins if row.score >= least or row is as_run]
+        if as_run:
+            same = [row for row in good if row.strategy.context == as_run.strategy.context]
+        plainest = min(same, key=lambda row: row.plainness)
+        found[kind] = replace(plainest, twins=len(good) - 1, layout=as_run.layout if as_run else "")
     for kind, row in [*found.items()]:  # what nobody has run must be better than its twin
         near = found.get((*kind[:3], False, None))
         if row.beyond and near and near.raw >= (1 - _AS_GOOD) * row.raw:
@@ -197,22 +191,20 @@ def usual(model: Transformer, device: Accelerator, own: Sequence[Run]) -> dict[s
     Slower ones with less memory needed more stages. Own runs count wherever they ran.
     """
     numbers = experience().numbers[_alike(model, device)].max(axis=0)
-    most = {name: int(numbers[FEATURES.index(name)]) for name in DEGREES}
+    most = {name: int(numbers[FEATURES.index(name)]) for name in _DEGREES}
     return {k: max([v, *(getattr(run.strategy, k) for run in own)]) for k, v in most.items()}
 
 
 def _alike(model: Transformer, device: Accelerator) -> NDArray[np.int64]:
     """Runs of whole models of the same kind, on as fast or faster accelerators of the vendor if any."""
     past, known = experience(), calibration(device)
-    kind = (past.numbers[:, FEATURES.index("experts")] > 1) == (model.experts > 1)
+    kind = past.of_kind(model.experts > 1)
     chips = {one.family: one for one in map(accelerator, accelerators())}
     least = chips[known.borrowed or known.family].peak["bf16"]
-    fit = {name for name, one in chips.items() if one.peak["bf16"] >= least}
-    fit -= {name for name, one in chips.items() if one.vendor != device.vendor}
-    fast = np.ones_like(kind)
-    for said, places in past.rows.items():
-        kind[places] &= not said[-1].endswith("+adapters")
-        fast[places] &= said[0] in fit
+    fast = np.zeros_like(kind)
+    for name, one in chips.items():
+        if one.vendor == device.vendor and one.peak["bf16"] >= least:
+            fast[past.rows.get((name,), [])] = True
     return np.flatnonzero(kind & fast if (kind & fast).any() else kind)
 
 
@@ -231,18 +223,15 @@ def published_row(
     column = dict(zip(FEATURES, past.numbers[rows].T, strict=True))
     gpus = np.prod([column[name] for name in ("tensor", "pipeline", "data", "context")], axis=0)
     asked = ("bf16", "fp8", "fp4").index(site.fastest.costs.machine.precision)
-    apart = (
-        np.log(column["parameters"] / model.parameters) ** 2 / 4 + (column["format"] - asked) ** 2
-    )
-    apart += (
-        np.log(column["sequence"] / model.sequence) ** 2 + np.log(gpus / one.cluster.gpus) ** 2 / 4
-    )
+    apart = (column["format"] - asked) ** 2 + np.log(column["sequence"] / model.sequence) ** 2
+    apart += np.log(column["parameters"] / model.parameters) ** 2 / 4
+    apart += np.log(gpus / one.cluster.gpus) ** 2 / 4
     apart += ~np.isin(rows, past.rows.get((known.borrowed or known.family,), []))
     apart = np.round(2 * apart)
     spares = sorted({each.spares for each in one.search.sites})
     found, tried, nearest = list[Row](), set[tuple[int, ...]](), np.inf
     for place in np.argsort(apart, kind="stable").tolist():
-        split = {name: int(column[name][place]) for name in SPLIT}
+        split = {name: int(column[name][place]) for name in _SPLIT}
         if len(tried) == _LAYOUTS or apart[place] > nearest:
             break
         lawful = all(value in np.atleast_1d(limits.get(k, value)) for k, value in split.items())
@@ -250,22 +239,23 @@ def published_row(
             continue
         tried.add((*split.values(),))
         with suppress(ValueError):  # that nothing so fits
-            other = one if _split_so(one, split) else ask(split, spares=spares)
-            best = _split_so(other, split)
-            found += [Row.of(other, best, layout=str(past.runs[rows[place]]))] if best else []
-            nearest = apart[place] if best else nearest
+            row = _split_so(one, split) or _split_so(ask(split, spares=spares), split)
+            if row:
+                found.append(replace(row, layout=str(past.runs[rows[place]])))
+                nearest = apart[place]
     return sorted(found, key=lambda row: -row.score)[:1]
 
 
-def _split_so(one: JointPlan, split: Mapping[str, int]) -> Choice | None:
-    """The best choice of a search that has such a split, within what was run."""
+def _split_so(one: JointPlan, split: Mapping[str, int]) -> Row | None:
+    """The best row of a search that has such a split, within what was run."""
     so = {}
     for site in one.search.sites:
         same = [site.fastest.grid.choices[name] == value for name, value in split.items()]
         so[id(site)] = np.all(same, axis=0) & ~site.fastest.beyond
     if not any(each.any() for each in so.values()):
         return None
-    return one.search.best(lambda site, row: bool(so[id(site)][row]))
+    best = one.search.best(lambda site, row: bool(so[id(site)][row]))
+    return best and Row.of(one, best)
 
 
 def measured_row(one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Run]) -> list[Row]:
@@ -277,11 +267,11 @@ def measured_row(one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Ru
         for run in own
         if (run.model, run.global_batch, run.strategy.gpus, run.cluster.accelerator) == asked
     ]
-    for run in sorted(same, key=lambda run: -run.throughput)[:1]:
-        # that it fits is known
-        found = ask(exactly(run.strategy), spares=0, memory_margin=0.0)
-        return [Row.of(found, found.choice, run=run)]
-    return []
+    if not same:
+        return []
+    run = max(same, key=lambda run: run.throughput)  # that it fits is known
+    found = ask(exactly(run.strategy), spares=0, memory_margin=0.0)
+    return [Row.of(found, found.choice, run=run)]
 
 
 def exactly(asked: Strategy) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.step import StepTime
 from relparallel.parallel.timeline import Timeline
-from relparallel.planning.doubt import asked_for, vendors
+from relparallel.planning.doubt import vendors
 from relparallel.planning.few_failures import causes, never, unseen
 from relparallel.published import shipped_rows
 from relparallel.topology.formats._text import require_target, write
@@ -224,7 +224,11 @@ def notes_of(plan: Any) -> dict[str, list[str]]:
         "Warnings": [*plan.warnings],
         "Assumed": [note for note in plan.notes if note not in plan.warnings],
         "Doubt": doubt,
-        "To measure next": asked_for(plan.doubts, [one.cluster.name for one in plan.found]),
+        "To measure next": [
+            said
+            for one, doubt in zip(plan.found, plan.doubts, strict=True)
+            for said in doubt.said(f"on {one.cluster.name}, " * several)
+        ],
     }
     return {head: notes for head, notes in said.items() if notes}
 
