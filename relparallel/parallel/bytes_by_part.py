@@ -145,12 +145,13 @@ def _layer_activations(
 
     Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which
     the gradient of attention needs in half precision too, and behind the activation; those of
-    routers are not. Frozen weights need no inputs.
+    routers are not. Feed-forward weights without gradients (adapters on attention alone) need no
+    inputs, and that of their activation function is kept as these are.
     """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
     fed, acted, routed = k.product, _HALF, _HALF - k.product
-    if k.frozen_blocks:
+    if not (k.gradient or k.optimizer):
         fed, acted, routed = 0.0, k.product, 0.0
     outer = (2 * _HALF + k.product + fed) * model.blocks + 2 * (model.blocks - 1) * k.dropout
     outer = outer * h

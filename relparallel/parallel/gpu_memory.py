@@ -63,7 +63,6 @@ Chosen on the BLOOM runs: between 3.2 and 3.8 GB no verdict on them is wrong.
 """
 
 _PARTS: Final = StageBytes._fields[:5]
-_OFFLOADING: Final = "deepspeed-2023"  # the software that keeps an optimizer on the host
 _OFFLOAD: Final = ("none", "optimizer", "parameters", "activations")
 _PLACES: Final = ("host", "nvme")
 
@@ -246,7 +245,7 @@ def memory(
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
     state = offload in ("optimizer", "parameters")
-    name = software or (_OFFLOADING if state else newest_software(device, model.kind))
+    name = software or ("deepspeed-2023" if state else newest_software(device, model.kind))
     if software is not None and cluster is not None:
         raise ValueError(f"cluster must be left out with software, got {cluster!r}")
     if require_choice(_PLACES, offload_to=offload_to) != "host" and offload == "none":
@@ -321,7 +320,6 @@ def kept_by(
     kept = PRECISIONS[software.storage]
     if software.adapters:  # no update needs frozen weights in a larger format
         kept = replace(kept, parameter_bytes=2.0, gradient_bytes=0.0, optimizer_bytes=0.0)
-        kept = replace(kept, frozen_blocks=True)
     if isinstance(precision, str):
         require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
     if not isinstance(precision, str) or precision not in PRODUCTS:
@@ -352,7 +350,6 @@ def storage_of(
     return Storage(
         **numbers,
         sharded_storage=precision.sharded_storage,
-        frozen_blocks=precision.frozen_blocks,
         flash=flash_attention,
         dropout=dropout,
         offload_optimizer=offload in ("optimizer", "parameters"),

@@ -93,13 +93,10 @@ def _text(words: dict[str, Any], told: Launch, form: str, ending: str) -> str:
             f"[{above}]\n" + "".join(f"{name} = {json.dumps(one[name])}\n" for name in one)
             for above, one in sections.items()
         )
-    lists = isinstance if form != "bridge" else lambda *_: False
-    said = {
-        name: " ".join(value) if lists(value, list) else shlex.quote(json.dumps(value).strip('"'))
-        for name, value in words.items()
-    }
+    said = {name: shlex.quote(json.dumps(value).strip('"')) for name, value in words.items()}
     if form == "bridge":
         return "".join(f"{name}={value}\n" for name, value in said.items())
+    said |= {name: " ".join(value) for name, value in words.items() if isinstance(value, list)}
     options = [
         f"--{name.replace('_', '-')}" + f" {value}" * (value != "true")
         for name, value in said.items()
@@ -121,14 +118,15 @@ def _text(words: dict[str, Any], told: Launch, form: str, ending: str) -> str:
 def _of_megatron(told: Launch, layers: int, mtp: int) -> dict[str, Any]:
     """Values by field as Megatron-LM and Megatron-Bridge take them; None is not written."""
     s, full = told.strategy, told.strategy.recompute == "full"
-    core = s.recompute == "selective"
     zero, chunks = s.zero_stage, deal(layers, mtp, s)
     group = int(group_size(s.pipeline, (told.global_batch or 0) // (s.data * s.micro_batch)))
     even = len({*chunks.tolist()}) == 1
     said = {
         "expert_tensor": int(s.experts_over_tensor),
         "sequence_parallel": s.sequence_parallel,
-        "recompute": "selective" if s.recompute in MODULES else s.recompute * (full or core),
+        "recompute": s.recompute
+        if full
+        else "selective" * (s.recompute in ("selective", *MODULES)),
         "parts": MODULES.get(s.recompute),
         "method": "uniform" * full,
         "unit": int(full),

@@ -242,17 +242,9 @@ def newest_software(device: str | Accelerator | None = None, kind: str = "") -> 
     return max((one for one in made if known is None or known.measured(one)), key=worth)
 
 
-def usual_options(name: str, device: Accelerator, kind: str = "") -> str:
-    """A software with the options that most of its runs had on an accelerator with such layers.
-
-    One that is named with options stays as it is.
-    """
-    chip = device.name.rpartition("-")[0]
-    return _usual().get((chip, name, kind), name)
-
-
 @cache
-def _usual() -> dict[tuple[str, str, str], str]:
+def usual_options() -> Mapping[tuple[str, str, str], str]:
+    """By accelerator, software and kind of layers, the software with the options of most runs."""
     rows = shipped_rows("derived/usual_options.csv")
     return {(row["chip"], row["software"], row["kind"]): row["usual"] for row in rows}
 

@@ -131,10 +131,6 @@ class Experience:
             quantiles=quantiles,
         )
 
-    def has(self, family: str, kind: str) -> bool:
-        """Whether a model with that kind of layers was measured on a family of accelerators."""
-        return (family, kind) in self.kinds
-
     def deviation(
         self,
         place: Vector,
@@ -159,7 +155,7 @@ class Experience:
         each = np.add.reduceat(square, self.first) / np.diff(self.first, append=square.size)
         far = (each.mean() + nearest @ heard) / (1 + nearest.sum()) * (1 + _GROWTH * apart.min())
         above = math.log(max(mfu / self._highest(*kind[:2])[0], 1.0))
-        if not self.has(kind[0], layers):
+        if (kind[0], layers) not in self.kinds:
             above = math.hypot(above, _UNSEEN)
         own = self.rows.get(kind) if known else None
         if own is None:

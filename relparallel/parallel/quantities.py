@@ -392,7 +392,6 @@ class Storage(NamedTuple):
     bucket: float
     expert_copies: float
     sharded_storage: bool
-    frozen_blocks: bool
     flash: bool
     dropout: bool
     offload_optimizer: bool
@@ -429,7 +428,8 @@ class Machine:
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
         name = newest_software(device, model.kind) if software is None else software
-        name = usual_options(name, device, model.kind)
+        chip = device.name.rpartition("-")[0]
+        name = usual_options().get((chip, name, model.kind), name)
         programs = known_software(name)
         known = calibration(device) if calibrated is None else calibrated
         require_instance(Calibration, calibrated=known)

@@ -185,7 +185,7 @@ def step_time(
         `memory`. Where it does not, the notes say by how much, on which stage, and the changes on
         as many GPUs with which it fits and is fastest, with its time: of up to three of sequence
         parallelism, ZeRO stage and shard group, recomputation, micro-batch, chunks per stage,
-        activations in the host's memory, and larger degrees with fewer replicas; else of five.
+        activations in the host's memory, and larger degrees with fewer replicas; else of four.
 
     Notes
     -----
@@ -305,7 +305,7 @@ def step_of(
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"
         )
-    if model.kind and not measured.has(borrowed or family, model.kind):
+    if model.kind and (borrowed or family, model.kind) not in measured.kinds:
         notes.append(
             f"no model with layers of its kinds ({model.kind}) was measured on {borrowed or family}: "
             "the interval is wider for that"

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from relparallel._checks import MOST_DEVICES, choice, flag, instance, record, require_int, whole
 from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
-RECOMPUTE: Final = (  # grids search the first three
-    *("none", "selective", "full", "alternate", "between", "mlp"),
-)
+# grids search the first three
+RECOMPUTE: Final = ("none", "selective", "full", "alternate", "between", "mlp")
 ENDS: Final = ("auto", "embedding", "loss", "both")  # bits of its place: the embedding, the loss
 DEGREES: Final = ("tensor", "context", "data", "pipeline")
 

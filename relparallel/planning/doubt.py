@@ -67,9 +67,8 @@ class Doubt:
 
     def kept(self, search: JointSearch, choice: Choice, score: float) -> float:
         """Share of its predicted worth that is expected of a choice on the same cluster."""
-        if self.best_run is None:
+        if (first := self.best_run) is None:
             return 1.0
-        first = self.best_run
         there, bounds, _, lessons = known_of([(first.one.search, first.choice), (search, choice)])
         gain = np.log(np.maximum([first.score, score], 1e-300) / first.score)
         return float(share_kept(gain, there, bounds, lessons)[1])

@@ -446,11 +446,9 @@ def plan(
     question["limits"] = limits if only_measured else {**FRAMEWORKS, **(limits or {})}
     asked = {"global_batch": global_batch, "executor": executor, **question}
     asked |= {} if only_measured else {"memory_margin": margin}
-    replayed = log if rank == "replay" else None
+    how = strategies, like, log if rank == "replay" else None
     doubts = tuple(
-        ranked(
-            sizes, one, {**asked, "network": network_of(network, one)}, strategies, like, replayed
-        )
+        ranked(sizes, one, {**asked, "network": network_of(network, one)}, *how)
         for one in machines
     )
     found = tuple(one.first for one in doubts)

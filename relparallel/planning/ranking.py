@@ -137,13 +137,9 @@ def in_groups(rows: Sequence[Row], count: int) -> tuple[list[Row], int]:
     lead = next((row for row in needed if row.score >= tied), None)
     order = [*sorted(near, key=lambda row: (row is not lead, -row.score)), *far]
     needed += [row for row in far[:1] if row.raw > max((one.raw for one in near), default=0.0)]
-    kept = order[:count]
-    for row in needed:
-        less = [place for place, one in enumerate(kept) if place and one not in needed]
-        if row not in kept and less:
-            kept[less[-1]] = row
-    kept.sort(key=order.index)
-    return [*kept, *(row for row in order if row not in kept)], len(kept)
+    first = list(dict.fromkeys([*order[:1], *needed, *order]))[:count]
+    kept = [row for row in order if row in first]
+    return [*kept, *(row for row in order if row not in first)], len(kept)
 
 
 def share_kept(gain: Vector, there: Vector, bounds: Vector, lessons: Lessons) -> Vector:

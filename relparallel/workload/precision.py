@@ -77,9 +77,6 @@ class Precision:
     scratch_bytes : float
         Of a weight of one layer and of the output layer, in place of gradients that are added
         elsewhere.
-    frozen_blocks : bool
-        Whether weights of feed-forward blocks get no gradients (adapters on attention alone), so
-        that no inputs of their products are kept, and that of the activation function as theirs is.
     host_factor : float
         Of state that the host keeps in place of the GPU, with the buffers it is copied through.
     """
@@ -96,7 +93,6 @@ class Precision:
     product_bytes: float = real(default=2.0, at_least=0, at_most=2)
     expert_copies: float = real(default=2.0, at_least=1, at_most=2)
     scratch_bytes: float = real(default=0.0, at_least=0, at_most=MOST_BYTES)
-    frozen_blocks: bool = flag(default=False)
     host_factor: float = real(default=1.0, at_least=1, at_most=4)
 
 
