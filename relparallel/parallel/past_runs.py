@@ -204,8 +204,7 @@ class Experience:
 
     def tried(self, name: str) -> list[int]:
         """Values of a size of `FEATURES` that somebody has run."""
-        found: list[int] = np.unique(self.numbers[:, FEATURES.index(name)]).astype(int).tolist()
-        return found
+        return [int(value) for value in np.unique(self.numbers[:, FEATURES.index(name)])]
 
     def beyond(self, numbers: Vector, mfu: float, family: str, precision: str) -> list[str]:
         """In which sizes, and in what use of the peak, a step is above all runs on a family."""

@@ -111,10 +111,8 @@ def _times(
     sizes, device = Sizes.of(model), cluster.accelerator
     assert device is not None
     kept, flash, masks = kept_by(machine.software, model, machine.precision)
-    here, less = (
-        storage_of(kept, flash_attention=flash, dropout=masks, offload=offload)
-        for offload in ("none", "activations" if away else "none")
-    )
+    here = storage_of(kept, flash_attention=flash, dropout=masks)
+    less = here._replace(offload_activations=away)
     with np.errstate(all="ignore"):
         time = total(step_parts(sizes, machine.rates, s))
         if away:

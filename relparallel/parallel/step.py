@@ -289,26 +289,26 @@ def step_of(
     flops = machine.software.passes / 3 * model.flops_per_iteration(global_batch)
     mfu = flops / (total * gpus * machine.peak)
     family, measured, place = known.family, experience(), features(model, machine.precision, s)
-    precision, own = machine.precision, known.borrowed or family
+    precision, own, borrowed = machine.precision, known.borrowed or family, known.borrowed
     nearest, distance = measured.nearest(place, own)
     notes = measured.beyond(sizes(model, precision, s)[0], mfu, own, precision)
     if distance > 2 * REACH:
         notes.append(f"far from all measured runs: the nearest is {nearest}, {distance:.1f} away")
-    if borrowed := known.borrowed:
-        own = f"this {family}" if borrowed == family else family
+    if borrowed:
+        this = f"this {family}" if borrowed == family else family
         notes.append(
-            f"no run on {own} was measured: parameters of the {borrowed}, interval of such loans"
+            f"no run on {this} was measured: parameters of the {borrowed}, interval of such loans"
         )
     if machine.assumed:
-        notes.append(f"software {name} was assumed, the newest measured on {borrowed or family}")
+        notes.append(f"software {name} was assumed, the newest measured on {own}")
     if not known.measured(name) and not borrowed:
         notes.append(
             f"software {name} was not measured on {family}: the interval is that of other software"
         )
-    if model.kind and (borrowed or family, model.kind) not in measured.kinds:
+    if model.kind and (own, model.kind) not in measured.kinds:
         notes.append(
-            f"no model with layers of its kinds ({model.kind}) was measured on {borrowed or family}: "
-            "the interval is wider for that"
+            f"no model with layers of its kinds ({model.kind}) was measured on {own}: the interval is "
+            "wider for that"
         )
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")

@@ -103,7 +103,9 @@ def ranked(
 ) -> Doubt:
     """Rows of a plan on a cluster; ``asked`` are arguments of `joint`, ``log`` ranks by its replay."""
     if "memory_margin" not in asked:  # speeds were measured
-        return doubt_of(candidates(joint(model, cluster, **asked), joint, count), count, log)
+        one = joint(model, cluster, **asked)
+        every = one.search.ranked(max(KINDS, 2 * count))
+        return doubt_of([Row.of(one, each) for each in every], count, log)
     learned, margin = asked.get("learned"), asked["memory_margin"]
     own = () if learned is None else [run for one in learned.lessons for run in one.runs]
     given = {**asked, "apart": usual(model, require_device(cluster), own)}

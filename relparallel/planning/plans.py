@@ -448,8 +448,7 @@ def plan(
     asked |= {} if only_measured else {"memory_margin": margin}
     how = strategies, like, log if rank == "replay" else None
     doubts = tuple(
-        ranked(sizes, one, {**asked, "network": network_of(network, one)}, *how)
-        for one in machines
+        ranked(sizes, one, {**asked, "network": network_of(network, one)}, *how) for one in machines
     )
     found = tuple(one.first for one in doubts)
     notes += dict.fromkeys(note for one in doubts for note in one.notes)

@@ -158,23 +158,21 @@ def candidates(
     one: JointPlan,
     ask: Callable[..., JointPlan],
     count: int,
-    own: Sequence[Run] = (),
-    limits: Mapping[str, Any] | None = None,
+    own: Sequence[Run],
+    limits: Mapping[str, Any],
 ) -> list[Row]:
     """Rows to choose from: the best of a search, a published layout, and the fastest own run.
 
     ``ask`` gives the plan under further limits and other options.
     """
     search, size = one.search, max(KINDS, 2 * count)
-    if search.sites[0].fastest.costs is None:
-        return [Row.of(one, each) for each in search.ranked(size)]
     while True:
         near = [Row.of(one, each) for each in search.ranked(size, _near)]
         if len(near) < size or len(merged(near)) >= count:
             break
         size *= 2
     far = [Row.of(one, each) for each in search.ranked(_BEYOND, lambda *row: not _near(*row))]
-    return [*near, *far, *measured_row(one, ask, own), *published_row(one, ask, limits or {})]
+    return [*near, *far, *measured_row(one, ask, own), *published_row(one, ask, limits)]
 
 
 def _near(site: Site, row: int) -> bool:
@@ -251,7 +249,7 @@ def _split_so(one: JointPlan, split: Mapping[str, int]) -> Row | None:
     if not any(each.any() for each in so.values()):
         return None
     best = one.search.best(lambda site, row: bool(so[id(site)][row]))
-    return best and Row.of(one, best)
+    return Row.of(one, best) if best else None
 
 
 def measured_row(one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Run]) -> list[Row]:

@@ -200,15 +200,13 @@ def warned(
 ) -> tuple[list[str], list[str]]:
     """What may change a decision, and what was assumed."""
     steps = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
-    wires = (
-        one.network.graph_attributes.get("notes", ()) for one in found if one.network is not None
-    )
+    wired = [one.network.graph_attributes for one in found if one.network is not None]
     guessed = [note for note in notes if "is a guess" in note]
     rare = never(found[0]) if log is None else unseen(log.log, found[0])
     plain = [note for note in steps if any(words in note for words in _NO_WARNING)]
     doubted = [note for note in steps if note not in plain]
     warnings = [note for note in (vendors(found)[1], *guessed, *doubted, *rare) if note]
-    assumed = [*notes, *dict.fromkeys(note for said in wires for note in said)]
+    assumed = [*notes, *dict.fromkeys(note for one in wired for note in one.get("notes", ()))]
     assumed += [*(log.facts(found[0]) if log else ()), *plain]
     return warnings, [note for note in assumed if note not in guessed]
 
