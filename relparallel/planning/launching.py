@@ -8,15 +8,9 @@ from relparallel._checks import require_choice, require_instance
 from relparallel.parallel import Strategy, notation, read_launch, step_time
 from relparallel.parallel.launch_files import FORMS, launch_file
 from relparallel.parallel.launchers import Launch
-from relparallel.parallel.step import step_timeline
-from relparallel.planning.table import (
-    ENDINGS,
-    among_measured,
-    events_of,
-    notes_of,
-    save_table,
-    speed_of,
-)
+from relparallel.parallel.step import StepTime, step_timeline
+from relparallel.parallel.timeline import Timeline
+from relparallel.planning.table import ENDINGS, notes_of, save_table
 from relparallel.topology.formats._text import require_target, write
 from relparallel.units import DAY
 
@@ -48,7 +42,7 @@ def save_trace(plan: Any, path: Any) -> None:
     machine = plan._costs(best, best.choice).machine
     options = {"software": machine.software.name, "precision": machine.precision}
     line = step_timeline(plan.model, plan.strategy, best.cluster, plan.global_batch, **options)
-    write(path, json.dumps({"traceEvents": events_of(line), "displayTimeUnit": "ms"}))
+    write(path, json.dumps({"traceEvents": _events(line), "displayTimeUnit": "ms"}))
 
 
 def form_of(ending: str, form: str | None, standing_by: bool) -> str | None:
@@ -107,7 +101,7 @@ def _why_not(plan: Any, one: Any, told: Launch) -> str:
     asked = told.strategy
     name, best = notation(asked), notation(one.strategy)
     if one.step is None:
-        return among_measured(one, asked, plan._score)
+        return _among_measured(plan, one, asked)
     same, name = name == best, name + f" on {one.cluster.name}" * (len(plan.found) > 1)
     options = {k: v for k, v in plan.question.items() if k in ("software", "precision")}
     beside = told.beside(plan.model)
@@ -122,21 +116,21 @@ def _why_not(plan: Any, one: Any, told: Launch) -> str:
         # what stands beside a strategy may run where no step is predicted
         return f"{name} {'has no predicted step' if beside else 'cannot run'}: {error}"
     if not step.fits:
-        return f"{name}: {speed_of(step)}; {step.notes[-2]}; {step.notes[-1]}."
+        return f"{name}: {_speed(step)}; {step.notes[-2]}; {step.notes[-1]}."
     nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)
     if rest:
-        return f"{name}: {speed_of(step)}; it fills no whole nodes."
+        return f"{name}: {_speed(step)}; it fills no whole nodes."
     try:
         other = plan._with(asked, one, one.cluster.nodes - nodes)
     except ValueError:  # it fits by what stands beside it alone
         if not beside:
             raise
         longer = step.total / one.step.total - 1
-        return f"{name}: {speed_of(step)}: {longer:.2%} longer than {best}; only by that it fits."
+        return f"{name}: {_speed(step)}: {longer:.2%} longer than {best}; only by that it fits."
     assert other.step is not None  # no speed was measured
     slower = 1.0 if not beside else step.total / other.step.total
     step = step if beside else other.step
-    said = f"{name}: {speed_of(step)}, relative goodput {other.share:.2%} with {other.policy}"
+    said = f"{name}: {_speed(step)}, relative goodput {other.share:.2%} with {other.policy}"
     if same and not beside:
         return f"{said}; it is the best."
     worth = plan._score(other.search, other.choice) / slower
@@ -149,3 +143,56 @@ def _why_not(plan: Any, one: Any, told: Launch) -> str:
         f"{best}, whose step takes {one.step.total:.4g} s and which keeps {one.share:.2%} with "
         f"{one.policy}."
     )
+
+
+def _among_measured(plan: Any, one: Any, asked: Strategy) -> str:
+    """Say what a strategy loses among those of measured speed."""
+    name = notation(asked)
+    found = one.search.best(lambda site, row: bool(site.fastest.grid[row] == asked))
+    if found is None:
+        return f"{name} is not among the measured strategies."
+    said = (
+        f"{name}: {found.throughput:,.0f} tokens/s measured, relative goodput "
+        f"{found.state.share:.2%}"
+    )
+    lost = 1 - plan._score(one.search, found) / plan._score(one.search, one.choice)
+    if lost <= 0:
+        return f"{said} with {found.policy}; it is the best."
+    return f"{said} with {found.policy}: {lost:.2%} less than {notation(one.strategy)}."
+
+
+def _speed(step: StepTime) -> str:
+    """A step in words, with its interval and use of the peak."""
+    low, high = step.interval()
+    return f"{step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
+
+
+def _events(line: Timeline) -> list[dict[str, Any]]:
+    """Passes of a timeline as events of Chrome and Perfetto [us], stages as threads."""
+    columns = (
+        line.kind,
+        line.item,
+        line.part,
+        line.resource,
+        line.start * 1e6,
+        line.duration * 1e6,
+    )
+    events: list[dict[str, Any]] = [
+        {
+            "name": f"{kind} {item + 1}",
+            "cat": kind,
+            "ph": "X",
+            "pid": 0,
+            "tid": stage,
+            "ts": round(start, 3),
+            "dur": round(length, 3),
+            "args": {"micro-batch": item + 1, "chunk": part},
+        }
+        for kind, item, part, stage, start, length in zip(
+            *(c.tolist() for c in columns), strict=True
+        )
+    ]
+    return events + [
+        {"name": "thread_name", "ph": "M", "pid": 0, "tid": k, "args": {"name": f"stage {k}"}}
+        for k in range(line.resources)
+    ]

@@ -15,10 +15,7 @@ import pandas as pd
 from relparallel._tables import folded, latex_table, terminal_width, text_table
 from relparallel.hardware import accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
-from relparallel.optimize.joint_search import Choice, JointSearch
-from relparallel.parallel import Strategy, calibration, notation
-from relparallel.parallel.step import StepTime
-from relparallel.parallel.timeline import Timeline
+from relparallel.parallel import calibration
 from relparallel.planning.doubt import vendors
 from relparallel.planning.few_failures import causes, never, unseen
 from relparallel.published import shipped_rows
@@ -244,61 +241,6 @@ def in_order(table: pd.DataFrame) -> list[str]:
             groups.append([f"{name} (the best with probability {best:.0%})"])
         before, chance = str(name), row["before the next with probability"]
     return [f"most {by}: {', '.join(said)}" for said in groups if len(said) > 1]
-
-
-def among_measured(
-    one: JointPlan, asked: Strategy, score: Callable[[JointSearch, Choice], float]
-) -> str:
-    """Say what a strategy loses among those of measured speed, by a score."""
-    name = notation(asked)
-    found = one.search.best(lambda site, row: bool(site.fastest.grid[row] == asked))
-    if found is None:
-        return f"{name} is not among the measured strategies."
-    said = (
-        f"{name}: {found.throughput:,.0f} tokens/s measured, relative goodput "
-        f"{found.state.share:.2%}"
-    )
-    lost = 1 - score(one.search, found) / score(one.search, one.choice)
-    if lost <= 0:
-        return f"{said} with {found.policy}; it is the best."
-    return f"{said} with {found.policy}: {lost:.2%} less than {notation(one.strategy)}."
-
-
-def speed_of(step: StepTime) -> str:
-    """A step in words, with its interval and use of the peak."""
-    low, high = step.interval()
-    return f"{step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
-
-
-def events_of(line: Timeline) -> list[dict[str, Any]]:
-    """Passes of a timeline as events of Chrome and Perfetto [us], stages as threads."""
-    columns = (
-        line.kind,
-        line.item,
-        line.part,
-        line.resource,
-        line.start * 1e6,
-        line.duration * 1e6,
-    )
-    events: list[dict[str, Any]] = [
-        {
-            "name": f"{kind} {item + 1}",
-            "cat": kind,
-            "ph": "X",
-            "pid": 0,
-            "tid": stage,
-            "ts": round(start, 3),
-            "dur": round(length, 3),
-            "args": {"micro-batch": item + 1, "chunk": part},
-        }
-        for kind, item, part, stage, start, length in zip(
-            *(c.tolist() for c in columns), strict=True
-        )
-    ]
-    return events + [
-        {"name": "thread_name", "ph": "M", "pid": 0, "tid": k, "args": {"name": f"stage {k}"}}
-        for k in range(line.resources)
-    ]
 
 
 def _models() -> str:
