@@ -245,7 +245,8 @@ def memory(
     require_instance((Cluster, type(None)), cluster=cluster)
     device = None if cluster is None else cluster.accelerator
     state = offload in ("optimizer", "parameters")
-    name = software or ("deepspeed-2023" if state else newest_software(device, model.kind))
+    assumed = "deepspeed-2023" if state else newest_software(device, model.kind)
+    name = assumed if software is None else software
     if software is not None and cluster is not None:
         raise ValueError(f"cluster must be left out with software, got {cluster!r}")
     if require_choice(_PLACES, offload_to=offload_to) != "host" and offload == "none":
@@ -259,7 +260,7 @@ def memory(
         offload=offload,
         offload_to=offload_to,
     )
-    return found if software else replace(found, kept=f"{found.kept}; {name} was assumed")
+    return replace(found, kept=f"{found.kept}; {name} was assumed") if software is None else found
 
 
 def stage_memory(

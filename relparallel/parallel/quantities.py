@@ -429,7 +429,7 @@ class Machine:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
         name = newest_software(device, model.kind) if software is None else software
         chip = device.name.rpartition("-")[0]
-        name = usual_options().get((chip, name, model.kind), name)
+        name = usual_options().get((chip, known_software(name).name, model.kind), name)
         programs = known_software(name)
         known = calibration(device) if calibrated is None else calibrated
         require_instance(Calibration, calibrated=known)
