@@ -23,12 +23,13 @@ from relparallel.hardware import Accelerator, accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice
 from relparallel.optimize.joint_sites import Site
-from relparallel.parallel import Strategy, calibration
+from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.corrections import Lessons
 from relparallel.parallel.past_runs import FEATURES, experience
 from relparallel.parallel.run import Run
 from relparallel.planning.own_logs import KINDS
 from relparallel.training.order_statistics import NORMAL
+from relparallel.units import GB
 from relparallel.workload import Transformer
 
 _GAIN: Final = 0.12
@@ -39,6 +40,7 @@ _AS_GOOD: Final = 0.005  # of the score that the plainest of twins may lack
 _TIED: Final = 0.01  # and a layout that somebody has run
 _BEYOND: Final = 3  # kinds of strategy beyond all runs that are looked at
 _LAYOUTS: Final = 12  # published ones that are tried
+_FEW: Final = 3  # runs of a vendor, below which they do not say which degrees are usual
 _SHORT: Final = ("TP", "PP", "CP", "EP", "VPP", "ZeRO-")
 SPLIT: Final = ("tensor", "pipeline", "context", "expert")
 DEGREES: Final = dict(zip((*SPLIT, "virtual_stages", "zero_stage"), _SHORT, strict=True))
@@ -80,12 +82,24 @@ class Row:
     @property
     def group(self) -> str:
         """How near it is to what somebody has run."""
+        if self.site.fastest.costs is None:
+            return "measured"
         if self.beyond:
             most, mine = self.one.search.question.apart, asdict(self.strategy)
             return f"nobody has run {in_words({k: mine[k] for k in most if mine[k] > most[k]})}"
         if self.run:
             return f"measured, {self.run.id}"
         return f"split as {self.layout}" if self.layout else "as others run"
+
+    @property
+    def too_large(self) -> str:
+        """Says of an own run that its memory is predicted above what there is."""
+        costs = self.site.fastest.costs
+        assert costs is not None
+        held = float(costs.peak(costs.split(self.site.fastest.grid.choices[[self.choice.row]]))[0])
+        said = f"{held / GB:.3g} GB a GPU are predicted for {notation(self.strategy)}"
+        over = held > costs.available
+        return f"{said}, of {costs.available / GB:.3g}: it ran" if over and self.run else ""
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -177,14 +191,20 @@ def candidates(
     """
     search, size = one.search, max(KINDS, 2 * count)
     if search.sites[0].fastest.costs is None:
-        return [Row.of(one, each) for each in search.ranked(size)]
+        rows = [Row.of(one, each) for each in search.ranked(size)]
+        # with fewer replicas for more spares it is a twin
+        return [*{replace(row.strategy, data=1, shard=None): row for row in rows[::-1]}.values()][
+            ::-1
+        ]
     while True:
         near = [Row.of(one, each) for each in search.ranked(size, _near)]
         if len(near) < size or len(merged(near)) >= count:
             break
         size *= 2
-    far = [Row.of(one, each) for each in search.ranked(_BEYOND, lambda *row: not _near(*row))]
-    return [*near, *far, *measured_row(one, ask, own), *published_row(one, ask, limits or {})]
+    more = _BEYOND if near else size
+    far = [Row.of(one, each) for each in search.ranked(more, lambda *row: not _near(*row))]
+    limits = limits or {}
+    return [*near, *far, *measured_row(one, ask, own, limits), *published_row(one, ask, limits)]
 
 
 def _near(site: Site, row: int) -> bool:
@@ -202,18 +222,21 @@ def usual(model: Transformer, device: Accelerator, own: Sequence[Run]) -> dict[s
 
 
 def _alike(model: Transformer, device: Accelerator) -> NDArray[np.int64]:
-    """Runs of whole models of the same kind, on as fast or faster accelerators of the vendor if any."""
+    """Runs of whole models of the same kind on as fast or faster accelerators of the vendor.
+
+    Where those are few, on such accelerators of any vendor, else on any.
+    """
     past, known = experience(), calibration(device)
     kind = (past.numbers[:, FEATURES.index("experts")] > 1) == (model.experts > 1)
     chips = {one.family: one for one in map(accelerator, accelerators())}
     least = chips[known.borrowed or known.family].peak["bf16"]
-    fit = {name for name, one in chips.items() if one.peak["bf16"] >= least}
-    fit -= {name for name, one in chips.items() if one.vendor != device.vendor}
-    fast = np.ones_like(kind)
+    own, fast = np.ones_like(kind), np.ones_like(kind)
     for said, places in past.rows.items():
-        kind[places] &= not said[-1].endswith("+adapters")
-        fast[places] &= said[0] in fit
-    return np.flatnonzero(kind & fast if (kind & fast).any() else kind)
+        kind[places] &= "+adapters" not in said[-1]
+        own[places] &= chips[said[0]].vendor == device.vendor
+        fast[places] &= chips[said[0]].peak["bf16"] >= least
+    groups = (kind & fast & own, kind & fast)
+    return np.flatnonzero(next((one for one in groups if one.sum() >= _FEW), kind))
 
 
 def published_row(
@@ -245,8 +268,7 @@ def published_row(
         split = {name: int(column[name][place]) for name in SPLIT}
         if len(tried) == _LAYOUTS or apart[place] > nearest:
             break
-        lawful = all(value in np.atleast_1d(limits.get(k, value)) for k, value in split.items())
-        if not lawful or (*split.values(),) in tried:
+        if not _within(limits, split) or (*split.values(),) in tried:
             continue
         tried.add((*split.values(),))
         with suppress(ValueError):  # that nothing so fits
@@ -268,20 +290,28 @@ def _split_so(one: JointPlan, split: Mapping[str, int]) -> Choice | None:
     return one.search.best(lambda site, row: bool(so[id(site)][row]))
 
 
-def measured_row(one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Run]) -> list[Row]:
-    """The fastest own run of the model and batch on as many GPUs."""
+def measured_row(
+    one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Run], limits: Mapping[str, Any]
+) -> list[Row]:
+    """The fastest own run of the model and batch on as many GPUs, within the limits of degrees."""
     question, cluster = one.search.question, one.cluster
     asked = question.workload, question.batch, cluster.gpus, cluster.accelerator
     same = [
         run
         for run in own
         if (run.model, run.global_batch, run.strategy.gpus, run.cluster.accelerator) == asked
+        and _within(limits, {name: getattr(run.strategy, name) for name in DEGREES})
     ]
     for run in sorted(same, key=lambda run: -run.throughput)[:1]:
-        # that it fits is known
-        found = ask(exactly(run.strategy), spares=0, memory_margin=0.0)
+        # it fitted, whatever is predicted
+        found = ask(exactly(run.strategy), spares=0, memory_margin=-np.inf)
         return [Row.of(found, found.choice, run=run)]
     return []
+
+
+def _within(limits: Mapping[str, Any], degrees: Mapping[str, int]) -> bool:
+    """Whether limits allow degrees."""
+    return all(value in np.atleast_1d(limits.get(k, value)) for k, value in degrees.items())
 
 
 def exactly(asked: Strategy) -> dict[str, Any]:
