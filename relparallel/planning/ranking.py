@@ -201,7 +201,7 @@ def candidates(
         if len(near) < size or len(merged(near)) >= count:
             break
         size *= 2
-    more = _BEYOND if near else size
+    more = size if len(merged(near)) < count else _BEYOND
     far = [Row.of(one, each) for each in search.ranked(more, lambda *row: not _near(*row))]
     limits = limits or {}
     return [*near, *far, *measured_row(one, ask, own, limits), *published_row(one, ask, limits)]

@@ -166,7 +166,7 @@ def test_own_runs_on_an_accelerator_let_it_be_compared():
 
 def test_support_counts_runs_and_publishers_by_hand():
     table = pd.read_csv(rp.published.data_folder() / "derived/experience.csv")
-    software = table["software"].str.endswith("+adapters")
+    software = table["software"].str.contains("+adapters", regex=False)
     for chip, mixture, adapters in product(
         ("h100-80gb", "b200-180gb", "a100-80gb"), (0, 1), (False, True)
     ):

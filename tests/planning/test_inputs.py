@@ -44,7 +44,7 @@ def test_a_batch_for_48_nodes_is_worth_more_than_one_for_64():
         found = rp.plan("llama3-70b", "h100-80gb-dgx", gpus=384, strategies=1, **batch)
         return found.to_frame()["1e9 tokens a day"][0]
 
-    assert tokens() > 1.02 * tokens(global_batch=512)
+    assert tokens() > 1.01 * tokens(global_batch=512)
 
 
 def test_frozen_weights_with_adapters_need_room_for_themselves_alone():
