@@ -191,11 +191,7 @@ def candidates(
     """
     search, size = one.search, max(KINDS, 2 * count)
     if search.sites[0].fastest.costs is None:
-        rows = [Row.of(one, each) for each in search.ranked(size)]
-        # with fewer replicas for more spares it is a twin
-        return [*{replace(row.strategy, data=1, shard=None): row for row in rows[::-1]}.values()][
-            ::-1
-        ]
+        return [Row.of(one, each) for each in search.ranked(size)]
     while True:
         near = [Row.of(one, each) for each in search.ranked(size, _near)]
         if len(near) < size or len(merged(near)) >= count:
