@@ -218,7 +218,7 @@ class Experience:
             if numbers[k] > 1.001 * largest[k]
         ]
         notes = [f"above all runs measured on {family}: {', '.join(said)}"] if said else []
-        if mfu > highest:
+        if f"{mfu:.1%}" != f"{highest:.1%}" and mfu > highest:
             notes.append(
                 f"MFU {mfu:.1%} is above the highest measured on {family} in {precision}, "
                 f"{highest:.1%} ({run})"

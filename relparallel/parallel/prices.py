@@ -179,7 +179,7 @@ def pricing(
     """All about a model and a cluster that strategies are priced with; arguments of `price_strategies`.
 
     ``learned`` corrects every step by what own runs say; a search leaves the share ``memory_margin``
-    of the memory that tensors can have free.
+    of the memory that tensors can have free, -infinity where all that keeps the rules fits.
     """
     require_instance(Transformer, model=model)
     require_instance((Learned, type(None)), learned=learned)
@@ -189,7 +189,8 @@ def pricing(
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
     require_number(reserve=reserve, at_least=0, at_most=room)
-    require_number(memory_margin=memory_margin, at_least=0, at_most=0.9)
+    if memory_margin != -np.inf:
+        require_number(memory_margin=memory_margin, at_least=0, at_most=0.9)
     kept, flash, masks = kept_by(machine.software, model, precision, dropout=dropout)
     kept = kept if storage is None else known_precision(storage=storage)
     return Pricing(

@@ -125,7 +125,8 @@ def ranked(
     rows = candidates(one, ask, count, own, asked["limits"])
     if like and not (rows := [row for row in rows if not row.beyond]):
         raise ValueError(f"like must be None where nobody has run what fits, got {like!r}")
-    return replace(doubt_of(rows, count, log), notes=(said,) * bool(margin))
+    notes = [said] * bool(margin) + [row.too_large for row in rows if row.too_large]
+    return replace(doubt_of(rows, count, log), notes=tuple(notes))
 
 
 def doubt_of(rows: Sequence[Row], count: int, log: OwnLog | None = None) -> Doubt:

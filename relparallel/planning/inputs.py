@@ -17,7 +17,8 @@ from relparallel._checks import (
 )
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_question import STORAGE
-from relparallel.parallel.gpu_memory import PRECISIONS
+from relparallel.parallel.gpu_memory import PRECISIONS, kept_by
+from relparallel.parallel.machine_parameters import described, software
 from relparallel.planning.networks import network_of_gpus
 from relparallel.topology import Topology, rail_only, read
 from relparallel.training import FailureLog, redundant_fabric
@@ -118,9 +119,16 @@ def given_margin(only_measured: bool, like: str | None, memory_margin: float | N
     return float(require_number(memory_margin=margin, at_least=0, at_most=0.9))
 
 
-def require_room(name: str, model: Transformer, cluster: Cluster) -> None:
-    """Refuse a cluster that cannot hold one copy of the training state on all its GPUs together."""
-    kept = PRECISIONS["mixed"]
+def require_room(
+    name: str, model: Transformer, cluster: Cluster, options: Mapping[str, Any]
+) -> None:
+    """Refuse a cluster that cannot hold one copy of the training state on all its GPUs together.
+
+    Of weights that stay as they are, as with adapters, only they count.
+    """
+    kept, said = PRECISIONS["mixed"], options.get("software")
+    if isinstance(said, str) and "+adapters" in said and described(said):
+        kept = kept_by(software(said), model, options.get("precision") or "bf16")[0]
     state = model.parameters * (kept.parameter_bytes + kept.gradient_bytes + kept.optimizer_bytes)
     assert cluster.accelerator is not None
     room = cluster.gpus * cluster.accelerator.memory

@@ -438,7 +438,7 @@ def plan(
         notes.append(said)
     notes += assumptions(rates, options, machines)
     for one in machines:
-        require_room(name, sizes, one)
+        require_room(name, sizes, one, options)
     executor = options.pop("executor", None)  # it may be gone when a plan is asked again
     given = {"model": sizes, "batch": global_batch, **options}
     question = {"rates": rates, **source_of(log, rank, machines), **options}

@@ -23,12 +23,13 @@ from relparallel.hardware import Accelerator, accelerator, accelerators
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import Choice
 from relparallel.optimize.joint_sites import Site
-from relparallel.parallel import Strategy, calibration
+from relparallel.parallel import Strategy, calibration, notation
 from relparallel.parallel.corrections import Lessons
 from relparallel.parallel.past_runs import FEATURES, experience
 from relparallel.parallel.run import Run
 from relparallel.planning.own_logs import KINDS
 from relparallel.training.order_statistics import NORMAL
+from relparallel.units import GB
 from relparallel.workload import Transformer
 
 _GAIN: Final = 0.12
@@ -39,6 +40,7 @@ _AS_GOOD: Final = 0.005  # of the score that the plainest of twins may lack
 _TIED: Final = 0.01  # and a layout that somebody has run
 _BEYOND: Final = 3  # kinds of strategy beyond all runs that are looked at
 _LAYOUTS: Final = 12  # published ones that are tried
+_FEW: Final = 3  # runs of a vendor, below which they do not say which degrees are usual
 _SPLIT: Final = {"tensor": "TP", "pipeline": "PP", "context": "CP", "expert": "EP"}
 _DEGREES: Final = {**_SPLIT, "virtual_stages": "VPP", "zero_stage": "ZeRO-"}
 """Axes whose largest values in measured runs say what somebody has run, and their short names."""
@@ -79,12 +81,24 @@ class Row:
     @property
     def group(self) -> str:
         """How near it is to what somebody has run."""
+        if self.site.fastest.costs is None:
+            return "measured"
         if self.beyond:
             most, mine = self.one.search.question.apart, asdict(self.strategy)
             return f"nobody has run {in_words({k: mine[k] for k in most if mine[k] > most[k]})}"
         if self.run:
             return f"measured, {self.run.id}"
         return f"split as {self.layout}" if self.layout else "as others run"
+
+    @property
+    def too_large(self) -> str:
+        """Says of an own run that its memory is predicted above what there is."""
+        costs = self.site.fastest.costs
+        assert costs is not None
+        held = float(costs.peak(costs.split(self.site.fastest.grid.choices[[self.choice.row]]))[0])
+        said = f"{held / GB:.3g} GB a GPU are predicted for {notation(self.strategy)}"
+        over = held > costs.available
+        return f"{said}, of {costs.available / GB:.3g}: it ran" if over and self.run else ""
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -171,8 +185,9 @@ def candidates(
         if len(near) < size or len(merged(near)) >= count:
             break
         size *= 2
-    far = [Row.of(one, each) for each in search.ranked(_BEYOND, lambda *row: not _near(*row))]
-    return [*near, *far, *measured_row(one, ask, own), *published_row(one, ask, limits)]
+    more = size if len(merged(near)) < count else _BEYOND
+    far = [Row.of(one, each) for each in search.ranked(more, lambda *row: not _near(*row))]
+    return [*near, *far, *measured_row(one, ask, own, limits), *published_row(one, ask, limits)]
 
 
 def _near(site: Site, row: int) -> bool:
@@ -190,16 +205,21 @@ def usual(model: Transformer, device: Accelerator, own: Sequence[Run]) -> dict[s
 
 
 def _alike(model: Transformer, device: Accelerator) -> NDArray[np.int64]:
-    """Runs of whole models of the same kind, on as fast or faster accelerators of the vendor if any."""
+    """Runs of whole models of the same kind on as fast or faster accelerators of the vendor.
+
+    Where those are few, on such accelerators of any vendor, else on any.
+    """
     past, known = experience(), calibration(device)
     kind = past.of_kind(model.experts > 1)
     chips = {one.family: one for one in map(accelerator, accelerators())}
     least = chips[known.borrowed or known.family].peak["bf16"]
-    fast = np.zeros_like(kind)
+    own, fast = np.zeros_like(kind), np.zeros_like(kind)
     for name, one in chips.items():
-        if one.vendor == device.vendor and one.peak["bf16"] >= least:
-            fast[past.rows.get((name,), [])] = True
-    return np.flatnonzero(kind & fast if (kind & fast).any() else kind)
+        places = past.rows.get((name,), [])
+        own[places] = one.vendor == device.vendor
+        fast[places] = one.peak["bf16"] >= least
+    groups = (kind & fast & own, kind & fast)
+    return np.flatnonzero(next((one for one in groups if one.sum() >= _FEW), kind))
 
 
 def published_row(
@@ -228,8 +248,7 @@ def published_row(
         split = {name: int(column[name][place]) for name in _SPLIT}
         if len(tried) == _LAYOUTS or apart[place] > nearest:
             break
-        lawful = all(value in np.atleast_1d(limits.get(k, value)) for k, value in split.items())
-        if not lawful or (*split.values(),) in tried:
+        if not _within(limits, split) or (*split.values(),) in tried:
             continue
         tried.add((*split.values(),))
         with suppress(ValueError):  # that nothing so fits
@@ -252,20 +271,28 @@ def _split_so(one: JointPlan, split: Mapping[str, int]) -> Row | None:
     return Row.of(one, best) if best else None
 
 
-def measured_row(one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Run]) -> list[Row]:
-    """The fastest own run of the model and batch on as many GPUs."""
+def measured_row(
+    one: JointPlan, ask: Callable[..., JointPlan], own: Sequence[Run], limits: Mapping[str, Any]
+) -> list[Row]:
+    """The fastest own run of the model and batch on as many GPUs, within the limits of degrees."""
     question, cluster = one.search.question, one.cluster
     asked = question.workload, question.batch, cluster.gpus, cluster.accelerator
     same = [
         run
         for run in own
         if (run.model, run.global_batch, run.strategy.gpus, run.cluster.accelerator) == asked
+        and _within(limits, {name: getattr(run.strategy, name) for name in _DEGREES})
     ]
     if not same:
         return []
-    run = max(same, key=lambda run: run.throughput)  # that it fits is known
-    found = ask(exactly(run.strategy), spares=0, memory_margin=0.0)
+    run = max(same, key=lambda run: run.throughput)  # it fitted, whatever is predicted
+    found = ask(exactly(run.strategy), spares=0, memory_margin=-np.inf)
     return [Row.of(found, found.choice, run=run)]
+
+
+def _within(limits: Mapping[str, Any], degrees: Mapping[str, int]) -> bool:
+    """Whether limits allow degrees."""
+    return all(value in np.atleast_1d(limits.get(k, value)) for k, value in degrees.items())
 
 
 def exactly(asked: Strategy) -> dict[str, Any]:

@@ -101,3 +101,12 @@ def test_left_out_runs_are_inside_by_source():
     assert (held.loc["accelerator"] >= [0.45, 0.8, 0.9, 0.95]).all()
     wide = table[table["level"] == 0.9].groupby("left_out")["half_width"].mean()
     assert wide["configuration"] < wide["publisher"] < wide["accelerator"]
+
+
+def test_a_use_of_the_peak_that_reads_as_the_highest_is_not_above_it():
+    known = experience()
+    highest = known.mfu[known.rows[("h100", "bf16")]].max()
+    place = np.ones(len(FEATURES))
+    for above, said in ((0.0, False), (1e-6, False), (2e-3, True)):
+        notes = known.beyond(place, highest + above, "h100", "bf16")
+        assert any("is above the highest" in note for note in notes) == said

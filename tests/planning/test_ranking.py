@@ -98,7 +98,7 @@ def test_like_measured_leaves_out_what_nobody_has_run(large):
     alone = rp.plan(
         "llama3-405b", "h100-80gb-dgx", **asked | {"like": None, "limits": limits("pipeline=32")}
     )
-    assert set(alone.to_frame()["group"]) == {"nobody has run PP32"}
+    assert alone.to_frame()["group"].str.fullmatch("nobody has run (TP16 )?PP32").all()
 
 
 def test_a_published_layout_has_a_row_on_other_gpus(large):
@@ -214,3 +214,38 @@ def test_limits_hold_for_every_row():
     assert {one.context for one in strategies_of(found)} == {2}
     assert {one.tensor for one in strategies_of(found)} <= {1, 2}
     assert (found.to_frame()["memory [GB]"] * GB > 0).all()
+
+
+def test_few_runs_of_a_vendor_do_not_say_what_is_usual():
+    """One run of a dense model on AMD's accelerators was published, without any split."""
+    found = rp.plan("llama3-70b", "mi300x-192gb-oam", gpus=64)
+    assert found.to_frame()["group"].str.startswith("nobody").sum() == 0
+    assert len({(one.tensor, one.pipeline) for one in strategies_of(found)}) >= 3
+    chips = experience().rows
+    own = np.concatenate([chips[(f"mi3{size}x",)] for size in ("00", "25", "55")])
+    assert experience().numbers[own, FEATURES.index("tensor")].max() == 1
+
+
+def test_where_nothing_is_near_all_rows_are_beyond():
+    """One sequence a step: nobody has run what fills so many GPUs with it."""
+    found = rp.plan("qwen3-235b-a22b", "h100-80gb-dgx", gpus=512, global_batch=1)
+    assert found.to_frame()["group"].str.startswith("nobody").all()
+    assert len(found.to_frame()) > 1
+
+
+def test_an_own_run_has_a_row_though_its_memory_is_predicted_above_what_there_is():
+    ran = {"TP2 DP32": 6e5}
+    asked = {"gpus": 64, "global_batch": 512, "measured": ran}
+    found = rp.plan("llama3-8b", "h100-80gb-dgx", **asked)
+    mine = found.to_frame().set_index("group").loc["measured, row 2"]
+    assert mine["memory [GB]"] > mine["of [GB]"]
+    said = f"{mine['memory [GB]']:.3g} GB a GPU are predicted for {mine['strategy']}"
+    assert sum(note.startswith(said) for note in found.notes) == 1
+    less = rp.plan("llama3-8b", "h100-80gb-dgx", **asked, limits={"tensor": [8]})
+    assert {one.tensor for one in strategies_of(less)} == {8}
+
+
+def test_rows_of_measured_speeds_say_so():
+    asked = {"gpus": 64, "global_batch": 512, "only_measured": True}
+    table = rp.plan("llama3-8b", "h100-80gb-dgx", measured={"TP2 DP32": 6e5}, **asked).to_frame()
+    assert set(table["group"]) == {"measured"}
