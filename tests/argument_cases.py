@@ -187,7 +187,9 @@ PARALLEL = {
     "memory on a cluster": Case("parallel.memory", JOB, without(MEMORY, "precision")),
     "memory by software": Case("parallel.memory", JOB | {"software": SOFTWARE}, MEMORY),
     "memory with offloading": Case(
-        "parallel.memory", {**JOB, "offload": "optimizer"}, without(MEMORY, "cluster")
+        "parallel.memory",
+        {**JOB, "offload": "optimizer"},
+        without(without(MEMORY, "cluster"), "precision"),
     ),
     "price_strategies": Case("parallel.price_strategies", GRID, PRICE),
     "order": Case("parallel.order", LINE, ORDER),

@@ -268,6 +268,7 @@ PLAN = {
     "measured": pd.DataFrame({"strategy": ["TP2 DP16", "TP4 DP8"], "step [s]": [3.0, 3.2]}),
     "only_measured": True,
     "memory_margin": 0.5,
+    "like": "measured",
     "rank": "replay",
     "strategies": 3,
     "limits": {"tensor": 4},

@@ -284,12 +284,15 @@ def calibration(name: str | Accelerator) -> Calibration:
 def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
     """Calibration of the family next to an accelerator in peak rate, within its data-sheet bounds.
 
-    Those of its own vendor come first. Nothing is known of software on it. How far such a loan is
+    Those of its own vendor come first, else those of NVIDIA, of which most is known. Nothing is known of software on it. How far such a loan is
     off is measured where it need not be made: each family's runs are predicted from the next.
     """
     family = {one.family: one for one in known}
     rate = {name: accelerator(_first(name)).peak["bf16"] for name in family}
-    own = [name for name in family if accelerator(_first(name)).vendor == device.vendor] or family
+    maker = {name: accelerator(_first(name)).vendor for name in family}
+    makers = (device.vendor, "NVIDIA", *maker.values())
+    first = next(one for one in makers if one in maker.values())
+    own = [name for name in family if maker[name] == first]
     near = min(own, key=lambda name: abs(math.log(rate[name] / device.peak["bf16"])))
     bounds = priors(device)
     values = {

@@ -215,7 +215,7 @@ def _alike(model: Transformer, device: Accelerator) -> NDArray[np.int64]:
     least = chips[known.borrowed or known.family].peak["bf16"]
     own, fast = np.zeros_like(kind), np.zeros_like(kind)
     for name, one in chips.items():
-        places = past.rows.get((name,), [])
+        places = past.rows.get((name,), np.arange(0))
         own[places] = one.vendor == device.vendor
         fast[places] = one.peak["bf16"] >= least
     groups = (kind & fast & own, kind & fast)

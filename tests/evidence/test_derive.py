@@ -80,7 +80,7 @@ def test_what_is_learnt_of_one_model_does_other_models_no_harm():
     table = learning_tables(measured_runs(), known)["learning_elsewhere"]
     for learnt, own in table.groupby("learnt"):
         assert own["error"].mean() < own["as_is"].mean() < own["one_factor"].mean(), learnt
-        assert 0.85 < own["inside"].mean() < 0.95, learnt
+        assert 0.85 < own["inside"].mean() < 0.97, learnt
         harmed = {way: own[way] > own["as_is"] + 0.01 for way in ("error", "one_factor")}
         assert 4 * harmed["error"].sum() < harmed["one_factor"].sum(), learnt
     # but for one model, whose kind no fit has seen, which is off by a factor of two
@@ -93,7 +93,7 @@ def test_the_shipped_tables_hold_what_is_said_of_learning():
     derived = data_folder() / "derived"
     learnt = pd.read_csv(derived / "learning.csv").groupby("learnt").mean(numeric_only=True)
     assert learnt.loc[3, "error"] < 0.075 < 0.11 < learnt.loc[3, "as_is"]
-    assert learnt.loc[[1, 3, 5], "inside"].between(0.85, 0.95).all()
+    assert learnt.loc[[1, 3, 5], "inside"].between(0.85, 0.96).all()
     assert (np.diff(learnt["half_width"]) < 0).all()
     chosen = pd.read_csv(derived / "choices.csv").set_index("source").loc["all"]
     assert chosen["lost_after_two"] < 0.005 < chosen["lost"]
