@@ -284,8 +284,9 @@ def calibration(name: str | Accelerator) -> Calibration:
 def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
     """Calibration of the family next to an accelerator in peak rate, within its data-sheet bounds.
 
-    Those of its own vendor come first, else those of NVIDIA, of which most is known. Nothing is known of software on it. How far such a loan is
-    off is measured where it need not be made: each family's runs are predicted from the next.
+    Those of its own vendor come first, else those of NVIDIA, of which most is known. Nothing is known
+    of software on it. How far such a loan is off is measured where it need not be made: each
+    family's runs are predicted from the next.
     """
     family = {one.family: one for one in known}
     rate = {name: accelerator(_first(name)).peak["bf16"] for name in family}
