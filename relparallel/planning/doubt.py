@@ -139,8 +139,11 @@ def doubt_of(rows: Sequence[Row], count: int, log: OwnLog | None = None) -> Doub
         rows = [row for row in rows if row.run or row.layout]
         rows += [Row.of(one, each) for each in log.ranked(one.search, count)]
         rows = [replace(row, score=log.score(row.one.search, row.choice)) for row in rows]
-    # a choice that was found twice counts once
-    rows = sorted({id(row.choice): row for row in rows}.values(), key=lambda row: -row.score)
+    # what was found twice counts once, an own run as such
+    found = {
+        (row.strategy, row.site.spares): row for row in sorted(rows, key=lambda row: bool(row.run))
+    }
+    rows = sorted(found.values(), key=lambda row: -row.score)
     if log is not None and rows[0].score < 0:
         raise ValueError(f"rank must be another than 'replay' here: {'; '.join(log.refused)}")
     score = np.array([row.score for row in rows])
