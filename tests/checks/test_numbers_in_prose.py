@@ -29,7 +29,6 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Numbers whose output says them in other words, by notebook, with the place.
 EXCEPTIONS = {
     ("36", "19 changes"): "a constant of the next cell",
-    ("39", "13.6 % on average"): "31 sources: left out 13.6 %",
     ("40", "1.3 % if the gradient"): "column with D of the table of delays",
     ("45", "storage by 5.0 %"): "row of storage among the assumptions",
     ("45", "restart by 1.1 %"): "row of the restart among the assumptions",

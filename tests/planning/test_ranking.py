@@ -252,7 +252,7 @@ def test_rows_of_measured_speeds_say_so():
 
 
 def test_an_own_run_of_a_strategy_that_the_search_finds_too_is_one_row():
-    runs = pd.DataFrame({"strategy": ["TP2 DP32 ZeRO-1 SP"], "step [s]": [7.0]})
+    runs = pd.DataFrame({"strategy": ["TP1 PP2 DP32 VPP4 ZeRO-1"], "step [s]": [7.0]})
     asked = {"gpus": 64, "global_batch": 512, "spares": 0, "strategies": 12}
     table = rp.plan("llama3-8b", "h100-80gb-dgx", measured=runs, **asked).to_frame()
     assert table["group"].str.startswith("measured, ").sum() == 1
