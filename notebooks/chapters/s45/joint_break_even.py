@@ -57,7 +57,7 @@ def break_even_rate(plan: JointPlan) -> BreakEven:
     >>> plan = joint(transformer("gpt3-175b"), dgx, global_batch=512, limits={"schedule": "1f1b"}, spares=0)
     >>> found = break_even_rate(plan)
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
-    (4, 2, True)
+    (2, 1, True)
     """
     search: JointSearch = plan.search
     policy = next((name for name, recovery in search.recoveries.items() if recovery.drops), None)
