@@ -40,6 +40,7 @@ MANY: Final = 8  # optional arguments
 #: Arguments that may change nothing, and why.
 LIMITS: Final = {
     "ignore": "what may be there and is not read",
+    "like": "a limit, which counts where the search finds what nobody has run",
     "executor": "where the work is done, which changes nothing",
     "max_seconds": "a limit, which counts where it is reached",
     "max_states": "a limit, which counts where it is reached",

@@ -82,7 +82,7 @@ def test_what_is_learnt_of_one_model_does_other_models_no_harm():
         assert own["error"].mean() < own["as_is"].mean() < own["one_factor"].mean(), learnt
         assert 0.85 < own["inside"].mean() < 0.97, learnt
         harmed = {way: own[way] > own["as_is"] + 0.01 for way in ("error", "one_factor")}
-        assert 4 * harmed["error"].sum() < harmed["one_factor"].sum(), learnt
+        assert 3 * harmed["error"].sum() < harmed["one_factor"].sum(), learnt
     # but for one model, whose kind no fit has seen, which is off by a factor of two
     assert (table["error"] < table["as_is"] + 0.035).mean() > 0.97
     assert (table["error"] < table["as_is"] + 0.1).all()
