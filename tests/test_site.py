@@ -222,6 +222,17 @@ def test_the_script_of_the_page_knows_nodes_that_fail_together():
         assert found > shortage_probability(10**5, spares, load / 10**5, 1.0)
 
 
+def _by_script(code: str, script: Path, jobs: list) -> list:
+    """What the code prints of jobs, beside a script of the page."""
+    said = subprocess.run(
+        ["node", "-e", code, str(script), json.dumps(jobs)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(said.stdout)
+
+
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 def test_the_script_of_the_page_computes_what_the_package_computes():
     """Relative goodput under three policies, from small to large failure rates."""
@@ -248,13 +259,7 @@ def test_the_script_of_the_page_computes_what_the_package_computes():
         "(job) => [f.restartOrSpares(job, 0), f.bestSpares(job).share, f.elastic(job), "
         "f.regroup(job), f.elasticSpares(job, 0)])));"
     )
-    said = subprocess.run(
-        ["node", "-e", code, str(script), json.dumps(jobs)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for job, shares in zip(jobs, json.loads(said.stdout), strict=True):
+    for job, shares in zip(jobs, _by_script(code, script, jobs), strict=True):
         own = rp.training.Job(
             nodes=job["nodes"],
             nodes_per_replica=job["replica"],
@@ -309,13 +314,7 @@ def test_the_script_of_the_page_knows_elastic_jobs_with_spares_as_the_package_do
         "console.log(JSON.stringify(jobs.map((job) => [f.elasticSpares(...job), "
         "f.bestElastic(job[0]).share])));"
     )
-    said = subprocess.run(
-        ["node", "-e", code, str(script), json.dumps(jobs)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    asked, best = np.transpose(json.loads(said.stdout))
+    asked, best = np.transpose(_by_script(code, script, jobs))
     assert asked == pytest.approx(want, rel=1e-9)
     assert (best >= asked * (1 - 1e-12)).all()
 

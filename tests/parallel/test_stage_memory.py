@@ -420,7 +420,7 @@ def test_offloading_moves_bytes_and_counts_the_way():
 def test_the_host_of_a_fine_tuning_of_33e9_parameters_holds_what_was_measured():
     """LLaMA-33B on 8 A100-40GB, weights and optimizer offloaded: 750 to 800 "G" of GB or GiB.
 
-    Out of memory with 600 (DeepSpeed issue 3448). The other route is DeepSpeed's own estimate for
+    Out of memory with 600 (report 3448 to DeepSpeed). The other route is DeepSpeed's own estimate for
     T5-3B, 71.71 GiB (its pull request 965); Megatron's optimizer alone takes 16 bytes.
     """
     llama = Transformer(
