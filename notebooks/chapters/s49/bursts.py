@@ -24,7 +24,7 @@ from relparallel.training import (
 from relparallel.training.failure_sources import Replay, Source
 from relparallel.units import YEAR
 
-_IN_A_ROW: Final = ("tensor", "context", "pipeline", "data")  # nodes in a row are a replica
+IN_A_ROW: Final = ("tensor", "context", "pipeline", "data")  # nodes in a row are a replica
 _REPLAYS: Final = 8  # of a record, from other moments on and with other nodes
 _LONGEST_EVENT: Final = 1e-6  # share of events that are larger than the largest kept
 
@@ -121,7 +121,7 @@ def goodput_per_node(
         classes=(ComponentClass(name="node", level="node", rate=rate),),
         cluster=Cluster(nodes=used),
         placement=Placement(
-            strategy=Strategy(tensor=8, pipeline=replica, data=used // replica), order=_IN_A_ROW
+            strategy=Strategy(tensor=8, pipeline=replica, data=used // replica), order=IN_A_ROW
         ),
         source=source,
     )
