@@ -15,20 +15,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from chapters.s49.bursts import IN_A_ROW, halves
+from chapters.s49.bursts import IN_A_ROW, failing, halves, replayed
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy, notation, step_time
 from relparallel.training import (
     Checkpointing,
-    ComponentClass,
     FailureLog,
-    FailureModel,
     JobShape,
     Recovery,
     goodput,
-    simulate,
 )
-from relparallel.units import YEAR
 from relparallel.workload import Transformer
 
 POLICIES: Final = ("hot_spares", "elastic", "regroup")
@@ -108,16 +104,6 @@ def mofa(one: Candidate, rate: float, plan: Checkpointing) -> float:
     return one.throughput * kept
 
 
-def failing(one: Candidate, rate: float, source: Any) -> FailureModel:
-    """Failures of the nodes of a candidate."""
-    return FailureModel(
-        classes=(ComponentClass(name="node", level="node", rate=rate),),
-        cluster=one.cluster,
-        placement=one.placement,
-        source=source,
-    )
-
-
 def decide(
     asked: Sequence[Candidate],
     known: FailureLog,
@@ -138,18 +124,10 @@ def decide(
     for one in asked:
         way = Recovery(one.policy, repair, pause=pause)
         strategy, stop = one.placement.strategy, plan.levels[0].restart if way.waits else pause
-        share = goodput(failing(one, rate, events), 1.0, plan, way, one.spares).mean
-        seen = simulate(
-            failing(one, rate, replay),
-            1.0,
-            plan,
-            way,
-            one.spares,
-            years=(replications + 0.5) * tried.span / YEAR,
-            rng=np.random.default_rng(seed),
-            horizon=tried.span,
-            replications=replications,
-        )
+        where = one.placement, one.cluster
+        share = goodput(failing(*where, rate, events), 1.0, plan, way, one.spares).mean
+        model, draws = failing(*where, rate, replay), np.random.default_rng(seed)
+        seen = replayed(model, plan, way, one.spares, rng=draws, times=replications)
         runs.append(one.throughput * np.asarray(seen.samples))
         rows.append(
             {

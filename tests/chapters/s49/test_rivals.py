@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from chapters import s49
-from chapters.s49.bursts import IN_A_ROW
-from chapters.s49.rivals import failing
+from chapters.s49.bursts import IN_A_ROW, failing
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import joint
 from relparallel.parallel import Placement, Strategy
@@ -43,7 +42,7 @@ def test_liveput_pays_for_migrations_and_not_for_lost_work():
 def test_the_model_of_mofa_is_a_job_whose_nodes_are_replaced_at_once():
     one, rate = job("restart", nodes=400), 4e-3 / DAY
     quick = Recovery("restart", 1.0)
-    kept = goodput(failing(one, rate, None), 1.0, PLAN, quick, 0).mean
+    kept = goodput(failing(one.placement, one.cluster, rate, None), 1.0, PLAN, quick, 0).mean
     assert s49.mofa(one, rate, PLAN) / 1e5 == pytest.approx(kept, abs=2e-3)
 
 
