@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import t as student
 
+from relparallel import training
 from relparallel.published import data_folder, facts
 from reproduce.notebook import read
 
@@ -44,6 +45,10 @@ def stored(number: str, cell: str) -> list[list[str]]:
         for row in rows
         if "<td>" in row
     ]
+
+
+def printed(number: str, cell: str) -> str:
+    return "".join("".join(o.get("text", "")) for o in cells(number)[cell]["outputs"])
 
 
 def answer(number: str) -> str:
@@ -111,6 +116,29 @@ def test_the_order_of_speeds_is_certain_where_repeats_say_so():
     assert "in six by one that repeats confirm to be slower" in answer("46")
 
 
+def test_what_was_derived_or_closes_its_own_account_is_not_counted_as_published():
+    """The rival is the count of all shares, seven of eight."""
+    share, rows = {}, stored("42", "cell-14")
+    for run, kind, value, bound, _, lowest, highest, *_ in rows:
+        if kind != "-" and bound == "False":
+            held = float(lowest) <= float(value) <= float(highest)
+            share.setdefault(kind, {})[run] = held, float(highest) - float(lowest)
+    assert share["published"].keys().isdisjoint({"GLM-130B", "BLOOM-176B", "OPT-175B"})
+    assert set(share["account"]) == {"GLM-130B"}
+    assert [held for held, _ in share["published"].values()] == [True] * 5
+    assert "five published shares" in answer("42")
+    assert f"ranges of {100 * min(w for _, w in share['published'].values()):.0f} points" in answer(
+        "42"
+    )
+    assert sum(held for part in share.values() for held, _ in part.values()) == 7
+
+
+def test_the_start_up_law_is_not_asked_beyond_what_it_was_fitted_to():
+    largest = training.start_ups().query("software == 'nemo-2023'")["nodes"].max()
+    sizes = re.search(r"points that the growth costs: \{(.*)\}", printed("42", "cell-20"))[1]
+    assert max(int(size) for size in re.findall(r"(\d+):", sizes)) == largest
+
+
 @pytest.mark.parametrize("storage", [2.5, 20.0, 250.0, 20000.0])
 def test_the_flip_of_storage_is_where_both_models_lose_the_same(storage, capsys):
     """Any storage, also that at which the mixture loses less already."""
@@ -132,6 +160,7 @@ def test_answers_name_the_storage_of_the_run_that_they_speak_of():
     given = parameters("31")
     assert given["storage"] == meta * given["gpus"] / 16384
     assert f"({given['storage']:.0f} GB/s)" in answer("31")
+    assert f"({meta / 1e3:g} TB/s)" in answer("41")
     seconds, size = re.findall(r"[\d.]+", facts("training-reliability")["BLM-002"].value_text)
     rate = 1e3 * float(size) / float(seconds)
     assert parameters("46")["write_bandwidth"] == rate
