@@ -151,7 +151,7 @@ def test_the_flip_of_storage_is_where_both_models_lose_the_same(storage, capsys)
     seconds = 14 * mixed["parameters"] / (space["flip"] * GB)
     kept = space["optimal_training_time_ratio"](seconds, space["mtbf"], space["restart_s"])
     lost = space["hours"]["deepseek-v3"] * (1 / kept - 1)
-    assert lost == pytest.approx(space["target"], rel=1e-9)
+    assert lost == pytest.approx(space["target"], rel=1e-4)
     assert (space["flip"] > storage) == (space["mixed"].iloc[-1] > space["dense"].iloc[-1])
 
 
