@@ -134,6 +134,15 @@ def test_every_row_says_what_becomes_of_the_strategy_under_failures():
     assert idle == [], "data/literature.csv: what weighs failures reacts, tolerates or expects them"
 
 
+def test_the_planners_chapter_says_how_many_name_repair_times():
+    (path,) = (path for path in NOTEBOOKS if path.stem.startswith("35"))
+    named = int(TABLE["weighs"].str.contains("repair times").sum())
+    said = {0: "None names repair times", 1: "One names repair times"}.get(named, "?")
+    assert said in path.read_text("utf-8"), (
+        f"notebook 35, title of the figure and Answer: {named} works name repair times"
+    )
+
+
 def test_the_paper_of_every_network_is_in_the_bibliography():
     papers = {name: rule.paper for name, rule in rules().items() if rule.paper}
     assert {name: key for name, key in papers.items() if key not in ENTRIES} == {}, (

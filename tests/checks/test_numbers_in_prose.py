@@ -32,7 +32,6 @@ EXCEPTIONS = {
     ("40", "1.3 % if the gradient"): "column with D of the table of delays",
     ("45", "storage by 5.0 %"): "row of storage among the assumptions",
     ("45", "restart by 1.1 %"): "row of the restart among the assumptions",
-    ("46", "86 % of BLOOM"): "rows of 24 h in the table of copies, as shares",
     ("61", "1e-6"): "column U of the table of rare events",
     ("47", " 3 s "): "index of all tables, a repair time without its unit",
 }

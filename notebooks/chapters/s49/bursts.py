@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,10 @@ from relparallel.training import (
     spares_needed,
 )
 from relparallel.training.failure_sources import Replay, Source
+from relparallel.training.report import Goodput
 from relparallel.units import YEAR
 
-_IN_A_ROW: Final = ("tensor", "context", "pipeline", "data")  # nodes in a row are a replica
+IN_A_ROW: Final = ("tensor", "context", "pipeline", "data")  # nodes in a row are a replica
 _REPLAYS: Final = 8  # of a record, from other moments on and with other nodes
 _LONGEST_EVENT: Final = 1e-6  # share of events that are larger than the largest kept
 
@@ -99,6 +100,19 @@ def shortage_tries(log: FailureLog, shortage: float = 1e-3) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def failing(placement: Placement, cluster: Cluster, rate: float, source: Any) -> FailureModel:
+    """Nodes of a job that fail at a rate, or as the source says."""
+    nodes = ComponentClass(name="node", level="node", rate=rate)
+    return FailureModel(classes=(nodes,), cluster=cluster, placement=placement, source=source)
+
+
+def replayed(model: FailureModel, *how: Any, rng: np.random.Generator, times: int) -> Goodput:
+    """Goodput of a job whose source is a record, from so many other moments on."""
+    span = model.source.span  # type: ignore[union-attr]
+    years = (times + 0.5) * span / YEAR
+    return simulate(model, 1.0, *how, years=years, rng=rng, horizon=span, replications=times)
+
+
 def goodput_per_node(
     source: Source | None,
     policy: str,
@@ -117,26 +131,12 @@ def goodput_per_node(
     ``nodes`` are all that are owned, spares among them; ``rate`` of one [1/s].
     """
     used = nodes - spares
-    model = FailureModel(
-        classes=(ComponentClass(name="node", level="node", rate=rate),),
-        cluster=Cluster(nodes=used),
-        placement=Placement(
-            strategy=Strategy(tensor=8, pipeline=replica, data=used // replica), order=_IN_A_ROW
-        ),
-        source=source,
-    )
+    strategy = Strategy(tensor=8, pipeline=replica, data=used // replica)
+    placed = Placement(strategy=strategy, order=IN_A_ROW)
+    model = failing(placed, Cluster(nodes=used), rate, source)
     way = Recovery(policy, repair, pause=pause)
     if not isinstance(source, Replay):
         return goodput(model, 1.0, checkpointing, way, spares).mean * used / nodes
-    found = simulate(
-        model,
-        1.0,
-        checkpointing,
-        way,
-        spares,
-        years=(_REPLAYS + 0.5) * source.span / YEAR,
-        rng=np.random.default_rng(0) if rng is None else rng,
-        horizon=source.span,
-        replications=_REPLAYS,
-    )
+    drawn = np.random.default_rng(0) if rng is None else rng
+    found = replayed(model, checkpointing, way, spares, rng=drawn, times=_REPLAYS)
     return found.mean * used / nodes
