@@ -3,7 +3,7 @@
 # make test      every test that takes less than two seconds, and make test-all the slow ones too
 # make mutants   wrong changes of the package on purpose, each of which a test of make test must notice
 # make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
-# make paper     a draft of the paper, of what data/paper.yml chooses: build/paper/paper.tex and paper.pdf
+# make paper     the paper of docs/paper with the numbers that notebooks print, and its Chinese companion: build/paper/
 # make site      the collection as pages that need no network, into build/site/
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
@@ -59,9 +59,11 @@ bench: .venv/.tools .venv/peers
 paper: .venv/.tools
 	@numbers="$$(PYTHONPATH=docs $(BIN)/python docs/paper/draft.py)"; [ -z "$$numbers" ] || $(BIN)/python -m relparallel figures $$numbers --force
 	@SOURCE_DATE_EPOCH=0 $(BIN)/python -m sphinx -W --keep-going -q -b latex -c docs/paper -d build/doctrees-paper . build/paper
-	@command -v latexmk >/dev/null || { echo "build/paper/paper.tex is written; latexmk is not installed" >&2; exit 1; }
-	@cd build/paper && latexmk -pdf -interaction=nonstopmode -halt-on-error -silent paper.tex >latexmk.log 2>&1 || { tail latexmk.log >&2; exit 1; }
-	@echo "build/paper/paper.pdf"
+	@command -v latexmk >/dev/null || { echo "build/paper/paper.tex and paper-zh.tex are written; latexmk is not installed"; exit 0; }; \
+	cd build/paper; for name in paper paper-zh; do \
+	  [ $$name = paper ] || kpsewhich CJKutf8.sty >/dev/null || { echo "paper-zh.tex is written; it needs the LaTeX package CJK"; break; }; \
+	  latexmk -pdf -interaction=nonstopmode -halt-on-error -silent $$name.tex >latexmk.log 2>&1 || { tail latexmk.log >&2; exit 1; }; \
+	  echo "build/paper/$$name.pdf"; done
 
 # Sphinx builds anew what has changed, and everything with ARGS=-E; docs/conf.py says how.
 site: build/pages/claims.html

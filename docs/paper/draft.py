@@ -1,29 +1,30 @@
-"""The paper as one page for Sphinx, from the notebooks as they are stored and data/paper.yml.
+"""The paper as pages for Sphinx: docs/paper/*.md with numbers, figures and tables of notebooks.
 
+``{43.kept_4}`` is what a cell of notebook 43 with the tag ``result`` prints as ``kept_4 = ...``;
+lines ``{figure 43-zero}`` and ``{table 45-joint}`` are a figure and a table of a notebook.
 ``python docs/paper/draft.py`` prints the numbers of notebooks whose figures have no PDF here.
 """
 
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 import yaml
-from captions import CAPTION, CONCLUSION, PICTURE, ROOT, captions, text
-from reading import WORDS, work
+from captions import ROOT, captions
 from sphinx.application import Sphinx
 
 CHOICE: Final[Mapping[str, Any]] = yaml.safe_load((ROOT / "data" / "paper.yml").read_text("utf-8"))
-NOTEBOOK: Final = re.compile(r"(?<!notebook )(?<!notebooks )(?<! to )(?<! and )\[(\d\d)\]\([^)]*\)")
-LINK: Final = re.compile(r"(?<!!)\[([^]]+)\]\([^)]*\)")
-SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z$])")
-TOP: Final = re.compile(r" \(the figure at the top\)")
-LEAD: Final = re.compile(r"^\*\*[A-Z][\w ]+\.\*\* ", re.M)  # Method, Finding and the like
+VALUE: Final = re.compile(r"\{(\d\d)\.(\w+)\}")
+FIGURE: Final = re.compile(r"^\{figure ([\w-]+)\}$", re.M)
+TABLE: Final = re.compile(r"^\{table ([\w-]+)\}$", re.M)
 
 
 class _Table(HTMLParser):
@@ -70,74 +71,36 @@ def cells(number: str) -> list[dict[str, Any]]:
     return list(json.loads(path.read_text("utf-8"))["cells"])
 
 
-def under(place: str) -> str:
-    """Text under a heading, down to the next one: ``42/Limitations``, without figures."""
-    number, _, heading = place.partition("/")
-    whole = "\n\n".join(text(cell) for cell in cells(number) if cell["cell_type"] == "markdown")
-    found = re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##+ |\Z)", whole, re.M | re.S)
-    if found is None:
-        raise ValueError(f"notebook {number} has no heading {heading!r}")
-    bare = re.sub(r"<details>.*?</details>", "", found[1], flags=re.S).strip()
-    for pattern in (PICTURE, CAPTION, CONCLUSION, LEAD):
-        bare = pattern.sub("", bare)
-    return "\n\n".join(map(for_readers, bare.split("\n\n")))
+def results(shown: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Values by name, of the lines ``name = value`` that cells with the tag ``result`` print."""
+    printed = "".join(
+        "".join(output.get("text", ""))
+        for cell in shown
+        if "result" in cell["metadata"].get("tags", ())
+        for output in cell["outputs"]
+    )
+    return dict(re.findall(r"^(\w+) = (.+)$", printed, re.M))
 
 
-def for_readers(paragraph: str) -> str:
-    """Prose without the sentences that name code."""
-    if re.match(r"[|$]|- |\d+\. ", paragraph):
-        return paragraph
-    return " ".join(one for one in SENTENCE.split(paragraph) if "`" not in one)
+def filled(said: str) -> str:
+    """Text with the values that notebooks print in place of their names; units stay with numbers."""
+
+    def value(found: re.Match[str]) -> str:
+        number, name = found.groups()
+        known = results(cells(number))
+        if name not in known:
+            raise ValueError(f"no cell with the tag result of notebook {number} prints {name}")
+        return known[name]
+
+    return VALUE.sub(value, said).replace(" %", "\u00a0%")
 
 
-def cited(said: str) -> str:
-    """Text without links, with citations of works, and of systems where they come first."""
-    known = systems()
-    words = re.compile(rf"{WORDS.pattern}|\b(?P<system>{'|'.join(known)})\b(?!-)", re.S)
-
-    def cite(found: re.Match[str]) -> str:
-        kind, name = found.lastgroup, found[0]
-        key = known.pop(name, None) if kind == "system" else None
-        if kind in ("title", "work") and (key := work(name)):
-            name = name if name.startswith("*") else re.sub(r",? \(?\d{4}$", "", name)
-        return f"{name} {{cite}}`{key}`" if key else name
-
-    return words.sub(cite, LINK.sub(r"\1", NOTEBOOK.sub(r"notebook \1", said)))
-
-
-def literature() -> pd.DataFrame:
-    """What was read; the ``name`` of a system begins its title."""
-    read = pd.read_csv(ROOT / "data" / "literature.csv", keep_default_na=False)
-    return read.assign(name=read["title"].str.extract(r"^([A-Z][\w-]+)(?=:)")[0])
-
-
-def systems() -> dict[str, str]:
-    """Key of the work of each system that shares its name with no other."""
-    named = literature().dropna(subset="name")
-    alone = named[~named["name"].str.lower().duplicated(keep=False)]
-    return dict(zip(alone["name"], alone["key"], strict=True))
-
-
-def works(answers: Sequence[str]) -> str:
-    """A sentence for each work that gives one of these answers to what failures do."""
-    read = literature()
-    read["name"] = read["name"].fillna(read["title"])
-    lines = [
-        f"- {row.name}: {row.english}"
-        for answer in answers
-        for row in read[read["under_failures"] == answer].itertuples(index=False)
-    ]
-    return "\n".join(lines)
-
-
-def figure(name: str) -> str:
-    """A figure with its caption, after the finding that refers to it."""
+def figure(name: str, chinese: bool = False) -> str:
+    """A figure with the caption that its notebook gives it."""
     shown = captions(cells(name[:2]))[name]
-    refer = f"{{numref}}`figure-{name}`"
-    said = f"{TOP.sub('', shown.finding)} ({refer})" if shown.finding else f"See {refer}."
     return (
-        f"{said}\n\n```{{figure}} /figures/{name}.*\n:name: figure-{name}\n:width: 100%\n\n"
-        f"{shown.english}\n```"
+        f"```{{figure}} /figures/{name}.*\n:name: figure-{name}{'-zh' * chinese}\n:width: 92%\n\n"
+        f"{shown.chinese if chinese else shown.english}\n```"
     )
 
 
@@ -164,45 +127,44 @@ def table(
     return f"```{{table}} {caption}\n:name: table-{name}\n:widths: auto\n\n{lines}\n```"
 
 
-def pieces() -> Iterator[str]:
-    """The paper, piece by piece."""
-    latex = "```{{raw}} latex\n\\{}{{abstract}}\n```"
-    yield f"# {CHOICE['title']}"
-    yield "\n\n".join([latex.format("begin"), under(CHOICE["abstract"]), latex.format("end")])
-    for part in CHOICE["parts"]:
-        for kind, given in part.items():
-            match kind:
-                case "section":
-                    yield f"## {given}"
-                case "subsection":
-                    yield f"### {given}"
-                case "say":
-                    yield given
-                case "text":
-                    yield from map(under, given)
-                case "figures":
-                    yield from map(figure, given)
-                case "works":
-                    yield works(given)
-                case "table":
-                    yield table(**given)
-                case _:
-                    raise ValueError(
-                        f"paper.yml: {kind!r} is none of section, text, works, figures, table"
-                    )
-    yield "```{bibliography}\n```"
+def artefact() -> str:
+    """A table of the notebooks that draw the figures, how long they run, and what they read."""
+    first = itemgetter(slice(2))  # the number of its notebook
+    timed = pd.read_csv(ROOT / "data" / "benchmarks" / "notebooks.csv").set_index("notebook")
+    rows = ["| figures | notebook | minutes | reads |", "| --- | --- | --- | --- |"]
+    for number, names in groupby(sorted(chosen(), key=first), first):
+        (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+        refer = ", ".join(f"{{numref}}`figure-{name}`" for name in names)
+        minutes = timed.loc[path.stem, "seconds"] / 60
+        rows.append(f"| {refer} | `{path.stem}` | {minutes:.1f} | {CHOICE['needs'][number]} |")
+    rows.append(
+        f"| all of the collection | {len(timed)} notebooks | {timed['seconds'].sum() / 60:.0f} | |"
+    )
+    lines = "\n".join(rows)
+    return (
+        f"```{{table}} {CHOICE['artefact']}\n:name: table-artefact\n:widths: auto\n\n{lines}\n```"
+    )
+
+
+def composed(page: str) -> str:
+    """A page of the paper with its numbers, figures and tables; all figures in Chinese for {figures}."""
+    text = (Path(__file__).parent / f"{page}.md").read_text("utf-8")
+    text = text.replace("{figures}", "\n\n".join(figure(name, chinese=True) for name in chosen()))
+    text = FIGURE.sub(lambda found: figure(found[1]), text)
+    text = TABLE.sub(lambda found: table(found[1], **CHOICE["tables"][found[1]]), text)
+    return filled(text.replace("{artefact}", artefact()))
 
 
 def chosen() -> list[str]:
     """Names of the figures of the paper."""
-    return [name for part in CHOICE["parts"] for name in part.get("figures", ())]
+    return FIGURE.findall((Path(__file__).parent / "paper.md").read_text("utf-8"))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Fill the one page of the build."""
+    """Fill the pages of the build."""
 
     def fill(app: Sphinx, name: str, source: list[str]) -> None:
-        source[0] = cited("\n\n".join(pieces()))
+        source[0] = composed(Path(name).name)
 
     app.connect("source-read", fill)
     return {"parallel_read_safe": True}
