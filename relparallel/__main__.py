@@ -40,9 +40,13 @@ _PLAN_EXAMPLES = """examples:
 _COMMANDS = {
     "rehearse": (
         "measure the predictions on real processes that are killed",
-        "Run pipeline schedules, predict what small jobs keep under failures, then run those and kill "
-        "their nodes: 22 minutes, 110 processes, 2 GiB, on the loopback. Needs Linux and the extra "
-        "rehearsal; the backend torchft, which knows elastic jobs alone, needs rehearsal-torchft.",
+        "Predict what small jobs keep under failures, then run those and kill their nodes. "
+        "recoveries: six ways to recover on twelve nodes, 45 minutes, 200 processes; edge: 24 pairs of "
+        "jobs near their break-even on 64 to 128 nodes, 40 minutes, 1000 processes; bursts: a public "
+        "trace and racks, 40 minutes; pipelines: schedules of PyTorch; learning: a small GPT that "
+        "loses replicas, 25 minutes. Needs Linux; the last two need the extra rehearsal, the backend "
+        "torchft, which knows elastic jobs alone, rehearsal-torchft. A "
+        "rehearsal that was interrupted goes on.",
     ),
     "models": (
         "models that have a name",
@@ -62,6 +66,7 @@ _COMMANDS = {
 # Of a checkout, which tells them itself: an installed package only knows that they are elsewhere.
 _OF_A_CHECKOUT = ("figures", "notebook", "ledger", "scoreboard", "derive", "warm")
 _BESIDE = Path(__file__).resolve().parents[1] / "notebooks"
+_REHEARSED = ("recoveries", "edge", "bursts", "pipelines", "learning")
 _EXTRAS = {"torch": "rehearsal", "torchft": "rehearsal-torchft"}  # by what is missing
 
 
@@ -131,11 +136,11 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=globals().get(f"_{name}", _listed))
         add = command.add_argument
         if name == "rehearse":
-            add("--seeds", type=int, default=4, metavar="N", help="how often all run; default 4")
-            add("--seconds", type=float, default=240.0, metavar="S", help="of a run; default 240")
-            add("--backend", choices=("processes", "torchft"), default="processes")
-            folder = Path("data/rehearsals")
-            add("--output-dir", type=Path, default=folder, metavar="DIR")
+            add("what", nargs="?", choices=_REHEARSED, default=_REHEARSED[0])
+            add("--seeds", type=int, default=5, metavar="N", help="of recoveries; default 5")
+            add("--seconds", type=float, default=240.0, metavar="S", help="of them; default 240")
+            add("--backend", choices=("sockets", "torchft"), default="sockets")
+            add("--output-dir", type=Path, metavar="DIR", help="default data/rehearsals/WHAT")
     parser.epilog = _EXAMPLES + _add_those_beside(commands) + _STATUS
     for command in commands.choices.values():
         command.set_defaults(parser=command)
@@ -290,9 +295,19 @@ def _listed(options: argparse.Namespace) -> None:
 
 
 def _rehearse(options: argparse.Namespace) -> None:
-    from relparallel.rehearsal.recording import rehearse
+    from relparallel.rehearsal import bursts, edge, learning, recording
 
-    for text in rehearse(options.output_dir, options.seeds, options.seconds, options.backend):
+    folder = options.output_dir or Path("data/rehearsals", options.what)
+    told = {
+        "recoveries": lambda: recording.rehearse(
+            folder, options.seeds, options.seconds, options.backend
+        ),
+        "edge": lambda: edge.rehearse_edge(folder, 24, 270.0, 5),
+        "bursts": lambda: bursts.rehearse_bursts(folder, 2, 1),
+        "pipelines": lambda: recording.rehearse_pipelines(folder),
+        "learning": lambda: learning.learn(folder, 3),
+    }[options.what]()
+    for text in told:
         print(text, flush=True)
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -22,6 +23,8 @@ from relparallel.rehearsal.node import Node, Order, Run, be_node
 from relparallel.rehearsal.torchft import TorchftNode, be_lighthouse
 
 _LIVES = 1000  # of a node that are drawn ahead
+_SETTLE = 0.1  # s in which deaths and returns are gathered before a new order
+_AGAIN = 0.05  # s, at least, that a node is up between two failures of a timetable
 
 
 @dataclass(kw_only=True, slots=True)
@@ -45,7 +48,8 @@ class Chaos:
     """Lives and repairs of every node, one after the other: the same under every policy."""
 
     def __init__(self, lives: Any, repairs: Any) -> None:
-        self.lives, self.repairs = [iter(row) for row in lives], [iter(row) for row in repairs]
+        own = [[iter([float(one) for one in row]) for row in rows] for rows in (lives, repairs)]
+        self.lives, self.repairs = own
         self.left = dict(enumerate(map(next, self.lives)))  # of its life, for a node at rest
         self.due: dict[int, float] = {}  # when a node that ages dies
 
@@ -71,6 +75,39 @@ class Chaos:
         return float(next(self.repairs[slot]))
 
 
+class Timetable(Chaos):
+    """Failures at moments that are given, which nodes can share: columns node, start and end [s].
+
+    All nodes fail by it, those at rest and those that stand by as well.
+    """
+
+    def __init__(self, records: Any) -> None:
+        self.rows: dict[int, list[tuple[float, float]]] = {}
+        columns = (records[name].tolist() for name in ("node", "start", "end"))
+        for node, start, end in sorted(zip(*columns, strict=True), reverse=True):
+            self.rows.setdefault(node, []).append((start, end))
+        self.due = {}
+        self.begin: float | None = None
+
+    def age(self, slot: int, now: float) -> None:
+        """Let the time run from the first call on."""
+        if self.begin is None:
+            self.begin = now
+            self.due = {node: now + rows[-1][0] for node, rows in self.rows.items()}
+
+    def rest(self, slot: int, now: float) -> None:
+        """Change nothing: the time runs on."""
+
+    def strike(self, slot: int) -> float:
+        """End a life; seconds of the repair."""
+        begin = self.begin or 0.0
+        start, end = self.rows[slot].pop()
+        del self.due[slot]
+        if self.rows[slot]:
+            self.due[slot] = begin + max(self.rows[slot][-1][0], end + _AGAIN)
+        return begin + end - max(time.monotonic(), begin + start)
+
+
 class _Controller:
     """Keeps a job going."""
 
@@ -89,6 +126,7 @@ class _Controller:
         self.children: dict[int, tuple[int, Connection]] = {}
         self.ready: set[int] = set()
         self.joining: dict[int, float] = {}
+        self.news = float("inf")  # when the first change came that no order knows
         self.order = Order(0, (), frozenset())
 
     def go(self) -> Log:
@@ -97,17 +135,21 @@ class _Controller:
         while not self.begin or time.monotonic() < self.begin + self.run.seconds:
             now = time.monotonic()
             for slot in [slot for slot, at in self.chaos.due.items() if at <= now]:
-                self._strike(slot, now)
+                if slot not in self.back:  # its death is still unknown, or its return has come late
+                    self._strike(slot, now)
             for slot in [slot for slot, at in self.back.items() if at <= now]:
                 if slot not in self.children:  # its death is known
                     self._return(slot)
             pipes: dict[Any, int] = {pipe: slot for slot, (_, pipe) in self.children.items()}
-            ends = [now + 1, *self.chaos.due.values(), *self.back.values()]
+            ends = [now + 1, self.news + _SETTLE, *self.back.values()]
+            ends += [at for slot, at in self.chaos.due.items() if slot not in self.back]
             ends += [self.begin + self.run.seconds] if self.begin else []
             for pipe in wait(list(pipes), max(min(ends) - now, 0.0)):
                 slot = pipes[pipe]
                 if slot in self.children and self.children[slot][1] is pipe:  # not ended meanwhile
                     self._hear(slot)
+            if time.monotonic() >= self.news + _SETTLE:
+                self._settle()
         self._wait(False)
         self._end_all()
         return self.log
@@ -116,9 +158,11 @@ class _Controller:
         """Kill a node; nobody is told."""
         self.back[slot] = now + self.chaos.strike(slot)
         self.free.remove(slot)
-        working = slot in self.order.members or not self.run.elastic
+        runs = slot in self.children
+        working = slot in self.order.members or (runs and not self.run.elastic)
         self.log.kills.append((slot, self._at(now), self._at(self.back[slot]), working))
-        os.kill(self.children[slot][0], signal.SIGKILL)
+        if runs:
+            os.kill(self.children[slot][0], signal.SIGKILL)
 
     def _return(self, slot: int) -> None:
         """Take a node that is repaired."""
@@ -170,8 +214,7 @@ class _Controller:
     def _lost(self, slot: int) -> None:
         if self.run.elastic:
             self.joining.pop(slot, None)
-            if self._whole() != self.order.members:
-                self._regroup()
+            self.news = min(self.news, time.monotonic())
         else:
             self._end_all()
             self.order = Order(self.order.number, (), frozenset())
@@ -181,12 +224,17 @@ class _Controller:
         self.ready.add(slot)
         if self.begin and slot in self.places and self.run.elastic:
             self.chaos.age(slot, time.monotonic())
+        self.news = min(self.news, time.monotonic())
+
+    def _settle(self) -> None:
+        """Order anew if others can train than do so, and note who stands by."""
+        self.news = float("inf")
         complete = self.ready == self.children.keys()
         if (complete or (self.begin and self.run.elastic)) and self._whole() != self.order.members:
             self._regroup()
-        if slot not in self.order.members:  # others of its replica are away, or it stands by
-            back = self.joining.pop(slot, None)
-            if back is not None and slot not in self.places:
+        for slot in (self.ready & self.joining.keys()).difference(self.order.members):
+            back = self.joining.pop(slot)
+            if slot not in self.places:  # else others of its replica are away
                 self.log.joins.append(time.monotonic() - back)
 
     def _on_broken(self, number: int) -> None:
@@ -221,8 +269,25 @@ class _Controller:
             if free := sorted(self.ready.difference(places)):
                 places[place] = free[0]
                 self.chaos.age(free[0], time.monotonic())
+        if self.run.policy == "regroup":
+            self._fill()
         replicas = [places[first : first + size] for first in range(0, self.wanted, size)]
         return tuple(slot for own in replicas if self.ready.issuperset(own) for slot in own)
+
+    def _fill(self) -> None:
+        """Let ready nodes of the replicas that miss most take the places that others miss."""
+        size, places = self.run.nodes_per_replica, self.places
+        firsts = range(0, self.wanted, size)
+        missing = {
+            first: size - len(self.ready & {*places[first : first + size]}) for first in firsts
+        }
+        order = sorted(firsts, key=lambda first: missing[first])  # fullest first
+        seats = [place for first in order for place in range(first, first + size)]
+        empty = [place for place in seats if places[place] not in self.ready]
+        for place in reversed(seats):
+            if empty and places[place] in self.ready and seats.index(empty[0]) < seats.index(place):
+                hole = empty.pop(0)
+                places[hole], places[place] = places[place], places[hole]
 
     def _regroup(self) -> None:
         """Order who can train to do so."""
@@ -230,7 +295,8 @@ class _Controller:
         self.order = Order(self.order.number + 1, members, self.order.holders & set(members))
         self._wait(not members)
         for slot in self.ready:
-            self.children[slot][1].send(self.order)
+            with suppress(BrokenPipeError):  # it has died meanwhile, and will be heard of
+                self.children[slot][1].send(self.order)
 
     def _wait(self, waits: bool) -> None:
         """Note when the job has too few nodes and when no longer."""

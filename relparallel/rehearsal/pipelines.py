@@ -6,12 +6,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+import lazy_loader
 import numpy as np
 import pandas as pd
 
 from relparallel.parallel import simulate_schedule
 from relparallel.rehearsal import processes
-from relparallel.rehearsal.node import torch
+
+torch: Any = lazy_loader.load("torch")
 
 STAGES: Final = 4
 PASS: Final = 0.06  # s, slept by every pass of a chunk: forward, for the inputs, for the weights
@@ -28,7 +30,7 @@ _REPEATS: Final = 5
 
 def measure() -> pd.DataFrame:
     """Shortest of some makespans of every schedule and number of micro-batches [s]."""
-    with processes.stage() as folder:
+    with processes.stage("torch") as folder:
         import_module("torch.distributed.pipelining")
         calls = [(rank, folder) for rank in range(STAGES)]
         return pd.DataFrame(processes.answers(_rank, calls)[0])

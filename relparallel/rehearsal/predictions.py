@@ -40,7 +40,8 @@ def inputs(runs: Sequence[Run], logs: Sequence[Log]) -> Inputs:
     found = {"step": step, "checkpoint": cost, "restart": 0.0, "pause": 0.0, "lag": 0.0}
     if runs[0].elastic:
         lost, hits = np.sum([_paused(run, log, step, cost) for run, log in pairs], axis=0)
-        found["pause"] = float(lost / hits)
+        # with one copy of the state a loss sends the job back, so that it pays this as a restart
+        found["restart" if runs[0].copies == 1 else "pause"] = float(lost / hits)
         found["lag"] = float(np.mean([lag for log in logs for lag in log.joins]))
     else:
         found["restart"] = float(np.mean([gap for log in logs for gap in _restarts(log)]))
@@ -112,12 +113,21 @@ def predicted(run: Run, known: Inputs) -> dict[str, float]:
     return {"predicted": share, "predicted_rate": share * SAMPLES * run.nodes / known["step"]}
 
 
-def spread(run: Run, known: Inputs) -> dict[str, float]:
-    """Range of the relative goodput of 95 % of such runs."""
-    found = _simulated(run, known, _RUNS, 1 / run.mtbf, NodeLives(ages="new"))
-    found = found.percentiles((2.5, 97.5))
-    low, high = found * (1 - run.spares / run.nodes)
-    return {"low": low, "high": high}
+def spread(run: Run, repeats: Sequence[Inputs], source: Source | None = None) -> dict[str, float]:
+    """Mean and range of the relative goodput of 90 % of such runs, as sure as repeats of the costs are.
+
+    A run begins with everything up, which the closed form does not know.
+    """
+    source, each = source or NodeLives(ages="new"), -(-_RUNS // len(repeats))
+    found = np.concatenate(
+        [
+            _simulated(run, known, each, 1 / run.mtbf, source, place).samples
+            for place, known in enumerate(repeats)
+        ]
+    )
+    low, high = np.percentile(found, (5, 95))
+    part = 1 - run.spares / run.nodes
+    return {"expected": part * found.mean(), "low": part * low, "high": part * high}
 
 
 def replayed(run: Run, known: Inputs, kills: pd.DataFrame, **waits: float) -> float:
@@ -130,26 +140,29 @@ def replayed(run: Run, known: Inputs, kills: pd.DataFrame, **waits: float) -> fl
     table["end"] = np.minimum(table["end"] + known["lag"], again - 1e-6)
     own = waits if run.elastic else {}
     replay = Replay(records=table, nodes=run.nodes, span=run.seconds, shuffled=False)
-    share = _simulated(run, known | own, 2, 0.0, replay).mean  # both are alike
+    share = _simulated(run, known | own, 2, 1 / run.mtbf, replay, 0).mean  # both are alike
     return float(share * (1 - run.spares / run.nodes))
 
 
-def _simulated(run: Run, known: Inputs, count: int, rate: float, source: Source) -> Any:
+def _simulated(run: Run, known: Inputs, count: int, rate: float, source: Source, seed: int) -> Any:
     """So many simulated runs that begin with everything up."""
     model, *job = _job(run, known, rate)
-    years, rng = (count + 0.5) * run.seconds / YEAR, np.random.default_rng(1)
+    years, rng = (count + 0.5) * run.seconds / YEAR, np.random.default_rng([1, seed])
     given: Any = {"years": years, "rng": rng, "horizon": run.seconds, "replications": count}
+    given["level"] = "identity"  # nodes in a row can fail together
     return simulate(replace(model, source=source), *job, **given)
 
 
 def _job(run: Run, known: Inputs, rate: float) -> tuple[Any, ...]:
     """Arguments of `goodput` and `simulate`: what fails, how long a step takes, what recovery does."""
     active, size = run.nodes - run.spares, run.nodes_per_replica
+    replicas, copies = active // size, run.copies
+    shards: dict[str, Any] = {"zero_stage": 1, "shard": replicas // copies} if copies else {}
     model = FailureModel(
         classes=(ComponentClass(name="node", level="node", rate=rate),),
         cluster=Cluster(nodes=active, gpus_per_node=1),
         placement=Placement(
-            strategy=Strategy(pipeline=size, data=active // size),
+            strategy=Strategy(pipeline=size, data=replicas, **shards),
             order=("tensor", "context", "pipeline", "data"),  # nodes in a row are a replica
         ),
     )
@@ -157,5 +170,6 @@ def _job(run: Run, known: Inputs, rate: float) -> tuple[Any, ...]:
     plan = Checkpointing(levels=(level,), interval=run.every * known["step"])
     repair, restart, pause = run.repair + known["lag"], known["restart"], known["pause"]
     waits: dict[str, Any] = {name: known[name] for name in ("timeout", "meeting") if name in known}
-    recovery = Recovery(run.policy, repair, restart=restart, pause=pause, **waits)
+    policy = "hot_spares" if run.exposed and run.policy == "spares" else run.policy
+    recovery = Recovery(policy, repair, restart=restart, pause=pause, **waits)
     return model, known["step"], plan, recovery, run.spares

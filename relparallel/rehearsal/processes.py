@@ -10,9 +10,10 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
-from multiprocessing import Pipe
+from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +32,7 @@ def fork(function: Callable[..., object], *arguments: Any) -> int:
         signal.signal(
             signal.SIGINT, signal.SIG_IGN
         )  # the parent gets it too, and ends its children
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        _die_with_parent()
         if os.getppid() == parent:  # else it ended before it was watched
             function(*arguments)
         os._exit(0)
@@ -39,6 +40,17 @@ def fork(function: Callable[..., object], *arguments: Any) -> int:
         traceback.print_exc()
     finally:
         os._exit(1)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a fresh interpreter: its children are quick to start, since it holds little."""
+    context = get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_die_with_parent) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def isolate() -> bool:
@@ -81,18 +93,24 @@ def _answer(pipe: Connection, function: Callable[..., object], *arguments: Any) 
     pipe.send(function(*arguments))
 
 
-@contextmanager
-def stage(backend: str = "processes") -> Iterator[Path]:
-    """Load PyTorch once for all, and give a folder that lasts as long as this process and its children.
-
-    A janitor removes it: a process that reads a pipe which all of them hold and nobody writes to.
-    """
+def require(backend: str) -> None:
+    """Refuse to rehearse where it cannot be done cleanly."""
     if sys.platform != "linux":
         raise ValueError("a rehearsal needs Linux, where processes can end with their parent")
     if backend == "torchft" and not answers(isolate, [()])[0]:
         raise ValueError("torchft listens on all networks, and no process may have its own here")
+
+
+@contextmanager
+def stage(backend: str = "sockets") -> Iterator[Path]:
+    """Give a folder that lasts as long as this process and its children; load PyTorch once for all.
+
+    A janitor removes it: a process that reads a pipe which all of them hold and nobody writes to.
+    """
+    require(backend)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # that nodes die is no news
-    import_module("torch").set_num_threads(1)
+    if backend != "sockets":
+        import_module("torch").set_num_threads(1)
     if backend == "torchft":
         import_module("torchft")  # not before PyTorch, which is to load lazily
     path = tempfile.mkdtemp(prefix="rehearsal-")

@@ -8,13 +8,14 @@ import os
 import signal
 import time
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
 import lazy_loader
+import numpy as np
 
-from relparallel.rehearsal.node import RATE, Node, Order, torch
+from relparallel.rehearsal.node import RATE, Node, Order, State
 
+torch: Any = lazy_loader.load("torch")
 torchft: Any = lazy_loader.load("torchft")
 
 _TIMEOUT: Final = 1.5  # s, of a group; five times that for a peer that dies while it connects
@@ -30,24 +31,28 @@ class TorchftNode(Node):
         _silence()
         self._meet(order)
         manager, group = self._manager(order), -1
-        self._load()
-        manager.load_state_dict({"step": self.done, "batches_committed": 0})
+        done, weights, momentum = self._load()
+        self.group.met()
+        self.state = State(done, weights, momentum, self.state.held)
+        manager.load_state_dict({"step": done, "batches_committed": 0})
         while True:
             manager.start_quorum()  # takes the weights of others that are ahead
-            self.done, self.replica = manager.current_step(), manager.participating_rank()
+            done, self.replica = manager.current_step(), manager.participating_rank()
+            self.state = self.state._replace(done=done)
             if group != manager._quorum_id and self.stage == 0:
-                self.pipe.send(("begin", time.monotonic(), order.number, self.done))
+                self.pipe.send(("begin", time.monotonic(), order.number, done))
             group = manager._quorum_id
             time.sleep(self.run.step)
             gradient, loss = self._passes()
-            loss = torch.tensor([loss])
-            self._sum(loss)
-            manager.allreduce(gradient).wait()
+            told = np.array([loss], np.float32)
+            self._sum(told)
+            manager.allreduce(torch.from_numpy(gradient)).wait()
             if manager.should_commit():
-                self.done += 1
-                self.weights = self.weights - RATE * gradient
-                self._tell("step", self.done, manager.num_participants(), float(loss))
-                if self.done % self.run.every == 0:
+                weights = self.state.weights.copy()
+                weights[self.own] -= RATE * gradient
+                self.state = self.state._replace(done=done + 1, weights=weights)
+                self._tell("step", done + 1, manager.num_participants(), float(told[0]))
+                if (done + 1) % self.run.every == 0:
                     self._save()
 
     def _manager(self, order: Order) -> Any:
@@ -57,8 +62,8 @@ class TorchftNode(Node):
         )
         return torchft.Manager(
             pg=torchft.ProcessGroupGloo(timeout=patience),
-            load_state_dict=partial(setattr, self, "weights"),
-            state_dict=lambda: self.weights,
+            load_state_dict=self._take,
+            state_dict=lambda: torch.from_numpy(self.state.weights),
             min_replica_size=1,
             use_async_quorum=False,
             timeout=3 * patience,  # stages of a replica notice one after the other
@@ -70,6 +75,10 @@ class TorchftNode(Node):
             replica_id=f"replica{order.members[0]:02d}",  # ranks are in this order
             hostname="localhost",
         )
+
+    def _take(self, weights: Any) -> None:
+        """Have the weights of another replica."""
+        self.state = self.state._replace(weights=weights.numpy().copy())
 
 
 def _silence() -> None:

@@ -71,7 +71,7 @@ def lanl(path: Path) -> pd.DataFrame:
     return pd.DataFrame({"node": log.node, "cause": log.cause, **times})
 
 
-_KILLS = data_folder() / "rehearsals" / "kills.csv"
+_KILLS = data_folder() / "rehearsals" / "gloo" / "kills.csv"
 _SPOT = str(LARGE / "spot-traces" / "aws-spot-instances-")
 _ZONE = "g4dn-xlarge-us-east-1c-2020-11-20-1930-to-2020-11-21-2200"
 SOURCES = {

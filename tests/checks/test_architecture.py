@@ -48,7 +48,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # 29,000 read what other tools write (logs, networks, configurations) and write what launchers take,
 # and 7,000 say how near a plan stands to what was run and what makes a strategy fit. Of the
 # evidence, 900 hold published recipes against plans and keep the record of blind predictions.
-MOST_TOKENS = {"library": 363_600, "chapters": 115_900, "evidence": 38_900, "reproduce": 13_900}
+# the library with rehearsals of six recoveries, pairs near their break-even, bursts and a small GPT; the
+# chapters with two rivals that choose on a trace
+MOST_TOKENS = {"library": 370_800, "chapters": 117_400, "evidence": 38_900, "reproduce": 13_900}
 SLACK = 1.02
 # of library and evidence, without the designs, a catalogue that is offered whole
 MOST_PUBLIC_NAMES = 179
@@ -268,13 +270,14 @@ def test_the_package_stays_inside_its_budget(capsys):
 def test_a_reader_rarely_jumps():
     """Import statements of a file, on average; networkx has about five.
 
-    Ranking and remedies stand where search, memory and measured runs meet.
+    Ranking and remedies stand where search, memory and measured runs meet, rehearsals where
+    processes, predictions and records do.
     """
     counts = [
         sum(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree(path)))
         for path in MODULES
     ]
-    assert statistics.mean(counts) <= 8.95, (
+    assert statistics.mean(counts) <= 8.98, (
         "a file imports from more places than before: join files that are read together"
     )
 

@@ -18,34 +18,41 @@ import pytest
 from relparallel.__main__ import main
 from relparallel.rehearsal.processes import answers, isolate
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 needs_torchft = pytest.mark.skipif(find_spec("torchft") is None, reason="torchft is not installed")
 ROOT = Path(__file__).resolve().parents[2]
-# A node of each job but the first dies after two seconds and is repaired in one and a half.
+# Nodes die after two seconds, those of every third slot from 1 on; repairs take one and a half.
 JOBS = """
 import dataclasses, json
 from relparallel.rehearsal.job import Chaos, together
 from relparallel.rehearsal.node import Run
 
-def chaos(nodes, life):
-    return Chaos([[life if slot == 1 else 1e9, 1e9] for slot in range(nodes)], [[1.5, 1.5]] * nodes)
+def chaos(nodes, dead):
+    lives = [[2.0 + slot / 9 if slot in dead else 1e9, 1e9] for slot in range(nodes)]
+    return Chaos(lives, [[1.5, 1.5]] * nodes)
 
 given = {"nodes_per_replica": 2, "repair": 1.5, "seed": 0, "seconds": SECONDS, "step": 0.15, "nodes": 4}
+given["backend"] = "BACKEND"
 restart = Run(policy="restart", **given)
-spares = Run(policy="spares", spares=2, **given | {"nodes": 6})
-both = Run(policy="elastic", spares=2, **given | {"nodes": 6})
+elastic = Run(policy="elastic", **given)
+spares, both = (Run(policy=name, spares=2, **given | {"nodes": 6}) for name in ("spares", "elastic"))
+regroup = Run(policy="regroup", **given | {"nodes": 6})
+one, two = (Run(policy="elastic", copies=copies, **given | {"nodes": 8}) for copies in (1, 2))
 runs = RUNS
-logs = together(runs, [chaos(run.nodes, life) for run, life in zip(runs, (1e9, 2.0, 2.0, 2.0, 2.0))])
+deaths = [(), (1,), (1,), (1,), (1,), (1, 2), (1,), (1,)]
+logs = together(runs, [chaos(run.nodes, dead) for run, dead in zip(runs, deaths)])
 print(json.dumps([dataclasses.asdict(log) for log in logs]))
 """
-ALL = '[restart, restart, spares, Run(policy="elastic", **given), both]'
-UNDER_TORCHFT = '[Run(policy="elastic", backend="torchft", **given)] * 2'
+ALL = "[restart, restart, spares, elastic, both, regroup, one, two]"
+UNDER_TORCHFT = "[elastic] * 2"
 
 
 @contextmanager
-def started(seconds: float, folder: Path, runs: str = ALL) -> Iterator[subprocess.Popen[str]]:
+def started(
+    seconds: float, folder: Path, backend: str = "sockets", runs: str = ALL
+) -> Iterator[subprocess.Popen[str]]:
+    script = JOBS.replace("SECONDS", str(seconds)).replace("BACKEND", backend)
     run = subprocess.Popen(
-        [sys.executable, "-c", JOBS.replace("SECONDS", str(seconds)).replace("RUNS", runs)],
+        [sys.executable, "-c", script.replace("RUNS", runs)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -59,24 +66,29 @@ def started(seconds: float, folder: Path, runs: str = ALL) -> Iterator[subproces
         run.kill()
 
 
-@needs_torch
 @pytest.mark.slow
 def test_a_kill_under_every_policy(tmp_path):
     """Restart and spares repeat the losses of a run without failures to the bit; the elastic job goes on."""
     with started(8.0, tmp_path) as run:
         said, errors = run.communicate(timeout=90)
-    calm, restart, spares, elastic, both = json.loads(said)
+    calm, restart, spares, elastic, both, regroup, one, two = json.loads(said)
     assert errors == ""
     losses = {done: loss for _, done, _, loss in calm["steps"]}
     assert losses[max(losses)] < losses[1]
     for log in (restart, spares):
         found = [(done, loss) for _, done, _, loss in log["steps"] if done in losses]
-        assert len(found) > 20
+        assert len(found) > 10
         assert found == [(done, losses[done]) for done, _ in found]
     for log in (restart, spares, elastic, both):
         ((node, at, back, working),) = log["kills"]
         assert (node, working) == (1, True)
         assert back == pytest.approx(at + 1.5)
+    assert {replicas for _, _, replicas, _ in regroup["steps"]} == {2, 3}, (
+        "two replicas of three lose a node each, and make one together"
+    )
+    assert one["began"][1][2] in (0, 8), "the one copy of a shard is lost: back to the checkpoint"
+    done = [done for _, done, *_ in two["steps"]]
+    assert done == sorted(set(done)), "the other copy goes on"
     back = restart["kills"][0][2]
     assert restart["began"][1][0] > back, "restart waits for the repair"
     assert spares["waits"] == [], "a spare steps in"
@@ -94,7 +106,7 @@ def test_a_kill_under_every_policy(tmp_path):
 @pytest.mark.slow
 def test_torchft_goes_on_without_the_replica_that_lost_a_node(tmp_path):
     """It notices the loss late, and takes the replica in again once it is whole."""
-    with started(10.0, tmp_path, UNDER_TORCHFT) as run:
+    with started(10.0, tmp_path, "torchft", UNDER_TORCHFT) as run:
         said, errors = run.communicate(timeout=90)
     calm, struck = json.loads(said)
     assert errors == ""
@@ -145,16 +157,16 @@ def test_torchft_is_named_with_its_extra_where_it_is_missing(tmp_path, capsys, m
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["interrupt", "kill -9", "a controller dies"])
 @pytest.mark.parametrize(
-    ("runs", "count"),  # a janitor, the controllers, their nodes, and under torchft the lighthouses
+    ("backend", "runs", "count"),  # a janitor, the controllers, their nodes, and lighthouses
     [
-        pytest.param(ALL, 20, marks=needs_torch),
-        pytest.param(UNDER_TORCHFT, 13, marks=needs_torchft),
+        ("sockets", ALL, 51),
+        pytest.param("torchft", UNDER_TORCHFT, 13, marks=needs_torchft),
     ],
-    ids=["all", "torchft"],
+    ids=["sockets", "torchft"],
 )
-def test_nothing_stays_behind(tmp_path, end, runs, count):
+def test_nothing_stays_behind(tmp_path, end, backend, runs, count):
     """Neither a process nor a folder, however it ends."""
-    with started(60.0, tmp_path, runs) as run:
+    with started(60.0, tmp_path, backend, runs) as run:
         known = psutil.Process(run.pid)
         deadline = time.monotonic() + 60
         while len(known.children(recursive=True)) < count:
@@ -178,5 +190,5 @@ def test_nothing_stays_behind(tmp_path, end, runs, count):
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is installed")
 def test_without_torch_the_command_says_what_to_install(tmp_path, capsys):
-    assert main(["rehearse", "--output-dir", str(tmp_path)]) == 2
+    assert main(["rehearse", "pipelines", "--output-dir", str(tmp_path)]) == 2
     assert "torch is missing: pip install 'relparallel[rehearsal]'" in capsys.readouterr().err

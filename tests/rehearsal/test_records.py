@@ -75,8 +75,11 @@ def test_every_policy_meets_the_same_lives_and_repairs():
 
 def test_predictions_lie_in_their_range_and_failures_that_were_replayed_cost_what_they_must():
     run = Run(policy="restart", **GIVEN | {"seconds": 240.0})
-    found = predicted(run, COSTS) | spread(run, COSTS)
+    found = predicted(run, COSTS) | spread(run, [COSTS])
     assert found["low"] < found["predicted"] < found["high"]
+    assert found["expected"] == pytest.approx(found["predicted"], abs=0.02)
+    unsure = spread(run, [COSTS | {"restart": 0.1}, COSTS | {"restart": 4.0}])
+    assert unsure["high"] - unsure["low"] > found["high"] - found["low"], "repeats differ"
     assert found["predicted_rate"] == pytest.approx(found["predicted"] * 48 / 0.3)
     kept = (0.3 * 4) / (0.3 * 4 + 0.1)  # beside checkpoints
     calm = pd.DataFrame({"node": [0], "start": [239.99], "end": [240.5]})
@@ -101,7 +104,7 @@ def test_two_numbers_of_1f1b_are_found_again():
     assert found["per_message"][0] == pytest.approx(2e-3, rel=0.05)
 
 
-@pytest.mark.parametrize("part", ["", "first", "torchft"])
+@pytest.mark.parametrize("part", ["recoveries", "torchft"])
 def test_every_recorded_run_has_a_date_a_load_and_its_failures(part):
     folder = data_folder() / "rehearsals" / part
     runs, shown = pd.read_csv(folder / "runs.csv"), beside(folder)
@@ -111,16 +114,14 @@ def test_every_recorded_run_has_a_date_a_load_and_its_failures(part):
     assert len(pd.read_csv(folder / "kills.csv")) == runs["kills"].sum()
 
 
-@pytest.mark.parametrize(("part", "near"), [("", 1e-4), ("first", 0.015), ("torchft", 1e-4)])
-def test_recorded_predictions_are_what_the_closed_form_gave(part, near):
-    """What the first runs taught moves the closed form of elastic jobs a little."""
+@pytest.mark.parametrize("part", ["recoveries", "torchft"])
+def test_recorded_predictions_are_what_the_closed_form_gave(part):
     stored = pd.read_csv(data_folder() / "rehearsals" / part / "predictions.csv")
     jobs = {tuple(getattr(run, name) for name in CELL): run for run in runs_of(1, 240.0)}
     for row in stored.to_dict("records"):
-        run = jobs[tuple(row[name] for name in CELL)]
         known = {name: row[name] for name in COSTS}
-        close = near if run.elastic else 1e-4
-        assert predicted(run, known)["predicted"] == pytest.approx(row["predicted"], abs=close)
+        run = jobs[tuple(row[name] for name in CELL)]
+        assert predicted(run, known)["predicted"] == pytest.approx(row["predicted"], abs=1e-4)
 
 
 def test_the_lag_is_lost_beside_the_repair():
@@ -148,8 +149,23 @@ def test_nodes_in_a_row_are_a_replica_when_failures_are_replayed():
     assert short - long == pytest.approx(5 / (3 * 240), rel=0.01)  # one replica of three is left
 
 
+def test_one_copy_of_the_state_goes_back_to_the_checkpoint():
+    """Half an interval and a restart more than with two, in the prediction and on recorded failures."""
+    given = GIVEN | {"nodes_per_replica": 2, "seconds": 240.0}
+    one, two = (Run(policy="elastic", copies=copies, **given) for copies in (1, 2))
+    known = COSTS | {"checkpoint": 0.0, "restart": 0.0}
+    kills = pd.DataFrame({"node": [1], "start": [61.0], "end": [81.0]})
+    lost = replayed(two, known, kills) - replayed(one, known, kills)
+    assert 0 < lost <= one.every * known["step"] / 240
+    known |= {"restart": 6.0}
+    further = replayed(two, known, kills) - replayed(one, known, kills)
+    assert further - lost == pytest.approx(5 / 6 * 6.0 / 240, rel=0.1)  # five replicas would train
+    assert predicted(two, known)["predicted"] - predicted(one, known)["predicted"] > 0.3
+
+
 def test_jobs_under_torchft_met_the_failures_that_all_backends_meet():
     """The first life and repair of each node are those drawn for the seed."""
+    late = 0.5  # s that a controller can be on a busy machine; lives differ by minutes
     kills = pd.read_csv(data_folder() / "rehearsals" / "torchft" / "kills.csv")
     assert (kills["backend"] == "torchft").all()
     single = [run for run in runs_of(1, 240.0, "torchft") if run.nodes_per_replica == 1]
@@ -162,6 +178,6 @@ def test_jobs_under_torchft_met_the_failures_that_all_backends_meet():
         own = kills[(kills["seed"] == 1) & (kills["nodes_per_replica"] == 1)]
         for node, rows in own[own["repair"] == run.repair].groupby("node"):
             first = rows.iloc[0]
-            assert first["start"] == pytest.approx(chaos.left[int(node)], abs=0.1)
+            assert first["start"] == pytest.approx(chaos.left[int(node)], abs=late)
             length = next(chaos.repairs[int(node)])
             assert first["end"] - first["start"] == pytest.approx(length, abs=0.1)
