@@ -130,17 +130,13 @@ def spread(run: Run, repeats: Sequence[Inputs], source: Source | None = None) ->
     return {"expected": part * found.mean(), "low": part * low, "high": part * high}
 
 
-def replayed(run: Run, known: Inputs, kills: pd.DataFrame, **waits: float) -> float:
-    """Relative goodput on recorded failures: columns node, start and end of the repair [s].
-
-    ``waits``: ``timeout`` and ``meeting`` of an elastic job, as in `Recovery`.
-    """
+def replayed(run: Run, known: Inputs, kills: pd.DataFrame) -> float:
+    """Relative goodput on recorded failures: columns node, start and end of the repair [s]."""
     table = kills[["node", "start", "end"]].sort_values(["node", "start"])
     again = table.groupby("node")["start"].shift(-1).fillna(np.inf)  # it may die as it comes back
     table["end"] = np.minimum(table["end"] + known["lag"], again - 1e-6)
-    own = waits if run.elastic else {}
     replay = Replay(records=table, nodes=run.nodes, span=run.seconds, shuffled=False)
-    share = _simulated(run, known | own, 2, 1 / run.mtbf, replay, 0).mean  # both are alike
+    share = _simulated(run, known, 2, 1 / run.mtbf, replay, 0).mean  # both are alike
     return float(share * (1 - run.spares / run.nodes))
 
 
@@ -169,7 +165,6 @@ def _job(run: Run, known: Inputs, rate: float) -> tuple[Any, ...]:
     level = CheckpointLevel(name="file", cost=known["checkpoint"], restart=0.0)
     plan = Checkpointing(levels=(level,), interval=run.every * known["step"])
     repair, restart, pause = run.repair + known["lag"], known["restart"], known["pause"]
-    waits: dict[str, Any] = {name: known[name] for name in ("timeout", "meeting") if name in known}
     policy = "hot_spares" if run.exposed and run.policy == "spares" else run.policy
-    recovery = Recovery(policy, repair, restart=restart, pause=pause, **waits)
+    recovery = Recovery(policy, repair, restart=restart, pause=pause)
     return model, known["step"], plan, recovery, run.spares

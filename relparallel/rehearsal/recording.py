@@ -78,11 +78,8 @@ def rehearse_pipelines(folder: Path) -> Iterator[str]:
     yield compared(pipelines).drop(columns=["date", "load"]).round(4).to_string(index=False)
 
 
-def beside(folder: Path, **waits: float) -> pd.DataFrame:
-    """Recorded runs beside what was predicted, and what the package gives on their own failures.
-
-    ``waits`` as in `replayed`.
-    """
+def beside(folder: Path) -> pd.DataFrame:
+    """Recorded runs beside what was predicted, and what the package gives on their own failures."""
     names = ("predictions", "runs", "kills")
     expected, found, kills = (pd.read_csv(folder / f"{name}.csv") for name in names)
     costs = expected.set_index(CELL)[COSTS]
@@ -90,7 +87,7 @@ def beside(folder: Path, **waits: float) -> pd.DataFrame:
     shown = found.merge(expected[[*CELL, *filed]], on=CELL)
     own = kills.groupby(["seed", *CELL])
     shown["same_failures"] = [
-        replayed(run, costs.loc[place].to_dict(), own.get_group((row["seed"], *place)), **waits)
+        replayed(run, costs.loc[place].to_dict(), own.get_group((row["seed"], *place)))
         for row in shown.to_dict("records")
         for run in runs_of(row["seed"], row["seconds"])
         if (place := tuple(cell(run).values())) == tuple(row[name] for name in CELL)
