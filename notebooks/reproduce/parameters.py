@@ -7,6 +7,7 @@ anything runs. Only the standard library is imported.
 import ast
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from .notebook import Notebook, NotebookError, parameters_source, sha256
 
 _LONGEST = 200  # characters of a folder's name; file systems take 255
+_RANGE = re.compile(r"; (\S+) to (\S+)$")  # at the end of a parameter's comment
 
 
 def declared(notebook: Notebook) -> dict[str, Any]:
@@ -29,8 +31,20 @@ def declared(notebook: Notebook) -> dict[str, Any]:
         ) from None
 
 
+def ranges(notebook: Notebook) -> dict[str, tuple[float, float]]:
+    """Return the least and the largest value of each parameter whose comment ends ``; 1 to 80``."""
+    source = parameters_source(notebook.content)
+    lines = source.splitlines()
+    found = {}
+    for statement in ast.parse(source).body:
+        if limits := _RANGE.search(lines[(statement.end_lineno or 1) - 1]):
+            low, high = map(float, limits.groups())
+            found[_assignment(statement)[0]] = low, high
+    return found
+
+
 def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the parameters ``given`` as text, each of the type of its default."""
+    """Return the values of the parameters ``given`` as text, each of its default's type and in range."""
     defaults = declared(notebook)
     for name in given:
         if name not in defaults:
@@ -48,6 +62,12 @@ def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
                 f"parameter {name} of {notebook.name} must be {_kind(defaults[name])} "
                 f"(its default is {defaults[name]!r}), got {text!r}; {_listing(defaults)}"
             ) from None
+    for name, (low, high) in ranges(notebook).items():
+        if name in values and not low <= values[name] <= high:
+            raise NotebookError(
+                f"parameter {name} of {notebook.name} must be from {low:g} to {high:g} "
+                f"(its default is {defaults[name]!r}), got {values[name]!r}"
+            )
     return values
 
 

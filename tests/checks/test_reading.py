@@ -39,6 +39,7 @@ def minutes(cells) -> float:
         bool({"image/png", "text/html"} & set(output.get("data", ())))
         for cell in of_kind(cells, "code")
         for output in cell["outputs"]
+        if "hide-output" not in cell["metadata"].get("tags", ())
     )
     return words / 170 + (40 * shown + 45 * formulas) / 60
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from notebook_cells import run_quickly
+from notebook_cells import Cells
 from relparallel.__main__ import main
 from reproduce import NotebookError
 from reproduce.notebook import normal_form, read
@@ -20,7 +20,7 @@ def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(
         read(new_notebook("45_my_question", toy.root)),
         tmp_path_factory.mktemp("figures"),
     )
-    run_quickly(notebook, figures, monkeypatch)
+    Cells(notebook).run(figures, monkeypatch)
     first, parameters, *_ = notebook.content["cells"]
     assert "?" in first["source"][0]
     assert "中文摘要" in "".join(first["source"])
