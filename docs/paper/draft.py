@@ -5,10 +5,9 @@ lines ``{figure 43-zero}`` and ``{table 45-joint}`` are a figure and a table of 
 ``python docs/paper/draft.py`` prints the numbers of notebooks whose figures have no PDF here.
 """
 
-import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from html.parser import HTMLParser
 from itertools import groupby, pairwise
@@ -20,6 +19,8 @@ import pandas as pd
 import yaml
 from captions import ROOT, captions
 from sphinx.application import Sphinx
+
+from reproduce.notebook import read, results
 
 CHOICE: Final[Mapping[str, Any]] = yaml.safe_load((ROOT / "data" / "paper.yml").read_text("utf-8"))
 VALUE: Final = re.compile(r"\{(\d\d)\.(\w+)\}")
@@ -68,18 +69,7 @@ def table_rows(shown: str) -> tuple[list[list[str]], int]:
 def cells(number: str) -> list[dict[str, Any]]:
     """Cells of the notebook of that number."""
     (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
-    return list(json.loads(path.read_text("utf-8"))["cells"])
-
-
-def results(shown: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Values by name, of the lines ``name = value`` that cells with the tag ``result`` print."""
-    printed = "".join(
-        "".join(output.get("text", ""))
-        for cell in shown
-        if "result" in cell["metadata"].get("tags", ())
-        for output in cell["outputs"]
-    )
-    return dict(re.findall(r"^(\w+) = (.+)$", printed, re.M))
+    return list(read(path).content["cells"])
 
 
 def filled(said: str) -> str:

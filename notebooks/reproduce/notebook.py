@@ -5,7 +5,8 @@ Only the standard library is imported here: the check "is anything stale?" must 
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +22,9 @@ LANGUAGE = {
     "pygments_lexer": "ipython3",
 }
 RECORD = "relparallel"  # key of the record of a run in a notebook's metadata
-PARAMETERS_TAG, INJECTED_TAG = "parameters", "injected-parameters"
+PARAMETERS_TAG, INJECTED_TAG, RESULT_TAG = "parameters", "injected-parameters", "result"
+_KEPT = re.compile(r"#|!\[")  # lines that need no mark: headings and pictures
+_POINTER = "*What is set back like this speaks of other values: see below the parameters.*"
 _VOLATILE_NOTEBOOK = ("papermill", "widgets")
 _VOLATILE_CELL = ("papermill", "execution")
 
@@ -116,6 +119,57 @@ def moved_beside_figures(content: dict[str, Any]) -> dict[str, Any]:
         return cell | {"source": joined(cell["source"]).replace("../figures/", "figures/")}
 
     return content | {"cells": [moved(cell) for cell in content["cells"]]}
+
+
+def results(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the values that ``cells`` tagged ``result`` print as lines ``name = value``, by name."""
+    printed = "".join(
+        joined(output.get("text", ""))
+        for cell in cells
+        if RESULT_TAG in tags(cell)
+        for output in cell["outputs"]
+    )
+    return dict(re.findall(r"^(\w+) = (.+)$", printed, re.MULTILINE))
+
+
+def set_back(
+    content: dict[str, Any], values: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the notebook of a run whose text was written for other values, which it says.
+
+    Below the injected values stands a banner; all text but headings and pictures becomes a quote.
+    """
+    other = {name: value for name, value in values.items() if value != defaults[name]}
+    if not other:
+        return content
+    cells = []
+    for cell in content["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell = cell | {"source": "\n".join(map(_quoted, joined(cell["source"]).split("\n")))}
+        cells.append(cell)
+        if INJECTED_TAG in tags(cell):
+            text = (
+                f"**Run with {_values(other, defaults, '{} = {} (default {})')}.** Text that is set "
+                "back, with the Answer, captions and findings, is that of the defaults; what "
+                "cells print and draw is of this run.\n\n"
+                f"**本次运行取 {_values(other, defaults, '{} = {}（默认 {}）')}。**缩进的文字（答案、图注、"
+                "结论）按默认值写成；单元格的输出与图属于本次运行。"
+            )
+            banner = {"cell_type": "markdown", "id": "other-values", "metadata": {}, "source": text}
+            cells.append(banner)
+    first = cells[0]["source"]
+    title, _, rest = joined(first).partition("\n")
+    cells[0] = cells[0] | {"source": f"{title}\n> {_POINTER}\n{rest}"}
+    return content | {"cells": cells}
+
+
+def _values(values: Mapping[str, Any], defaults: Mapping[str, Any], form: str) -> str:
+    return ", ".join(form.format(name, value, defaults[name]) for name, value in values.items())
+
+
+def _quoted(line: str) -> str:
+    """A line of text as a part of a quote, without a gap to the next."""
+    return line if _KEPT.match(line) else f"> {line}".rstrip()
 
 
 def _code_cells(content: Mapping[str, Any]) -> list[dict[str, Any]]:

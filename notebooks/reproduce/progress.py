@@ -96,6 +96,9 @@ class Progress:
         return ", ".join(text for text, number in counts.items() if number)
 
 
+_STATE = ("state", "seconds", "problem")  # last columns of the table of a sweep
+
+
 class Table:
     """The file of a sweep: a row for each of its runs, and for those of earlier sweeps."""
 
@@ -107,6 +110,7 @@ class Table:
         """Note what is known of a run."""
         self.rows[name] = self.rows.get(name, {"run": name}) | cells
         columns = dict.fromkeys(column for row in self.rows.values() for column in row)
+        columns = dict.fromkeys([*(name for name in columns if name not in _STATE), *_STATE])
         text = io.StringIO()
         table = csv.DictWriter(text, columns, lineterminator="\n")
         table.writeheader()

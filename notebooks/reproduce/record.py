@@ -29,8 +29,10 @@ from .notebook import (
     normal_form,
     outputs_digest,
     read,
+    set_back,
     sha256,
 )
+from .parameters import declared
 from .pins import ROOT
 
 if TYPE_CHECKING:
@@ -353,6 +355,7 @@ class Elsewhere:
         for name, data in outcome.figures.items():
             replace_file(self.folder / "figures" / name, data, self.folder)
         content = moved_beside_figures(json.loads(outcome.notebook))
+        content = set_back(content, self.values, declared(notebook))
         noted = _by_folder(outcome.read)
         content["metadata"][RECORD] = {"made": self._made(notebook, noted), "read": noted}
         replace_file(self.folder / notebook.path.name, normal_form(content), self.folder)

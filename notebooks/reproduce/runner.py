@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -12,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from .notebook import Notebook, NotebookError, read
+from .notebook import Notebook, NotebookError, read, results
 from .parameters import combinations
 from .progress import Progress, Table
 from .record import Elsewhere, Project, checkout, opened
@@ -113,6 +114,9 @@ def run_figures(
         }
         chosen = {name: run for name, run in runs.items() if reasons[name]}
         report = Report(current=tuple(name for name in runs if not reasons[name]))
+        table = None
+        if output_dir is not None and len(runs) > len(several) and not dry_run:
+            table = _table(output_dir, runs, chosen)
         if dry_run:
             report.stale.update((name, reasons[name]) for name in chosen)
         elif chosen:
@@ -133,11 +137,6 @@ def run_figures(
                 )
                 for name in longest_first
             ]
-            table = None
-            if output_dir is not None and len(runs) > len(several):
-                table = Table(output_dir / "sweep.csv")
-                for name, run in runs.items():
-                    table.note(name, **run.values, state="waiting" if reasons[name] else "done")
             with _workers(executor, pool, project) as (found, most):
                 workers = min(jobs or most, len(tasks))
                 _run(
@@ -223,12 +222,25 @@ def _run(
             shown.ended(name, first)
             if table is not None:
                 state = "failed" if problem else "done"
-                table.note(name, state=state, seconds=round(outcome.seconds, 1), problem=first)
+                found = results(json.loads(outcome.notebook)["cells"]) if outcome.notebook else {}
+                seconds = round(outcome.seconds, 1)
+                table.note(name, **found, state=state, seconds=seconds, problem=first)
             if problem:
                 report.failed[name] = problem
             else:
                 report.done.append(name)
     report.done.sort()
+
+
+def _table(folder: Path, runs: Mapping[str, Run], chosen: Mapping[str, Run]) -> Table:
+    """Begin the table of a sweep; what was done before has its results in its notebook."""
+    table = Table(folder / "sweep.csv")
+    for name, run in runs.items():
+        table.note(name, **run.values, state="waiting")
+        if name not in chosen:
+            cells = read(folder / f"{name}.ipynb").content["cells"]
+            table.note(name, **results(cells), state="done")
+    return table
 
 
 def _settle(store: Project | Elsewhere, notebook: Notebook, outcome: Outcome) -> str:

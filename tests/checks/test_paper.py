@@ -14,6 +14,8 @@ from captions import captions
 from matplotlib.figure import Figure
 from reading import ROW
 
+from reproduce.notebook import results
+
 ROOT = Path(__file__).parents[2]
 WRITTEN = (ROOT / "docs/paper/paper.md").read_text("utf-8")
 CHINESE = (ROOT / "docs/paper/paper.zh.md").read_text("utf-8")
@@ -83,7 +85,7 @@ def test_results_come_from_cells(written):
 
 def test_a_changed_output_changes_the_paper(monkeypatch):
     stored, real = draft.cells("43"), draft.cells
-    line = f"kept_4 = {draft.results(stored)['kept_4']}"
+    line = f"kept_4 = {results(stored)['kept_4']}"
     changed = json.loads(json.dumps(stored).replace(line, "kept_4 = 12.345"))
     assert "keeps 12.345" not in draft.composed("paper")
     monkeypatch.setattr(draft, "cells", lambda number: changed if number == "43" else real(number))
@@ -93,14 +95,6 @@ def test_a_changed_output_changes_the_paper(monkeypatch):
 def test_a_value_that_no_cell_prints_is_named():
     with pytest.raises(ValueError, match="tag result of notebook 43 prints nothing_of_this"):
         draft.filled("{43.nothing_of_this}")
-
-
-def test_values_are_those_of_the_cells_with_the_tag():
-    def cell(tags, text):
-        return {"metadata": {"tags": tags}, "outputs": [{"text": text}]}
-
-    cells = [cell(["result"], ["kept = 95.7\n", "best = TP8 PP8\n"]), cell([], ["lost = 1\n"])]
-    assert draft.results(cells) == {"kept": "95.7", "best": "TP8 PP8"}
 
 
 def test_every_row_of_a_table_names_its_group():

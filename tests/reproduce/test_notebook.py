@@ -13,6 +13,8 @@ from reproduce.notebook import (
     normal_form,
     outputs_digest,
     read,
+    results,
+    set_back,
 )
 
 
@@ -124,3 +126,55 @@ def test_a_file_that_is_no_such_notebook_is_refused_by_name(tmp_path, text):
     path.write_text(text)
     with pytest.raises(NotebookError, match=r"01_bad\.ipynb"):
         read(path)
+
+
+def test_results_are_the_lines_of_cells_with_the_tag():
+    def cell(tags, text):
+        return {
+            "cell_type": "code",
+            "metadata": {"tags": tags},
+            "outputs": [{"output_type": "stream", "text": text}],
+        }
+
+    cells = [
+        cell(["result"], ["kept = 95.7\n", "no value\n", "best = TP8 PP8\n"]),
+        cell([], ["lost = 1\n"]),
+    ]
+    assert results(cells) == {"kept": "95.7", "best": "TP8 PP8"}
+
+
+TEXT = (
+    "# A title\n\n**Answer.** 96 %.\n\n![A](../figures/43-a.svg)\n\n**Figure.** A day.\n\n## Next"
+)
+
+
+def run_with(**values):
+    """A notebook after a run: injected values below the parameters, text above and below."""
+    told = {"cell_type": "markdown", "id": "told", "metadata": {}, "source": TEXT}
+    injected = {
+        "cell_type": "code",
+        "id": "injected",
+        "metadata": {"tags": ["injected-parameters"]},
+        "outputs": [],
+        "source": "",
+    }
+    defaults = {"mttr_hours": 24.0, "nodes": 2048, "quick": False}
+    return set_back({"cells": [told, injected, told | {"id": "below"}]}, values, defaults)["cells"]
+
+
+def test_text_written_for_other_values_is_set_back_and_a_banner_says_so():
+    above, _, banner, below = run_with(mttr_hours=6.0, nodes=2048, quick=True)
+    said = banner["source"]
+    assert "Run with mttr_hours = 6.0 (default 24.0), quick = True (default False)." in said
+    assert "本次运行取 mttr_hours = 6.0（默认 24.0）" in said
+    assert "nodes" not in said
+    quoted = (
+        "\n> **Answer.** 96 %.\n>\n![A](../figures/43-a.svg)\n>\n> **Figure.** A day.\n>\n## Next"
+    )
+    assert above["source"].startswith("# A title\n> *What is set back like this")
+    assert above["source"].endswith(quoted)
+    assert below["source"] == f"# A title\n>{quoted}"
+
+
+def test_text_stays_as_it_is_where_the_values_are_the_defaults():
+    assert [cell["source"] for cell in run_with(mttr_hours=24.0)] == [TEXT, "", TEXT]

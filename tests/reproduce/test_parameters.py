@@ -5,10 +5,10 @@ from hypothesis import given, strategies as st
 
 from reproduce import NotebookError
 from reproduce.notebook import read
-from reproduce.parameters import checked, declared
+from reproduce.parameters import checked, declared, ranges
 
 CELL = """\
-mttr_hours = 24.0  # h
+mttr_hours = 24.0  # h; 0.01 to 1e3
 nodes: int = 2048
 rates = (1e-3, 2e-3)
 names = ["ring", "tree"]
@@ -35,6 +35,15 @@ def test_the_parameters_cell_is_read_as_literals(notebook):
         "shift": -1,
         "quick": False,
     }
+
+
+def test_a_comment_ends_in_the_range_outside_which_a_value_is_refused(notebook):
+    assert ranges(notebook) == {"mttr_hours": (0.01, 1000.0)}
+    assert checked(notebook, {"mttr_hours": "0.01"}) == {"mttr_hours": 0.01}
+    told = r"mttr_hours of 42_example must be from 0.01 to 1000 \(its default is 24.0\), got "
+    for wrong in ("0", "1001", "-5"):
+        with pytest.raises(NotebookError, match=told + wrong):
+            checked(notebook, {"mttr_hours": wrong})
 
 
 def test_a_notebook_without_the_cell_has_no_parameters(toy):

@@ -1,6 +1,7 @@
 """One notebook under several values: what runs, where it lies, and what an interruption leaves."""
 
 import csv
+import json
 import os
 from concurrent.futures import Future
 
@@ -123,6 +124,19 @@ def test_what_is_done_is_not_done_again_until_something_changes(sweep, pretend):
     assert len(sweep(dry_run=True)[0].stale) == 4
     assert len(sweep()[0].done) == 4
     assert len(sweep(force=True)[0].done) == 4
+
+
+def test_what_cells_with_the_tag_print_are_columns(sweep, pretend):
+    """Also of runs that were done before, where the table is gone."""
+    notebook = json.loads(sweep.path.read_text())
+    notebook["cells"][2]["metadata"]["tags"] = ["result"]
+    sweep.path.write_text(json.dumps(notebook))
+    pretend.answer = "kept = 95.7\n"
+    _, table, out = sweep()
+    (out / "sweep.csv").unlink()
+    for rows in (table, sweep()[1]):
+        assert [row["kept"] for row in rows.values()] == ["95.7"] * 4
+        assert list(rows[f"{folder(6, 512)}/42_example"])[-4] == "kept"
 
 
 def test_one_failure_stops_no_other_and_is_told_at_the_end(sweep, pretend):
