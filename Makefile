@@ -67,7 +67,7 @@ paper: .venv/.tools
 
 # Sphinx builds anew what has changed, and everything with ARGS=-E; docs/conf.py says how.
 site: build/pages/claims.html
-	@SOURCE_DATE_EPOCH=0 $(BIN)/python -m sphinx -W --keep-going -q -j $(WORKERS) -c docs -d build/doctrees $(ARGS) . build/site
+	@SOURCE_DATE_EPOCH=0 $(BIN)/python -m sphinx -W --keep-going -j $(WORKERS) -c docs -d build/doctrees $(ARGS) . build/site
 	@cp build/site/README.html build/site/index.html
 	@echo "build/site/index.html"
 

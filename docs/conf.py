@@ -26,7 +26,8 @@ include_patterns = [
     *("README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"),
     *("notebooks/*.ipynb", "docs/*.md", "docs/reference/*.rst"),
 ]
-exclude_patterns = ["docs/contents.md"]  # the front page includes it
+# The front page includes the contents; folders without pages are not walked through.
+exclude_patterns = ["docs/contents.md", ".*", "build", "figures", "relparallel", "tests"]
 
 nb_execution_mode = "off"
 nb_custom_formats = {".ipynb": "reading.read_notebook"}

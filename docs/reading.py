@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import nbformat
+import yaml
 from captions import CAPTION, CONCLUSION, PICTURE, ROOT, captions, saved, text
 from pybtex.database import parse_file
 from pybtex.plugin import register_plugin
@@ -157,14 +158,38 @@ def _summary(path: Path) -> str:
     return said
 
 
+CHINESE: Final = yaml.safe_load((Path(__file__).parent / "navigation.zh.yml").read_text("utf-8"))
+"""Words of the navigation on Chinese pages, beside the questions of notebooks."""
+
+
+@cache
+def _questions() -> dict[str, str]:
+    """Chinese questions by the numbers of the notebooks."""
+    page = (ROOT / "README.zh.md").read_text("utf-8")
+    return dict(re.findall(r"\(notebooks/(\d\d)\w+\.ipynb\) \| (.*) \|", page))
+
+
 def _language(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Have Chinese pages say that they are, and their navigation speak it."""
     if page.endswith(".zh"):
         context["language"] = "zh-CN"
+        english = context["generate_toctree_html"]
+
+        def chinese(found: re.Match[str]) -> str:
+            words = found[1].strip()
+            if asked := _questions().get(words[:2]):
+                return f">{words[:2]} · {asked}<"
+            return f">{CHINESE.get(words, words)}<"
+
+        def navigation(*arguments: Any, **options: Any) -> str:
+            return re.sub(r">([^<>]*\w[^<>]*)<", chinese, str(english(*arguments, **options)))
+
+        context["generate_toctree_html"] = navigation
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register what this module adds to a build."""
     register_plugin("pybtex.style.formatting", "own_case", OwnCase)
     app.connect("source-read", _generated)
-    app.connect("html-page-context", _language)
+    app.connect("html-page-context", _language, priority=900)  # after the theme
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,9 +4,11 @@
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,44 +16,15 @@ import pandas as pd
 
 from evidence.claims.scoreboard import blind_records, board, peers
 from evidence.computed import ledger
-from relparallel.hardware import Cluster, cluster
+from evidence.recipes import recipe_runs
+from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy, notation, read_strategy, step_time
 from relparallel.planning import plan
 from relparallel.published import data_folder, facts, topics
 from relparallel.units import DAY
-from relparallel.workload import transformer
 
 HERE: Final = Path(__file__).parent
 Grid = Iterable[tuple[str, str, tuple[int, ...]]]
-RUNS: Final = (
-    ("llama3-405b", "h100-80gb-dgx", 2048, "bf16", "TP8 PP16 DP128 VPP8 ZeRO-2 SP", "Meta, 2024"),
-    (
-        "llama3-405b",
-        "h100-80gb-dgx",
-        1536,
-        "fp8",
-        "TP8 PP8 CP2 DP64 VPP8 ZeRO-1 SP",
-        "NVIDIA for MLPerf 5.0",
-    ),
-    (
-        "llama3-405b",
-        "gb200-186gb-nvl72",
-        1280,
-        "fp8",
-        "TP4 PP8 CP2 DP32 VPP8 ZeRO-1 SP",
-        "MLPerf 5.0",
-    ),
-    ("megatron-1t", "a100-80gb-selene", 3072, "bf16", "TP8 PP64 DP6 full", "NVIDIA, 2021"),
-    (
-        "bloom-176b",
-        "a100-80gb-jean-zay",
-        2048,
-        "bf16",
-        "TP4 PP12 DP8 ZeRO-1 full",
-        "BigScience 2022",
-    ),
-)
-"""Runs that somebody published, of which the page knows the layout: its step is predicted."""
 JOBS: Final[Grid] = (
     ("llama3-405b", "h100-80gb-dgx", (16384, 4096)),
     ("llama3-70b", "h100-80gb-dgx", (2048, 512)),
@@ -63,13 +36,14 @@ JOBS: Final[Grid] = (
 
 
 def claims() -> pd.DataFrame:
-    """Every row of the ledger with what is published, its unit and its source."""
+    """Every row of the ledger with its source, those first whose published number is not ours."""
     known = {row: fact for topic in topics() for row, fact in facts(topic).items()}
     rows = ledger().rename(columns={"status": "state"})
     for name in ("quantity", "unit", "source"):
         rows[name] = [getattr(known.get(row), name, "") for row in rows["id"]]
-    first = ["id", "value", "computed", "unit", "state", "system", "quantity", "topic", "origin"]
-    return rows[[*first, "tolerance", "reason", "source"]]
+    rows = rows.sort_values("state", key=lambda states: states != "discrepancy", kind="stable")
+    first = ["id", "value", "computed", "unit", "state", "reason", "system", "quantity", "topic"]
+    return rows[[*first, "origin", "tolerance", "source"]]
 
 
 def survey() -> pd.DataFrame:
@@ -127,41 +101,54 @@ def entry(
 
 
 def runs() -> Iterator[dict[str, Any]]:
-    """The same of layouts that somebody ran."""
-    for name, place, batch, precision, layout, who in RUNS:
-        model, split = transformer(name), read_strategy(layout)
-        machine = cluster(place, gpus=split.gpus)
-        step = step_time(model, split, machine, batch, precision=precision)
+    """The same of recipes that somebody ran; the first is Meta's."""
+    for name, run in recipe_runs().items():
+        known = {"software": run.software, "precision": run.precision}
+        step = step_time(run.model, run.strategy, run.cluster, run.global_batch, **known)
         low, high = step.interval()
-        said = f"{name}, {split.gpus:,} GPUs of {place}, batch {batch:,}, {precision}, run by {who}"
-        yield from entry(said, split, machine, batch * model.sequence, (step.total, high, low))
+        said = f"{name}, as run, batch {run.global_batch:,}"
+        tokens = run.global_batch * run.model.sequence
+        yield from entry(said, run.strategy, run.cluster, tokens, (step.total, high, low))
 
 
-def pages() -> Iterator[tuple[str, str]]:
-    """Name and text of each piece."""
-    yield (
-        "survey",
-        filtered(survey(), "12 14 14 5 6 6 6 4", "failures", "method", "notebook", escape=False),
-    )
+def ledger_piece() -> dict[str, str]:
+    """The ledger."""
+    return {"claims": filtered(claims(), "7 6 6 5 6 16 8 10 7 6 6 20", "state", "topic", "origin")}
+
+
+def job_piece() -> dict[str, str]:
+    """The form of the what-if page with its jobs."""
+    grid = json.dumps([*runs(), *jobs(JOBS)])
+    return {"whatif": (HERE / "whatif.html").read_text("utf-8").replace("{{GRID}}", grid)}
+
+
+def other_pieces() -> dict[str, str]:
+    """The survey and the tables of the scoreboard and the benchmark."""
     shown = {
         "blind": blind_records(),
         "sources": board(),
         "peers": peers().set_index("model"),
         **under_failures(),
     }
-    for name, table in shown.items():
-        text = table.to_html(float_format="{:.1f}".format, na_rep="", border=0)
-        yield name, f'<div class="wide">{text}</div>\n'
-    grid = json.dumps([*runs(), *jobs(JOBS)])
-    yield "whatif", (HERE / "whatif.html").read_text("utf-8").replace("{{GRID}}", grid)
-    yield "claims", filtered(claims(), "7 6 8 5 6 8 12 7 6 6 14 30", "topic", "origin", "state")
+    texts = {
+        name: table.to_html(float_format="{:.1f}".format, na_rep="", border=0)
+        for name, table in shown.items()
+    }
+    pieces = {name: f'<div class="wide">{text}</div>\n' for name, text in texts.items()}
+    columns = ("failures", "method", "notebook")
+    return pieces | {"survey": filtered(survey(), "12 14 14 5 6 6 6 4", *columns, escape=False)}
 
 
 def write(folder: Path) -> None:
-    """Write every piece."""
+    """Write every piece, as each is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in pages():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        begun = [pool.submit(piece) for piece in (ledger_piece, job_piece, other_pieces)]
+        sys.stderr.write("tables of the pages: half a minute on two cores\n")
+        for done in as_completed(begun):
+            for name, text in done.result().items():
+                (folder / f"{name}.html").write_text(text, encoding="utf-8")
+            sys.stderr.write(f"written: {', '.join(done.result())}\n")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import chromium
 import relparallel as rp
 from chapters.s49 import burst
 from evidence import ledger
+from evidence.recipes import recipe_runs
 from relparallel.training import shortage_probability
 from relparallel.training.down_nodes import down_distribution
 
@@ -331,18 +332,19 @@ def test_jobs_of_the_page_hold_the_speeds_of_the_plan():
 def test_the_page_opens_on_a_job_that_somebody_ran():
     """Its speed is that of `step_time`, near the 400 TFLOP/s a GPU that Meta printed; it fits."""
     entries = list(tables.runs())
-    assert len(entries) == len(tables.RUNS)
-    first, model = entries[0], rp.transformer("llama3-405b")
-    assert first["name"].startswith("llama3-405b, 16,384 GPUs of h100-80gb-dgx, batch 2,048, bf16")
+    assert len(entries) == len(recipe_runs())
+    first, run = entries[0], recipe_runs()["Llama 3 405B, Meta, 16,384 H100"]
+    assert first["name"].startswith(
+        "Llama 3 405B, Meta, 16,384 H100, as run, batch 2,048: TP8 PP16"
+    )
     assert (first["nodes"], first["replica"]) == (2048, 16)
-    split = rp.parallel.read_strategy("TP8 PP16 DP128 VPP8 ZeRO-2 SP")
-    machine = rp.cluster("h100-80gb-dgx", gpus=16384)
-    step = rp.step_time(model, split, machine, 2048)
+    known = {"software": run.software, "precision": run.precision}
+    step = rp.step_time(run.model, run.strategy, run.cluster, 2048, **known)
     assert step.fits
-    tokens = 2048 * model.sequence * 86400 / 1e9
+    tokens = 2048 * run.model.sequence * 86400 / 1e9
     want = [tokens / each for each in (step.total, *step.interval()[::-1])]
     assert first["speed"] == pytest.approx(want, rel=1e-4)
-    printed = tokens * 400e12 * 16384 / model.flops_per_iteration(2048)
+    printed = tokens * 400e12 * 16384 / run.model.flops_per_iteration(2048)
     assert first["speed"][1] < printed < first["speed"][2]
 
 

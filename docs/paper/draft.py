@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping
 from functools import cache
-from html.parser import HTMLParser
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import pandas as pd
 import yaml
+from bs4 import BeautifulSoup
 from captions import ROOT, captions
 from sphinx.application import Sphinx
 
@@ -28,41 +28,23 @@ FIGURE: Final = re.compile(r"^\{figure ([\w-]+)\}$", re.M)
 TABLE: Final = re.compile(r"^\{table ([\w-]+)\}$", re.M)
 
 
-class _Table(HTMLParser):
-    """Rows of the one table of a text; a cell over several rows is blank in all but the first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.heads, self.open = 0, False
-        self.below: dict[int, int] = {}  # rows that the cell above still covers, by column
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("th", "td"):
-            row, given = self.rows[-1], dict(attrs)
-            while self.below.get(len(row), 0):
-                self.below[len(row)] -= 1
-                row.append("")
-            self.below[len(row)] = int(given.get("rowspan") or 1) - 1
-            row += [""] * int(given.get("colspan") or 1)
-            self.open, self.place = True, len(row) - int(given.get("colspan") or 1)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.open = self.open and tag not in ("th", "td")
-        self.heads = len(self.rows) if tag == "thead" else self.heads
-
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            self.rows[-1][self.place] += data
-
-
 def table_rows(shown: str) -> tuple[list[list[str]], int]:
-    """Rows of an HTML table, and how many of them are heads."""
-    parser = _Table()
-    parser.feed(re.sub(r"<style.*?</style>", "", shown, flags=re.S))
-    return [[cell.strip() for cell in row] for row in parser.rows], parser.heads
+    """Rows of an HTML table, and how many of them are heads.
+
+    A cell over several rows or columns is blank in all but the first.
+    """
+    table, rows = BeautifulSoup(shown, "html.parser"), list[list[str]]()
+    below: dict[int, int] = {}  # rows that the cell above still covers, by column
+    for line in table("tr"):
+        row: list[str] = []
+        for cell in line(["th", "td"]):
+            while below.get(len(row), 0):
+                below[len(row)] -= 1
+                row.append("")
+            below[len(row)] = int(cell.get("rowspan") or 1) - 1
+            row += [cell.get_text(strip=True), *[""] * (int(cell.get("colspan") or 1) - 1)]
+        rows.append(row)
+    return rows, len(table.select("thead tr"))
 
 
 @cache
