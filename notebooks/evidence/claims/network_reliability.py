@@ -58,7 +58,7 @@ def apart(
 def _named(graph: str, edges: str, joined: str) -> tuple[nx.Graph[Any], Any]:
     """The network of a row, ``graph`` or links such as ``a-b b-c``, and the nodes to be joined."""
     if edges:
-        network: nx.Graph[Any] = nx.Graph([tuple(link.split("-")) for link in edges.split()])
+        network: nx.Graph[Any] = nx.parse_edgelist(edges.split(), delimiter="-")
         return network, "nodes" if joined == "all" else tuple(joined.split())
     network = _graph(graph).to_networkx()
     if joined == "farthest":
@@ -72,9 +72,11 @@ def joined_reliability(
 ) -> float:
     """Probability that the nodes of a row are connected."""
     network, terminals = _named(graph, edges, joined)
-    nx.set_edge_attributes(network, link_up, "up")
-    for link, up in zip(edges.split(), link_up_each.split(), strict=False):
-        network.edges[tuple(link.split("-"))]["up"] = float(up)
+    for *_, link in network.edges(data=True):
+        link["up"] = link_up
+    for name, up in zip(edges.split(), link_up_each.split(), strict=False):
+        one, other = name.split("-")
+        network.edges[one, other]["up"] = float(up)
     return reliability.evaluate(network, terminals, "up").reliability
 
 
