@@ -38,7 +38,7 @@ class FabricChoice(Result):
         large = (self.table["hosts"] >= self.hosts).to_numpy()
         good = large & (self.table["upper"] <= self.unavailability).to_numpy()
         bad = (self.table["lower"] > self.unavailability).to_numpy()
-        words = ["too few hosts", "good enough, dearer", "fails too often"]
+        words = ["too few hosts", "good enough, more expensive", "fails too often"]
         said = np.select([~large, good, bad], words, "not decided").astype(object)
         said[np.flatnonzero(good)[:1]] = "chosen"
         return pd.Series(said, index=self.table.index, name="verdict", dtype=object)

@@ -1,5 +1,7 @@
 """Published network reliabilities: frontier DP, counts, closed forms, real networks, allocation."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -51,6 +53,44 @@ def apart(
 ) -> float:
     """Probability that some vertex is cut off, or that no path is left between two."""
     return _connected(graph, terminals or (source, target), link_up).unreliability
+
+
+def _named(graph: str, edges: str, joined: str) -> tuple[nx.Graph[Any], Any]:
+    """The network of a row, ``graph`` or links such as ``a-b b-c``, and the nodes to be joined."""
+    if edges:
+        network: nx.Graph[Any] = nx.parse_edgelist(edges.split(), delimiter="-")
+        return network, "nodes" if joined == "all" else tuple(joined.split())
+    network = _graph(graph).to_networkx()
+    if joined == "farthest":
+        apart_by = dict(nx.single_source_shortest_path_length(network, 0))
+        return network, (0, max(apart_by, key=lambda node: apart_by[node]))
+    return network, "nodes" if joined == "all" else tuple(map(int, joined.split()))
+
+
+def joined_reliability(
+    joined: str, graph: str = "", edges: str = "", link_up: float = 1.0, link_up_each: str = ""
+) -> float:
+    """Probability that the nodes of a row are connected."""
+    network, terminals = _named(graph, edges, joined)
+    for *_, link in network.edges(data=True):
+        link["up"] = link_up
+    for name, up in zip(edges.split(), link_up_each.split(), strict=False):
+        one, other = name.split("-")
+        network.edges[one, other]["up"] = float(up)
+    return reliability.evaluate(network, terminals, "up").reliability
+
+
+def connecting_sets(joined: str, graph: str = "", edges: str = "") -> tuple[int, ...]:
+    """Sets of links that connect the nodes of a row, by their number."""
+    return s13.polynomial(*_named(graph, edges, joined))
+
+
+def signature(edges: str, kinds: str, joined: str) -> tuple[int, ...]:
+    """Connecting sets by the number of working links of each kind, the last kind first to change."""
+    network, terminals = _named("", edges, joined)
+    links = [tuple(link.split("-")) for link in edges.split()]
+    classes = dict(zip(links, kinds.split(), strict=True))
+    return tuple(s13.survival_signature(network, classes, terminals).counts.ravel().tolist())
 
 
 def connecting_subsets(
@@ -118,6 +158,11 @@ def set_partitions(n: int) -> int:
 
 
 ROWS: Final[Rows] = {
+    # What others print: papers through the code that quotes them, exhaustive searches, tables.
+    "NRP-* | reliability*": joined_reliability,
+    "NRP-shah-*": connecting_sets,
+    "NRP-coolen-signature": signature,
+    "NRP-oeis-*": lambda graph, joined: sum(connecting_sets(joined, graph)),
     "NR-*-two-poly": lambda graph, source, target: s13.polynomial(_graph(graph), (source, target)),
     "NR-U-*": lambda graph, terminals, link_down: (
         _connected(graph, terminals, 1.0, link_down=link_down).unreliability
