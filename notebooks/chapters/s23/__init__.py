@@ -1,5 +1,6 @@
 """Notebook 23: what failures leave: throughput, resilience curves, racks that share a feed."""
 
+from chapters.s23.planes import two_planes as two_planes
 from chapters.s23.power import with_power_domains as with_power_domains
 from chapters.s23.resilience import (
     field_losses as field_losses,
