@@ -41,6 +41,46 @@ def level_rounds_time(
     return float(seconds)
 
 
+def ready_rounds_time(
+    rounds: Iterable[Round], levels: Sequence[tuple[int, float, float]], *, element_bytes: float = 1
+) -> float:
+    """Seconds of rounds that do not keep step: a rank sends as soon as it has what it needs.
+
+    A message leaves when its sender has received all of its earlier rounds and has put its earlier
+    messages of the same level on the link; it holds the link for its bytes, and arrives a latency
+    later. Levels as for `level_rounds_time`, of which this is never more.
+
+    >>> from relparallel.parallel import ring_all_reduce
+    >>> round(ready_rounds_time(ring_all_reduce(4, 400), [(2, 0.0, 1e3), (2, 1.0, 1e2)]), 9)
+    7.2
+    """
+    known = require_levels(levels)
+    width = np.cumprod([ranks for ranks, _, _ in known])
+    latency, bandwidth = (np.array([level[i] for level in known]) for i in (1, 2))
+    received, free = np.zeros(width[-1]), np.zeros((width[-1], len(known)))
+    for step in checked(rounds):
+        level = np.sum([step.source // w != step.destination // w for w in width], axis=0)
+        start = np.maximum(received[step.source], free[step.source, level])
+        sent = start + step.elements * element_bytes / bandwidth[level]
+        np.maximum.at(free, (step.source, level), sent)
+        np.maximum.at(received, step.destination, sent + latency[level])
+    return float(received.max())
+
+
+def flip_size(sizes: NDArray[np.float64], ratio: ArrayLike) -> float:
+    """First size at which a ratio rises through 1, between sizes by logarithms; nan if it does not.
+
+    >>> round(flip_size(np.array([1.0, 10.0, 100.0]), [0.1, 0.5, 2.0]), 6)
+    31.622777
+    """
+    log = np.log(np.asarray(ratio, dtype=float))
+    rises = np.flatnonzero((log[:-1] < 0) & (log[1:] >= 0))
+    if not len(rises):
+        return float("nan")
+    pair = slice(rises[0], rises[0] + 2)
+    return float(np.exp(np.interp(0.0, log[pair], np.log(sizes[pair]))))
+
+
 def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.int64]:
     """Groups of machines, such as racks, by latencies between them: each machine's group number.
 

@@ -1,6 +1,6 @@
 """Circles of buffers, spreading pauses and colliding flows, against other ways to find them."""
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import networkx as nx
 import numpy as np
@@ -130,3 +130,25 @@ def test_a_trunk_carries_a_flow_on_each_of_its_cables():
     assert place_flows(trunk, [("a", "c")] * 3).load == 1.5
     with pytest.raises(ValueError, match="must be joined by paths"):
         place_flows(nx.Graph([(0, 1), (2, 3)]), [(0, 1), (0, 3)])
+
+
+@pytest.mark.slow
+def test_one_link_of_each_kind_gives_the_share_of_all_pairs_that_close_a_cycle():
+    """Links between switches of a fat-tree are of two kinds, interchangeable within each."""
+    tree = fat_tree(4)
+    inner = np.flatnonzero((tree.tier[tree.edges] > 0).all(axis=1))
+    lowest = (tree.tier[tree.edges[inner]] == 1).any(axis=1)
+
+    def closes(*failed):
+        state = np.ones(tree.num_nodes + len(tree.edges), dtype=bool)
+        state[tree.num_nodes + np.array(failed)] = False
+        return bool(buffer_cycle(tree, "ecmp", state))
+
+    every = sum(closes(*pair) for pair in combinations(inner, 2))
+    assert every == 56
+    shares = [
+        np.mean([closes(first, other) for other in inner if other != first])
+        for first in (inner[lowest][0], inner[~lowest][0])
+    ]
+    weights = [lowest.sum(), (~lowest).sum()]
+    assert np.average(shares, weights=weights) == pytest.approx(every / 496)

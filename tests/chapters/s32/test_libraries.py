@@ -5,9 +5,22 @@ import pytest
 from hypothesis import given, strategies as st
 
 from chapters.s32.fastest import fastest_algorithm
-from chapters.s32.hierarchies import discover_groups
+from chapters.s32.hierarchies import (
+    discover_groups,
+    flip_size,
+    level_rounds_time,
+    ready_rounds_time,
+)
 from chapters.s32.nccl import nccl_times
-from relparallel.parallel import Links, collective, execute, plan_rounds, rounds_time
+from relparallel.parallel import (
+    Links,
+    blueconnect_time,
+    collective,
+    execute,
+    plan_rounds,
+    ring_all_reduce,
+    rounds_time,
+)
 from relparallel.topology import leaf_spine
 
 EXACT = ("ring", "tree", "halving_doubling", "hierarchical", "recursive_doubling")
@@ -120,3 +133,41 @@ def test_probes_recover_planted_racks_through_noise(racks, each, seed, told):
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_a_piece_of_a_ring_pays_each_hop_at_its_own_level():
+    """Two turns less two hops: 2 N hops over the network, the others inside nodes."""
+    for nodes in (4, 24):
+        levels = [(8, 3.4e-6, 450e9), (nodes, 14e-6, 50e9)]
+        around = list(ring_all_reduce(8 * nodes, 8 * nodes))
+        latencies = ready_rounds_time(around, levels, element_bytes=0)
+        inside = 2 * (8 * nodes - 1) - 2 * nodes
+        assert latencies == pytest.approx(inside * 3.4e-6 + 2 * nodes * 14e-6)
+        assert level_rounds_time(around, levels, element_bytes=0) == pytest.approx(
+            2 * (8 * nodes - 1) * 14e-6
+        )
+
+
+@given(st.sampled_from(["ring", "blueconnect", "tree", "recursive_doubling"]), st.integers(0, 24))
+def test_rounds_that_do_not_wait_are_never_slower_than_rounds_in_step(name, exponent):
+    levels = [(4, 1e-6, 2e11), (4, 1e-5, 5e10)]
+    rounds = list(collective("all_reduce", name, 16, 2**exponent))
+    ready, in_step = (
+        price(rounds, levels, element_bytes=1) for price in (ready_rounds_time, level_rounds_time)
+    )
+    assert 0 < ready <= in_step * (1 + 1e-9)
+
+
+def test_rounds_that_are_alike_gain_nothing_from_not_waiting():
+    levels = [(8, 3.4e-6, 450e9), (24, 14e-6, 50e9)]
+    rounds = collective("all_reduce", "blueconnect", 192, 192, factors=[8, 24])
+    assert ready_rounds_time(rounds, levels, element_bytes=1e6) == pytest.approx(
+        blueconnect_time(192e6, levels)
+    )
+
+
+def test_a_flip_is_between_sizes_or_is_none():
+    sizes = np.geomspace(1, 1e4, 5)
+    assert flip_size(sizes, sizes / 50) == pytest.approx(50)
+    assert np.isnan(flip_size(sizes, sizes / 0.5))
+    assert np.isnan(flip_size(sizes, 0.5 * np.ones(5)))
