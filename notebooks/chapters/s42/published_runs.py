@@ -175,7 +175,7 @@ def published_runs() -> Mapping[str, PublishedRun]:
 def predict_runs() -> pd.DataFrame:
     """Every published run predicted, and which missing input the error hangs on.
 
-    Published value or bound; prediction, its range over all unknown inputs, hardware failures
+    Known share or its bound, published or derived; prediction, its range over all unknown inputs, hardware failures
     alone; errors in points; whether the inputs suffice for a range of 2 points either way; the
     input that moves the prediction most, by how many points, and its value that would explain the
     published share [SI].
@@ -193,7 +193,7 @@ def _row(run: PublishedRun) -> dict[str, object]:
     dominant, moved = next(iter(run.sensitivities().items()))
     return {
         "run": run.name,
-        "published": np.nan
+        "share": np.nan
         if run.effective is None
         else run.effective.value or run.effective.lowest,
         "bound": run.effective is not None and run.effective.value is None,
