@@ -65,7 +65,7 @@ class PublishedRun(NamedTuple):
 
     @property
     def effective(self) -> RunInput | None:
-        """The published share of effective time, None where none is."""
+        """The share of effective time, published or derived, None where none is."""
         return next((entry for entry in self.inputs if entry.quantity == "effective"), None)
 
     @property
@@ -85,9 +85,9 @@ class PublishedRun(NamedTuple):
         return max(0.0, 1 - losses) * _rollback(values, causes).share / (1 + overhead)
 
     def implied(self, name: str) -> float:
-        """Return the value of an input (rate, count, time) that predicts the published share.
+        """Return the value of an input (rate, count, time) that predicts the known share.
 
-        SI; the published bound counts as the share. NaN where nothing is published, or no value up
+        SI; the published bound counts as the share. NaN where none is known, or no value up
         to a factor of 64 away does.
         """
         if self.effective is None:
@@ -175,10 +175,10 @@ def published_runs() -> Mapping[str, PublishedRun]:
 def predict_runs() -> pd.DataFrame:
     """Every published run predicted, and which missing input the error hangs on.
 
-    Published value or bound; prediction, its range over all unknown inputs, hardware failures
-    alone; errors in points; whether the inputs suffice for a range of 2 points either way; the
-    input that moves the prediction most, by how many points, and its value that would explain the
-    published share [SI].
+    Share or its bound, published or derived; prediction, its range over all unknown inputs,
+    hardware failures alone; errors in points; whether the inputs suffice for a range of 2 points
+    either way; the input that moves the prediction most, by how many points, and its value that
+    would explain the share [SI].
 
     >>> table = predict_runs().set_index("run")
     >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
@@ -193,9 +193,7 @@ def _row(run: PublishedRun) -> dict[str, object]:
     dominant, moved = next(iter(run.sensitivities().items()))
     return {
         "run": run.name,
-        "published": np.nan
-        if run.effective is None
-        else run.effective.value or run.effective.lowest,
+        "share": np.nan if run.effective is None else run.effective.value or run.effective.lowest,
         "bound": run.effective is not None and run.effective.value is None,
         "predicted": predicted,
         "lowest": lowest,

@@ -86,7 +86,7 @@ def test_whole_losses_and_overheads_come_off():
 
 
 def test_runs_whose_inputs_suffice_are_within_two_points_and_hardware_alone_is_not():
-    known = table()[table()["sufficient"] & table()["published"].notna()]
+    known = table()[table()["sufficient"] & table()["share"].notna()]
     assert set(known.index) == {"GLM-130B"}
     assert (known["error"].abs() <= 2).all()
     assert (known["hardware error"] > 2).all()
@@ -103,8 +103,8 @@ def test_llama_holds_its_bound_and_names_the_time_it_may_lose():
 
 
 def test_shares_are_published_or_derived_and_lie_in_the_range_of_the_prediction():
-    shares = table()[table()["published"].notna() & ~table()["bound"]]
-    inside = shares["published"].between(shares["lowest"], shares["highest"])
+    shares = table()[table()["share"].notna() & ~table()["bound"]]
+    inside = shares["share"].between(shares["lowest"], shares["highest"])
     assert set(shares.index[~inside]) == {"GLM-130B"}, "an account of its own log"
     said = {name: RUNS[name].effective.source for name in shares.index}
     derived = {name for name, source in said.items() if source.startswith("derived")}
