@@ -2,4 +2,4 @@
 
 from chapters.s11.bandwidth import leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth
 from chapters.s11.expected_delivery import performability as performability
-from chapters.s11.frequency import failure_frequency as failure_frequency
+from relparallel.reliability import failure_frequency as failure_frequency
