@@ -20,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from relparallel._checks import require_int, require_number
+from relparallel._notices import doing, told
 from relparallel.optimize._milp import OutOfTimeError, least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
@@ -41,6 +42,7 @@ where       a_e = -log d_e,  b_X = log(U(X) / {target:g}); {rows} of the inequal
 LOOKED_AT: Final = "\n            every set of links that is cheaper fails more often"
 
 
+@told
 def reliable_network(
     candidates: Topology | nx.Graph[Any],
     unreliability: float,
@@ -197,6 +199,7 @@ def _cutting_planes(
     whole = False
     for _ in range(max_rounds):
         most = float(prices @ best)
+        doing(f"price {most:g} is found, {bound:g} the bound")
         try:
             x, low = _cheaper(prices, rows, most - step, whole, until, gap=1.0 if step else 0.0)
         except OutOfTimeError as stopped:
@@ -257,6 +260,7 @@ def _enumerated(
             if asked >= FEW or time.monotonic() > until:
                 return best, min([now, *(entry[0] for entry in heap[:1])])
             asked += 1
+            doing(f"price {most:g} is found, cheaper sets by {now:g} are looked at")
             more = links.copy()
             more[paid[place]] = True
             every = more.copy()

@@ -23,6 +23,7 @@ from relparallel._checks import (
     require_instance,
     require_int,
 )
+from relparallel._notices import told
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
@@ -326,6 +327,7 @@ class Plan(Result):
         )
 
 
+@told
 @from_files
 def plan(
     model: str | PathLike[str] | Transformer,

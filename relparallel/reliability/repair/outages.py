@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_real
+from relparallel._notices import told
 from relparallel.reliability.evaluation import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
@@ -85,6 +86,7 @@ class RepairableNetwork(Result):
         return pd.DataFrame(table).iloc[order].reset_index(drop=True)
 
 
+@told
 def failure_frequency(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",
