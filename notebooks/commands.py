@@ -159,8 +159,6 @@ def _ledger(options: argparse.Namespace) -> int:
     from evidence.computed import print_ledger
 
     _require_target(options.csv)
-    if sys.stderr.isatty():
-        print("computing every claim, about a minute", file=sys.stderr)
     return print_ledger(csv=options.csv)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import relparallel as rp
+from relparallel._notices import told
 from relparallel.planning import cluster_fields
 from relparallel.planning.cluster_fields import EACH, FIELDS
 
@@ -294,6 +295,7 @@ def _listed(options: argparse.Namespace) -> None:
     print(LISTS[options.command]())
 
 
+@told
 def _rehearse(options: argparse.Namespace) -> None:
     from relparallel.rehearsal import bursts, edge, learning, recording
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ["MPLBACKEND"] = "Agg"
+os.environ |= {"MPLBACKEND": "Agg", "RELPARALLEL_QUIET": "1"}
 # As in notebooks: kernels for any processor, so that one cache serves both, and one thread in a
 # process.
 os.environ |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}

@@ -13,6 +13,10 @@ R = rp.reliability
 CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.Reliability": lambda: fields(R.evaluate(nx.cycle_graph(4), link_up=0.9)),
     "reliability.availability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
+    "reliability.compare": lambda: {
+        "before": R.evaluate(nx.cycle_graph(4), link_up=0.9),
+        "after": R.evaluate(nx.complete_graph(4), link_up=0.9),
+    },
     "reliability.estimate": lambda: {
         "graph": nx.cycle_graph(4),
         "terminals": (0, 2),

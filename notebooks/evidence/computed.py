@@ -19,6 +19,7 @@ import pandas as pd
 from evidence.claims.registry import Claim, compute, find_claim
 from evidence.claims.theorems import Theorem, theorems
 from relparallel._checks import require_instance
+from relparallel._notices import doing, told
 from relparallel._tables import folded, terminal_width, text_table
 from relparallel.published import PUBLISHED, Fact, Number, Origin, data_folder, facts
 
@@ -213,13 +214,17 @@ def _theorem(theorem: Theorem) -> Row:
 
 @cache
 def _frame(topic: str | None) -> pd.DataFrame:
-    rows = [check(fact) for fact in facts(topic).values()]
+    rows, chosen = list[Row](), facts(topic)
+    for number, fact in enumerate(chosen.values()):
+        doing(f"row {number} of {len(chosen)}, {fact.topic}")
+        rows.append(check(fact))
     if topic is None:
         rows += [check(theorem) for theorem in theorems()]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.assign(error=pd.to_numeric(frame["error"]))
 
 
+@told
 def ledger(topic: str | None = None) -> pd.DataFrame:
     """Every row and every theorem with its origin, its computed value and its status.
 

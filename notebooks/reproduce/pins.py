@@ -40,6 +40,7 @@ _CONSTANT: dict[str, str | None] = {
     "NUMBA_CPU_FEATURES": "",
     "NUMBA_CPU_NAME": "generic",
     "PYTHONHASHSEED": "0",
+    "RELPARALLEL_QUIET": "1",  # a notice of what takes long is no output of a notebook
     "SOURCE_DATE_EPOCH": "0",
     "TZ": "UTC",
 }

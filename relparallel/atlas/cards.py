@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_instance, require_probability, require_real, require_rng
+from relparallel._notices import told
 from relparallel.atlas.availability import Downs, availability_rows
 from relparallel.atlas.measures import (
     count_rows,
@@ -34,6 +35,7 @@ _ROUND: Final = 40
 _PROGRAM: Final = 80_000
 
 
+@told
 def card(
     topology: Topology | nx.Graph[Any],
     *,

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from relparallel._checks import Result, require_choice, require_flag, require_int, require_rng
+from relparallel._notices import told
 from relparallel.metrics._bfs import count_levels
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
@@ -76,6 +77,7 @@ class HopStatistics(Result):
         return f"mean {self.mean:.6g}{error} {self.hops}, diameter {self.diameter}{apart}"
 
 
+@told
 def hop_statistics(
     topology: Topology | nx.Graph[Any],
     hops: Hops = "links",

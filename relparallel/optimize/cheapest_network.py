@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Any, Final
 
 import networkx as nx
@@ -19,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from relparallel._checks import require_int, require_number
+from relparallel._notices import doing, told
 from relparallel.optimize._milp import OutOfTimeError, least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
@@ -31,13 +33,16 @@ Mask = NDArray[np.bool_]
 Oracle = Callable[[Mask], float]
 MOST_SPLIT: Final = 14  # nodes up to which every cut, every set of nodes is looked at
 ROWS_A_ROUND: Final = 6
+FEW: Final = 4000  # sets whose failure is asked for before prices are relaxed
 THRESHOLDS: Final = (0.3, 0.5, 0.7)  # a fractional relaxation is rounded at, to see what it lacks
 FORMULATION: Final = """minimise    sum_e c_e x_e
 subject to  sum_(e not in X) min(a_e, b_X) x_e >= b_X   for every set X of links with U(X) > {target:g}
             x_e in {{0, 1}}                               ({links} links)
-where       a_e = -log d_e,  b_X = log(U(X) / {target:g}); {rows} of the inequalities were needed"""
+where       a_e = -log d_e,  b_X = log(U(X) / {target:g}); {rows} of the inequalities were needed{sets}"""
+LOOKED_AT: Final = "\n            every set of links that is cheaper fails more often"
 
 
+@told
 def reliable_network(
     candidates: Topology | nx.Graph[Any],
     unreliability: float,
@@ -85,9 +90,11 @@ def reliable_network(
     exactly, and if it fails, links are added to it in several orders for as long as it still fails,
     which makes the inequality strong. The first relaxation whose optimum is reliable enough is the
     optimum. Coefficients are lowered to b_X, which no 0-1 solution feels. The first network adds to
-    the links of price 0 whatever lowers log U most for its price. Relaxations look only for what is
-    cheaper than the best network, by one step where all prices are whole; where nothing is, the
-    best one is proven.
+    the links of price 0 whatever lowers log U most for its price. What is cheaper than the best
+    network, by one step where all prices are whole, is then gone through in order of price, a set
+    followed by those with one dearer link more, without what fails even with every dearer link that
+    could still be paid: more links never fail more often. Where such sets are few, this is the
+    proof; where they are many, relaxations go on from the price up to which all fail.
 
     References
     ----------
@@ -129,7 +136,7 @@ def reliable_network(
         raise ValueError(
             f"unreliability must be at least {floor!r}, that of all candidates, got {target!r}"
         )
-    bought, bound, rows = np.zeros(0, dtype=np.bool_), 0.0, 0
+    bought, bound, rows = np.zeros(usable.size, dtype=np.bool_), 0.0, 0
     if usable.size:
         bought, bound, rows = _cutting_planes(
             problem, prices[usable], oracle, target, max_rounds, until
@@ -141,7 +148,9 @@ def reliable_network(
         bound=bound,
         unreliability=oracle(bought),
         rows=rows,
-        formulation=FORMULATION.format(target=target, links=usable.size, rows=rows),
+        formulation=FORMULATION.format(
+            target=target, links=usable.size, rows=rows, sets="" if rows else LOOKED_AT
+        ),
     )
 
 
@@ -184,9 +193,13 @@ def _cutting_planes(
     half = time.monotonic() + (until - time.monotonic()) / 2
     best = _repaired(prices, oracle, _greedy(problem, prices, oracle, target, half), target)
     step = _step(prices)
-    bound, whole = 0.0, False
+    best, bound = _enumerated(prices, oracle, target, best, pool, step, half)
+    if bound == prices @ best:
+        return best, bound, 0
+    whole = False
     for _ in range(max_rounds):
         most = float(prices @ best)
+        doing(f"price {most:g} is found, {bound:g} the bound")
         try:
             x, low = _cheaper(prices, rows, most - step, whole, until, gap=1.0 if step else 0.0)
         except OutOfTimeError as stopped:
@@ -218,6 +231,47 @@ def _cutting_planes(
     if step:  # raised to a sum that prices can have
         bound = math.ceil(bound / step - 1e-6) * step
     return best, min(bound, float(prices @ best)), len(rows)
+
+
+def _enumerated(
+    prices: FloatArray,
+    oracle: Oracle,
+    target: float,
+    best: Mask,
+    rows: FloatArray,
+    step: float,
+    until: float,
+) -> tuple[Mask, float]:
+    """The cheapest set that is reliable enough and its price, else the price up to which all fail.
+
+    Sets in order of price; each is followed by those with one more, dearer link.
+    """
+    free, most = prices == 0, float(prices @ best)
+    paid = np.argsort(prices, kind="stable")[free.sum() :]
+    cost = prices[paid]
+    heap, asked = [(0.0, 0, 0.0, 0, free)], 0  # by the price of the first set that follows
+    while heap and heap[0][0] < most - step / 2:
+        _, _, price, first, links = heappop(heap)
+        for place in range(first, paid.size):
+            now = price + cost[place]
+            left = most * (1 - 1e-12) - step / 2 - now
+            if left < 0:
+                break
+            if asked >= FEW or time.monotonic() > until:
+                return best, min([now, *(entry[0] for entry in heap[:1])])
+            asked += 1
+            doing(f"price {most:g} is found, cheaper sets by {now:g} are looked at")
+            more = links.copy()
+            more[paid[place]] = True
+            every = more.copy()
+            every[paid[place + 1 :][cost[place + 1 :] <= left]] = True
+            if (rows @ every < 1 - 1e-9).any() or oracle(every) > target:
+                continue
+            if oracle(more) <= target:
+                best, most = more, now
+            elif place + 1 < paid.size:
+                heappush(heap, (now + cost[place + 1], asked, now, place + 1, more))
+    return best, float(prices @ best)
 
 
 def _step(prices: FloatArray) -> float:

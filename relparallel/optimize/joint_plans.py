@@ -16,6 +16,7 @@ from typing import Any, Final
 import pandas as pd
 
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
+from relparallel._notices import told
 from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize.joint_question import (
     Question,
@@ -176,6 +177,7 @@ def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan
     )
 
 
+@told
 def joint(
     workload: Transformer,
     cluster: Cluster | Sequence[Cluster],

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_instance, require_int
+from relparallel._notices import told
 from relparallel.topology.routing import maximum_flow
 
 MOST_NODES = 10**5
@@ -73,6 +74,7 @@ class ReplicaPlacement(Result):
         return table.assign(**{f"copy {k + 1}": column for k, column in enumerate(self.holders.T)})
 
 
+@told
 def place_replicas(
     domains: Mapping[str, Any], copies: int = 1, room: int | None = None
 ) -> ReplicaPlacement:

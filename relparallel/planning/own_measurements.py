@@ -7,6 +7,7 @@ from typing import Any, Final
 import pandas as pd
 
 from relparallel._checks import meant, require_flag, require_instance, require_real
+from relparallel._notices import told
 from relparallel.hardware import Cluster, clusters
 from relparallel.parallel import Strategy, notation, read_launch
 from relparallel.parallel.corrections import Learned
@@ -32,6 +33,7 @@ _OF_A_LOG: Final = ("strategy", "batch", "sequence")
 _OPTIONAL: Final = ("gpus", "sequence", "software", "precision")
 
 
+@told
 def learn(runs: Any, *, accept: bool = False, **common: Any) -> Learned:
     """Learn from own runs what the predictions of other strategies lack.
 

@@ -23,6 +23,7 @@ from relparallel._checks import (
     require_instance,
     require_int,
 )
+from relparallel._notices import told
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
@@ -142,11 +143,13 @@ class Plan(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names.
 
-        Twins, which differ in sharding, spares and how they use replicas, are one row; each with its
-        best recovery. Step and MFU are predictions; tokens and cost count what is expected to stay of
-        a predicted gain (`ranking`) and rank rows, those that nobody has run last. A measured speed
-        has no interval. Steps of a model on a cluster err alike: the probability to be the best of
-        its cluster, and the share of the tokens that a row is expected to lose to that, count it.
+        Rows are the best of every split into TP, PP and EP, in order; a published layout and an own
+        run have a place too. Twins, which differ in sharding, spares and how they use replicas, are one
+        row; each with its best recovery. Step and MFU are predictions; tokens and cost count what is
+        expected to stay of a predicted gain (`ranking`) and rank rows, those that nobody has run last. A
+        measured speed has no interval. Steps of a model on a cluster err alike: the probability to be
+        the best of its cluster, and the share of the tokens that a row is expected to lose to that, count
+        it.
         With an own failure log, its replay stands beside the formula's relative goodput.
         """
         prices = self.price or (np.nan,) * len(self.found)
@@ -205,6 +208,7 @@ class Plan(Result):
         held = costs.peak(costs.split(site.fastest.grid.choices[[choice.row]]))
         day, alike = day_of(search, choice), f" (as {each.twins} more)" * bool(each.twins)
         why = "best" if loses == 0 else f"{'loses' if loses > 0 else 'gains'} {abs(loses):.2%}"
+        why += ", better splits are left out for it" * each.skips
         replayed = () if self.log is None else self.log.of(search, choice)
         return {
             "cluster": row["cluster"],
@@ -323,6 +327,7 @@ class Plan(Result):
         )
 
 
+@told
 @from_files
 def plan(
     model: str | PathLike[str] | Transformer,
@@ -381,7 +386,8 @@ def plan(
     memory_margin : float, optional
         Share of a GPU's memory that rows leave free, 0.05 where omitted; `why_not` counts the whole.
     strategies : int
-        Rows of the table for each cluster: so many, or all that there are.
+        Rows of the table for each cluster, so many, or all that there are: the best of every split
+        into TP, PP and EP, in order.
     limits : Mapping, optional
         Values of axes of `StrategyGrid` besides the schedules that frameworks have, 1F1B and
         interleaved 1F1B; ``{"schedule": SCHEDULES}`` asks for all.

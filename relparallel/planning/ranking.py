@@ -60,6 +60,7 @@ class Row:
     layout: str = ""  # measured run that was split so
     run: Run | None = None  # own run of this very strategy
     twins: int = 0  # others that do as well
+    skips: bool = False  # better ones are not in the table
 
     @classmethod
     def of(cls, one: JointPlan, choice: Choice, **why: Any) -> "Row":
@@ -143,7 +144,8 @@ def in_groups(rows: Sequence[Row], count: int) -> tuple[list[Row], int]:
     """Rows in their order, what nobody has run last, and how many are in the table, these first.
 
     A published layout and an own run have a place, and the first where nothing is better by more than
-    1 %; what nobody has run has one where its prediction is above those of all others.
+    1 %; what nobody has run has one where its prediction is above those of all others. All other rows
+    are the best that are left, and a row says where better ones had to go for it.
     """
     near, far = ([row for row in rows if row.beyond == beyond] for beyond in (False, True))
     needed = [row for row in near if row.run or row.layout]
@@ -152,8 +154,10 @@ def in_groups(rows: Sequence[Row], count: int) -> tuple[list[Row], int]:
     order = [*sorted(near, key=lambda row: (row is not lead, -row.score)), *far]
     needed += [row for row in far[:1] if row.raw > max((one.raw for one in near), default=0.0)]
     first = list(dict.fromkeys([*order[:1], *needed, *order]))[:count]
-    kept = [row for row in order if row in first]
-    return [*kept, *(row for row in order if row not in first)], len(kept)
+    rest = [row for row in order if row not in first]
+    best = (1 - _TIED) * max((row.score for row in rest if not row.beyond), default=0.0)
+    kept = [replace(row, skips=row.score < best) for row in order if row in first]
+    return [*kept, *rest], len(kept)
 
 
 def share_kept(gain: Vector, there: Vector, bounds: Vector, lessons: Lessons) -> Vector:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from relparallel._checks import require_column, require_int
+from relparallel._notices import doing, told
 from relparallel.hardware import Cluster, clusters as published
 from relparallel.planning.cluster_files import arguments_of, cluster_files
 from relparallel.planning.doubt import order_of, vendors
@@ -24,6 +25,7 @@ _COST: Final = "cost of 1e9 tokens"
 _WHY: Final = "why not"
 
 
+@told
 def study(
     models: Any,
     clusters: Any,
@@ -106,7 +108,9 @@ def study(
 
 def _answer(options: Mapping[str, Any], question: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
     """Best of a plan as a row, and what it is compared by; or why there is no plan."""
-    model, _, machine, size, said, rates = question
+    model, name, machine, size, said, rates = question
+    of = model if isinstance(model, str) else f"{model.parameters:.3g} parameters"
+    doing(f"{of} on {name}")
     try:
         found = plan(model, machine, gpus=size, **{"rates": rates, **said, **options})
     except ValueError as error:

@@ -4,6 +4,8 @@ Where to begin, by question:
 
 - Are two, some or all nodes connected?  `evaluate`; it chooses the method and says why.
 - Which part matters most?  ``evaluate(...).importance().to_frame()``.
+- What has a change of the network changed?  `compare` of two results, in U and importance.
+- How often do they fail, and for how long?  `failure_frequency`, from MTBF and MTTR of parts.
 - Parts that share a conduit or a feed?  ``evaluate(..., groups=[(members, chance), ...])``.
 - A bracket for certain, or an interval to 1 %?  `bounds`, `estimate`.
 - A fat-tree or leaf-spine by its numbers?  `fat_tree_pair`, `fat_tree_pods_connected`,

@@ -13,6 +13,8 @@ from .repair.component_availability import (
     availability as availability,
     unavailability as unavailability,
 )
+from .repair.outages import failure_frequency as failure_frequency
 from .repair.stationary import stationary_distribution as stationary_distribution
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate
+from .sensitivity.comparison import compare as compare

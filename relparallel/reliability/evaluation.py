@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from relparallel._checks import require_choice, require_int, require_real
+from relparallel._notices import told
 from relparallel.reliability.extensions.srlg import Groups, read_groups
 from relparallel.reliability.methods import ROUTES, Question, answer
 from relparallel.reliability.problem import LinkChance, NodeChance, Terminals, read_problem
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _METHODS: Final = ("auto", *ROUTES)
 
 
+@told
 def evaluate(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",

@@ -14,6 +14,7 @@ from relparallel._checks import (
     require_int,
     require_probability,
 )
+from relparallel._notices import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,6 +90,7 @@ class Reliability(Result):
         """Whether the bracket is exact, or so narrow that no reader sees it."""
         return self.upper - self.lower <= _TIGHT * min(self.unreliability, self.reliability)
 
+    @told
     def importance(self, *, perfect: bool = False) -> Importance:
         """Importance of each link and node, by a sweep forth and back or by classes of alike parts.
 

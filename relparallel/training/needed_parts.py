@@ -14,6 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from relparallel._checks import Result, require_choice, require_flag, require_instance, require_int
+from relparallel._notices import told
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.topology import Topology
@@ -126,6 +127,7 @@ def _count(losses: Iterable[Loss], effect: str) -> int:
     return sum(loss.effect.count for loss in losses if loss.effect.effect == effect)
 
 
+@told
 def needed(
     strategy: Strategy | Placement,
     network: Topology,

@@ -16,6 +16,7 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
+from relparallel._notices import told
 from relparallel.parallel.step import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
@@ -62,6 +63,7 @@ class _Run:
     unit: Integers  # [node] of those that leave as a whole; empty where none does
 
 
+@told
 def simulate(
     model: FailureModel,
     step_time: StepTime | float,

@@ -1,12 +1,12 @@
 """The cheapest reliable network is what enumeration of all subsets finds."""
 
-from itertools import product
+from itertools import combinations, product
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.optimize import reliable_network
+from relparallel.optimize import cheapest_network, reliable_network
 from relparallel.optimize.cheapest_network import _credits
 from relparallel.reliability import evaluate
 
@@ -74,6 +74,21 @@ def test_it_is_what_enumeration_finds(seed):
         design.unreliability, rel=1e-10
     )
     assert design.unreliability <= admitted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_sets_in_order_of_price_and_relaxations_find_the_same(seed, monkeypatch):
+    graph, admitted = instance(seed, 7, 13), (0.05, 0.1, 0.2)[seed % 3]
+    for pair in list(graph.edges)[: seed % 4]:
+        graph.edges[pair]["cost"] = 0.0
+    if evaluate(graph, link_up="up").unreliability > admitted:
+        return
+    expected = cheapest(graph, admitted, list(graph))
+    for few in (0, 3, 10**6):
+        monkeypatch.setattr(cheapest_network, "FEW", few)
+        design = reliable_network(graph, admitted, link_up="up")
+        assert (design.cost, design.proven) == (expected, True)
 
 
 @pytest.mark.parametrize("extra", [0.0, 3e-4], ids=["halves", "no common coin"])
@@ -205,6 +220,49 @@ def test_what_is_there_stays_and_an_upgrade_is_no_dearer_than_ten_lines_find():
     assert {frozenset(link) for link in design.links} >= there
     assert design.cost <= ten_lines(graph, 0.6 * now, up)
     assert design.unreliability <= 0.6 * now
+
+
+@pytest.fixture
+def wan() -> tuple[nx.Graph, float]:
+    """60 nodes in a ring with chords, 40 dear links on offer, and what two or three of them reach."""
+    rng = np.random.default_rng(3)
+    graph = nx.cycle_graph(60)
+    graph.add_edges_from((u, (u + 5) % 60) for u in range(0, 60, 3))
+    nx.set_edge_attributes(graph, 0.0, "cost")
+    while graph.size() < 120:
+        u, v = (int(number) for number in rng.integers(60, size=2))
+        if 0 < abs(u - v) < 9 and not graph.has_edge(u, v):
+            graph.add_edge(u, v, cost=float(rng.integers(700, 2200)))
+    there = graph.edge_subgraph([pair for pair in graph.edges if not graph.edges[pair]["cost"]])
+    return graph, 0.9 * evaluate(there, "nodes", 0.999).unreliability
+
+
+def test_an_upgrade_of_60_nodes_is_proven_and_nothing_cheaper_reaches_as_much(wan):
+    graph, admitted = wan
+    design = reliable_network(graph, admitted, link_up=0.999)
+    assert design.proven
+    assert "cheaper fails" in design.formulation
+    price = nx.get_edge_attributes(graph, "cost")
+    there = [pair for pair in price if not price[pair]]
+    offered = sorted((pair for pair in price if price[pair]), key=price.get)
+    dearest = int(design.cost // price[offered[0]])  # links of a cheaper set, at most
+    sets = [s for k in range(1, dearest + 1) for s in combinations(offered, k)]
+    cheaper = [s for s in sets if sum(map(price.get, s)) < design.cost]
+    assert len(cheaper) > 30
+    for links in cheaper:
+        bought = nx.Graph([*there, *links])
+        assert evaluate(bought, "nodes", 0.999).unreliability > admitted
+
+
+@pytest.mark.parametrize("few", [1, 20])
+def test_where_sets_are_many_the_bound_is_a_price_up_to_which_all_fail(wan, monkeypatch, few):
+    graph, admitted = wan
+    optimum = reliable_network(graph, admitted, link_up=0.999).cost
+    monkeypatch.setattr(cheapest_network, "FEW", few)
+    # no relaxation says anything: what is left is the bound of the sets
+    monkeypatch.setattr(cheapest_network, "_cheaper", lambda prices, *_, **__: (prices, -np.inf))
+    found = reliable_network(graph, admitted, link_up=0.999, max_rounds=1)
+    assert 0 < found.bound <= optimum <= found.cost
 
 
 def test_what_is_too_wide_is_refused_by_its_name():

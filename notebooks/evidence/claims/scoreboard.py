@@ -14,6 +14,7 @@ import pandas as pd
 from evidence.claims._rows import derived
 from evidence.claims.memory import bloom_memory, bloom_rows
 from evidence.training_steps import measured_runs, refused_runs
+from relparallel._notices import told
 from relparallel._tables import folded, text_table
 from relparallel.hardware import accelerator, cluster
 from relparallel.parallel import memory
@@ -261,6 +262,7 @@ def notes() -> list[str]:
     return said
 
 
+@told
 def report() -> str:
     """The errors in a sentence, the tables and the notes, as wide as the terminal."""
     table = scoreboard()

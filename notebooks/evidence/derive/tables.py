@@ -30,6 +30,7 @@ from evidence.derive.steps import STEP_INPUTS, step_table
 from evidence.derive.vintages import vintage_table
 from evidence.training_steps import measured_runs
 from relparallel import training
+from relparallel._notices import doing, told
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
@@ -55,6 +56,7 @@ _SYSTEMS: Final = 7  # of LANL
 _SHARED: Final = "data/adaptdl-osdi21/workloads/workload-6.csv"
 
 
+@told
 def derive(folder: Path | None = None) -> list[Path]:
     """Compute every derived table and write it.
 
@@ -342,4 +344,5 @@ def _write(table: pd.DataFrame, path: Path) -> Path:
     partial = path.with_suffix(".partial")
     table.to_csv(partial, index=False, float_format=f"%.{_DIGITS}g", lineterminator="\n")
     partial.replace(path)
+    doing(f"{path.name} is written")
     return path

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice, require_int, require_number
+from relparallel._notices import told
 from relparallel.reliability.bounding.anytime import FIRST, anytime_bracket
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
@@ -70,6 +71,7 @@ class Bounds(Result):
         )
 
 
+@told
 def bounds(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",

@@ -17,6 +17,7 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
+from relparallel._notices import told
 from relparallel.reliability.bounding.certified import bound_problem
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
@@ -41,6 +42,7 @@ _FEW_STEPS: Final = 2**25  # of a search for cuts, a fifth of a second
 _SAFETY: Final = 1.2  # the pilot may underestimate the variance
 
 
+@told
 def estimate(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",

@@ -6,8 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from chapters.s11.frequency import failure_frequency
-from relparallel.reliability import availability
+from relparallel.reliability import availability, failure_frequency
 from relparallel.topology import leaf_spine
 
 

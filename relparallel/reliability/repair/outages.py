@@ -7,22 +7,19 @@ Birnbaum's measure B is the chance. So the system fails sum of w B times a secon
 derivatives of its unavailability are
 
     dU / dMTTR = B A w,    dU / dMTBF = - B q w,    A = 1 - q.
-
-References
-----------
-Barlow and Proschan, "Statistical Theory of Reliability and Life Testing", 1975, chapter 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_real
+from relparallel._checks import Result, require_real
+from relparallel._notices import told
 from relparallel.reliability.evaluation import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
@@ -31,11 +28,13 @@ from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 FloatArray = NDArray[np.float64]
 Times = ArrayLike | Mapping[Any, float] | str
 
 
-class RepairableNetwork(NamedTuple):
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RepairableNetwork(Result):
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
     ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node;
@@ -65,8 +64,14 @@ class RepairableNetwork(NamedTuple):
         """Mean length of an outage of the system [s]: its MTTR."""
         return self.unavailability / self.frequency if self.frequency > 0 else 0.0
 
+    def _said(self) -> str:
+        often = f"an outage every {self.up_time + self.down_time:.4g} s for {self.down_time:.4g} s"
+        return f"{often}, unavailability {self.unavailability:.6g}"
+
     def to_frame(self) -> pd.DataFrame:
         """One row per part, the one whose repairs are worth most to speed up first."""
+        import pandas as pd
+
         share = self.shares / self.frequency if self.frequency > 0 else self.shares
         table = {
             "part": self.names,
@@ -81,6 +86,7 @@ class RepairableNetwork(NamedTuple):
         return pd.DataFrame(table).iloc[order].reset_index(drop=True)
 
 
+@told
 def failure_frequency(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",
@@ -91,13 +97,39 @@ def failure_frequency(
 ) -> RepairableNetwork:
     """How often the terminals lose each other, for how long, and how much every part adds to that.
 
-    ``link_mtbf`` is the mean time from the end of a repair to the next failure of a cable [s]: one
-    for all, one per link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of
-    labels (infinite if not named), or the name of an attribute; ``link_mttr`` the mean time to
-    repair a cable [s], needed for every link that fails; likewise of a node, by label. By default
-    nothing fails. Parallel cables fail alone: a link of k has q^k for q and k w q^(k-1) for w, and
-    its derivatives are for all cables at once.
+    Parameters
+    ----------
+    graph : Topology or networkx.Graph or networkx.MultiGraph
+        The network, as in `evaluate`.
+    terminals : {"all", "switches", "nodes"} or collection of labels
+        Nodes that must be connected.
+    link_mtbf, node_mtbf : float, array, mapping or str
+        Mean time from the end of a repair to the next failure of a cable or a node [s], above 0: one
+        for all, one per link (rows of ``Topology.edges``, or the order of ``graph.edges``) or node,
+        by pair of labels or label (infinite if not named), or the name of an attribute. By default
+        nothing fails.
+    link_mttr, node_mttr : as link_mtbf and node_mtbf, optional
+        Mean time to repair [s], at least 0, of everything that fails.
 
+    Returns
+    -------
+    RepairableNetwork
+        ``frequency`` [1/s], ``up_time`` and ``down_time`` [s] of the system, its unavailability,
+        and ``to_frame()`` with the share of each part and what faster repairs of it are worth.
+
+    Notes
+    -----
+    w = sum_i B_i / (MTBF_i + MTTR_i), B_i being Birnbaum's measure at q_i = MTTR_i / (MTBF_i +
+    MTTR_i), exact where `evaluate` is; mean outage U / w. Parts fail and are repaired on their own,
+    with lives and repairs of any law. Of k parallel cables each does so: together they have q^k for q
+    and k w q^(k-1) for w, and derivatives are for all of them at once.
+
+    References
+    ----------
+    Barlow and Proschan, "Statistical Theory of Reliability and Life Testing", 1975, chapter 7.
+
+    Examples
+    --------
     >>> import networkx as nx
     >>> ring = failure_frequency(nx.cycle_graph(4), link_mtbf=3.6e6, link_mttr=3600.0)
     >>> print(f"every {ring.up_time / 3.6e6:.1f} thousand hours for {ring.down_time / 3600:.2f} hours")
