@@ -1,7 +1,5 @@
 """Published network reliabilities: frontier DP, counts, closed forms, real networks, allocation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,7 +8,6 @@ import networkx as nx
 import numpy as np
 
 from chapters import s12, s13
-from chapters.s12.components import component_table
 from evidence.claims._rows import derived
 from evidence.claims.registry import Rows
 from relparallel import reliability, topology
@@ -55,10 +52,10 @@ def apart(
     return _connected(graph, terminals or (source, target), link_up).unreliability
 
 
-def _named(graph: str, edges: str, joined: str) -> tuple[nx.Graph[Any], Any]:
+def _named(graph: str, edges: str, joined: str) -> tuple[Any, Any]:
     """The network of a row, ``graph`` or links such as ``a-b b-c``, and the nodes to be joined."""
     if edges:
-        network: nx.Graph[Any] = nx.parse_edgelist(edges.split(), delimiter="-")
+        network: Any = nx.parse_edgelist(edges.split(), delimiter="-")
         return network, "nodes" if joined == "all" else tuple(joined.split())
     network = _graph(graph).to_networkx()
     if joined == "farthest":
@@ -187,7 +184,9 @@ ROWS: Final[Rows] = {
         ).unreliability
     ),
     "NR-rap-*": lambda components, cost_limit, weight_limit: (
-        s12.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
+        s12.redundancy_allocation(
+            s12.component_table(components), cost_limit, weight_limit
+        ).reliability
     ),
     "NR-*-all-p* NR-*-two-p* | *-terminal unreliability*": apart,
     "NR-*-all-count NR-*-two-count": connecting_subsets,
