@@ -40,33 +40,6 @@ def usable_fraction(
     return float(scipy.stats.binom.pmf(working, cubes, up) @ (working // n) * n / cubes)
 
 
-def slice_availability(
-    slices: int,
-    cubes_per_slice: int,
-    host_up: float,
-    *,
-    cubes: int = 64,
-    hosts_per_cube: int = 16,
-    switched: bool = True,
-) -> float:
-    """Probability that so many slices run at once; more cubes are spares only if they are switched.
-
-    P(K >= s n); of floor(N/n) fixed blocks that at least s work, as in `usable_fraction`. Zu et
-    al., "Resiliency at scale: managing Google's TPUv4 machine learning supercomputer", NSDI 2024.
-
-    >>> round(slice_availability(3, 16, 0.99), 4), round(slice_availability(3, 16, 0.99, switched=False), 4)
-    (0.9894, 0.0017)
-    """
-    up = _cube_up(cubes_per_slice, host_up, cubes, hosts_per_cube)
-    if slices * cubes_per_slice > cubes:
-        raise ValueError(
-            f"slices must need at most {cubes} cubes, got {slices} of {cubes_per_slice}"
-        )
-    if switched:
-        return float(scipy.stats.binom.sf(slices * cubes_per_slice - 1, cubes, up))
-    return float(scipy.stats.binom.sf(slices - 1, cubes // cubes_per_slice, up**cubes_per_slice))
-
-
 def rewired(model: FailureModel, time: float, *, spares: int = 1) -> FailureModel:
     """The failures of a job whose optical switches put a spare in place of a lost network part.
 

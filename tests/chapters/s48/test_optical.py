@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from chapters.s48.optical import rewired, slice_availability, usable_fraction
+from chapters.s48.optical import rewired, usable_fraction
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
@@ -31,8 +31,6 @@ def test_both_wirings_are_those_of_drawn_hosts(n, up):
     for values, wired in ((switched, True), (blocks, False)):
         error = 3.5 * values.std() / np.sqrt(4000) + 3 / 4000  # and an event never seen
         assert abs(values.mean() - usable_fraction(n, up, switched=wired)) <= error
-    enough = (alive.sum(axis=1) >= 2 * n).mean()
-    assert enough == pytest.approx(slice_availability(2, n, up), abs=0.03)
 
 
 @given(cubes=st.integers(1, 10), n=st.integers(1, 10), up=st.floats(0, 1), hosts=st.integers(1, 3))
@@ -48,16 +46,11 @@ def test_all_states_of_a_small_pod(cubes, n, up, hosts):
         assert usable_fraction(n, up, **shape) == pytest.approx(
             chance @ found * n / cubes, abs=1e-12
         )
-        for slices in range(1, cubes // n + 1):
-            exact = chance @ (found >= slices)
-            assert slice_availability(slices, n, up, **shape) == pytest.approx(exact, abs=1e-12)
 
 
 def test_slices_larger_than_the_pod_are_refused():
     with pytest.raises(ValueError, match="cubes_per_slice"):
         usable_fraction(65, 0.99)
-    with pytest.raises(ValueError, match="slices"):
-        slice_availability(5, 16, 0.99)
 
 
 def cables(rate, repair, parts=1000):
