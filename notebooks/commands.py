@@ -8,6 +8,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from relparallel._notices import told
+
 _EXAMPLES = """  relparallel figures                           run what is out of date and draw its figures
   relparallel figures 43                        the same for one notebook
   relparallel figures 43 -p mttr_hours=24 --output-dir OUT
@@ -38,13 +40,13 @@ exit status: 0 when every chosen notebook is up to date, 1 when one failed (with
 _COMMANDS = {
     "ledger": (
         "compute every claim beside the number it is held against",
-        "Compute every claim, print it beside what it is held against, and fail if one is out of "
-        "tolerance.",
+        "Compute every claim, print how many agree with what they are held against and why others do "
+        "not, and fail if one is out of tolerance. --csv has every row.",
     ),
     "scoreboard": (
         "how far predictions of measured runs are off",
-        "Print the errors of predicted step times and memory by source: in the fit, left out, and "
-        "blind.",
+        "Print the errors of predicted step times and memory: in the fit, left out, and blind. --csv "
+        "has every source.",
     ),
     "derive": (
         "results on data that are too large to ship",
@@ -162,6 +164,7 @@ def _ledger(options: argparse.Namespace) -> int:
     return print_ledger(csv=options.csv)
 
 
+@told
 def _scoreboard(options: argparse.Namespace) -> None:
     from evidence.claims.scoreboard import report, scoreboard
 

@@ -20,7 +20,8 @@ Thirteen verbs answer most questions. What they are asked about is built in the 
 ``help(rp.step_time)`` tells more of each. Packages, from the lowest floor to the highest: `units`,
 `published`, `hardware`, `sweep`, `plotting`; `topology`, `workload`; `metrics`, `parallel`;
 `reliability`; `training`; `optimize`; `atlas`, `planning`, `rehearsal`. Each loads when it is first
-used. The first `evaluate` compiles its loops, once, for about 15 s.
+used. The first `evaluate` compiles its loops, once, for about 25 s. What takes longer than two
+seconds says so on stderr, unless ``RELPARALLEL_QUIET`` is set.
 
 Quantities are SI (s, bytes, bytes/s, FLOP/s). Bad input is refused with a ValueError or a TypeError
 that names the argument, its value and what is allowed; the functions do not repeat this.

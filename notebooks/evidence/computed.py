@@ -40,6 +40,7 @@ COLUMNS: Final = (
 )
 STATUSES: Final = ("reproduced", "discrepancy", "failed", "open")
 ORIGINS: Final = (*get_args(Origin), "theorem")
+_ROOM: Final = 80  # columns of what is printed
 _UNCOMPUTED: Final = {
     "check": "no model computes it yet",
     "input": "an observation that models start from",
@@ -321,16 +322,18 @@ def belongs(row: str, system: str, names: str) -> bool:
 
 
 def print_ledger(*, csv: Path | None = None) -> int:
-    """Print counts and the computed rows, write all on request; return 1 if one failed, else 0."""
-    frame, room = ledger(), terminal_width()
-    counts = summary(frame).reset_index()
-    table = text_table(counts.columns, counts.to_numpy().tolist())
-    print(f"{folded(in_words(frame))}\n\n{table}\n")  # noqa: T201
-    for line in _lines(frame[frame["status"] != "open"], room):
+    """Print counts and what does not agree, write all on request; return 1 if a row failed, else 0."""
+    frame, room = ledger(), min(terminal_width(), _ROOM)
+    counts = pd.crosstab(frame["topic"], frame["status"]).reindex(columns=list(STATUSES)).fillna(0)
+    table = counts.astype(int).assign(total=counts.sum(axis=1).astype(int)).reset_index()
+    print(f"{folded(in_words(frame), room)}\n")  # noqa: T201
+    print(text_table(table.columns, table.to_numpy().tolist(), room))  # noqa: T201
+    for line in _lines(frame, room):
         print(line)  # noqa: T201
+    told = "--csv FILE writes" if csv is None else f"{csv} has"
+    print(f"\n{told} all {len(frame)} rows")  # noqa: T201
     if csv is not None:
         frame.to_csv(csv, index=False, lineterminator="\n")
-        print(f"\n{len(frame)} rows written to {csv}")  # noqa: T201
     return int((frame["status"] == "failed").any())
 
 
@@ -351,27 +354,14 @@ def in_words(frame: pd.DataFrame) -> str:
 
 
 def _lines(frame: pd.DataFrame, room: int) -> Iterator[str]:
-    """A terminal table: one line a row, fewer columns where narrow; below it why a row is off."""
-    widths = {"id": 26, "value": 14, "computed": 14, "error": 8, "status": 11}
-    if room >= 140:
-        widths = {
-            "id": 28,
-            "system": 24,
-            "origin": 12,
-            "value": 18,
-            "computed": 18,
-            "error": 8,
-            "tolerance": 12,
-            "status": 11,
-        }
-    yield " ".join(name.ljust(width) for name, width in widths.items())
-    for row in frame.to_dict("records"):
-        shown = {**row, "error": "" if pd.isna(row["error"]) else f"{row['error']:.1e}"}
-        yield " ".join(
-            _cut(shown[name], width).ljust(width) for name, width in widths.items()
-        ).rstrip()
-        if row["status"] in ("discrepancy", "failed"):
-            yield folded(row["reason"], indent="    ")
+    """What failed and what was declared as different, each with its reason below it."""
+    for status in ("failed", "discrepancy"):
+        for row in frame[frame["status"] == status].to_dict("records"):
+            error = "" if pd.isna(row["error"]) else f", {row['error']:.1e} apart"
+            sides = f"{_cut(row['computed'], 16)} for {_cut(row['value'], 16)}"
+            yield ""
+            yield _cut(f"{status}: {row['id']}, {sides}{error}", room)
+            yield folded(row["reason"], room, indent="    ")
 
 
 def _text(values: Sequence[Number | None]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from relparallel._checks import require_choice
+from relparallel._notices import told
 from relparallel.metrics._bisection_search import cheapest_halving
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.estimate import Estimate, exactly
@@ -33,6 +34,7 @@ _VISITS: Final = 10**9  # arcs that the routing may look at
 _SLACK: Final = 1e-6
 
 
+@told
 def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") -> Estimate:
     """Fewest cables between two halves of the hosts.
 

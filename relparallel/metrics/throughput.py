@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from relparallel._checks import require_choice, require_real, require_rng
+from relparallel._notices import told
 from relparallel.metrics._demand import Problem, all_to_all, longest_matching, permutation
 from relparallel.metrics._linear import commodities, solve
 from relparallel.metrics._network import require_hosts, switch_level
@@ -43,6 +44,7 @@ _WORSE: Final = 1.02  # a bound so many times the best of the stage halves the s
 _FLOOR: Final = 1e-12  # smallest price, in largest prices
 
 
+@told
 def concurrent_flow(
     topology: Topology | nx.Graph[Any],
     traffic: Traffic = "all_to_all",

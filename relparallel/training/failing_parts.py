@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import require_choice, require_instance
+from relparallel._notices import told
 from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
 from relparallel.published import facts, shipped_rows
@@ -39,6 +40,7 @@ _NODE: Final = 8  # GPUs
 _CARD: Final = "nic"  # of a topology; "NIC" in the tables
 
 
+@told
 def failure_model(
     topology: Cluster | Topology,
     strategy: Strategy,

@@ -161,19 +161,24 @@ def test_the_command_prints_a_table_and_writes_all_rows(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("room", [80, 160])
-def test_a_printed_ledger_fits_and_says_the_reasons(monkeypatch, room):
-    monkeypatch.setenv("COLUMNS", str(room))
+def test_a_printed_ledger_fits_in_80_columns_begins_with_counts_and_says_the_reasons(
+    monkeypatch, capsys
+):
     frame = ledger("models")
-    lines = "\n".join(ledger_module._lines(frame[frame["status"] != "open"], room)).splitlines()
-    assert max(map(len, lines)) <= room
-    assert set(frame["id"].str[:25]) >= {
-        line[:25].strip() for line in lines[1:] if not line.startswith(" ")
-    }
+    frame.loc[frame.index[frame["status"] == "reproduced"][0], ["status", "reason"]] = "failed", "x"
+    monkeypatch.setattr(ledger_module, "ledger", lambda: frame)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert ledger_module.print_ledger() == 1
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.startswith("Reproduced: ")
+    count = frame["status"].value_counts()
+    counts = f"models {count['reproduced']} {count['discrepancy']} 1 0 {len(frame)}"
+    assert counts in " ".join(shown.split())
+    assert shown.index("failed: ") < shown.index("discrepancy: ")
     reasons = frame.loc[frame["status"] == "discrepancy", "reason"]
-    said = " ".join(" ".join(lines).split())
     assert len(reasons) > 1
-    assert all(reason in said for reason in reasons)
+    assert all(reason in " ".join(shown.split()) for reason in reasons)
 
 
 def test_counts_of_subsets_are_whole_numbers_beyond_what_floats_hold():

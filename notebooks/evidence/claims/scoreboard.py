@@ -14,7 +14,6 @@ import pandas as pd
 from evidence.claims._rows import derived
 from evidence.claims.memory import bloom_memory, bloom_rows
 from evidence.training_steps import measured_runs, refused_runs
-from relparallel._notices import told
 from relparallel._tables import folded, text_table
 from relparallel.hardware import accelerator, cluster
 from relparallel.parallel import memory
@@ -52,6 +51,7 @@ _SHORT: Final = {
 }
 _KNOWN: Final = ["one run known", "1 learnt", "3 learnt", "5 learnt"]
 _SHOWN: Final = ["blind", "left out", "median known", *_KNOWN, "calibrated", "nearest run"]
+_ROOM: Final = 80  # columns of what is printed
 _KEYS: Final = ["family", "source"]
 _BLIND: Final = {0: "blind", 1: "its source in the fit"}  # by whether the fit of the day knew it
 _LOSS: Final = "the first choice loses"
@@ -262,9 +262,8 @@ def notes() -> list[str]:
     return said
 
 
-@told
 def report() -> str:
-    """The errors in a sentence, the tables and the notes, as wide as the terminal."""
+    """The errors in a sentence, the tables and the notes, in 80 columns."""
     table = scoreboard()
     left = table[(table["used"] == "source left out") & (table["source"] == "all")]
     said = "; ".join(
@@ -272,14 +271,18 @@ def report() -> str:
         "interval"
         for row in left.itertuples()
     )
-    parts = [folded(f"Mean absolute errors of step times, a whole source left out: {said}.")]
-    for family, own in table.groupby("family"):
-        own = own.drop(columns="family").sort_values(["source", "used"])
-        parts.append(f"{family}: absolute errors of step times / %\n{_shown(own)}")
+    parts = [folded(f"Mean absolute errors of step times, a whole source left out: {said}.", _ROOM)]
+    every = table[table["source"] == "all"].rename(columns={"used": "runs"})
+    ways = every.pivot(index="family", columns="runs", values="mean").rename(columns=_SHORT)
+    ways = ways.rename(columns={"calibrated": "fitted", "constant MFU": "constant"})
+    shown = ways[["left out", "median known", "fitted", "nearest run", "constant"]]
+    shown.insert(0, "runs", every.groupby("family")["rows"].max())
+    head = "mean absolute errors of step times / % (each source: --csv FILE)"
+    parts.append(f"{head}\n{_shown(shown.reset_index())}")
     days = blind_records().reset_index()
     parts.append(f"recorded before the runs were fitted / %\n{_shown(days)}")
-    for check, own in checks().groupby("check"):
-        parts.append(f"{check} / %\n{_shown(own.drop(columns='check'))}")
+    for check, own in checks().query("source == 'all'").groupby("check"):
+        parts.append(f"{check} / %\n{_shown(own.drop(columns=['check', 'source']))}")
     known = board()["error of a step / %"][["left out", *_KNOWN]].dropna()
     parts.append(f"errors once own runs are known / %\n{_shown(known.reset_index())}")
     others = peers().drop(columns=["of", "where"]).round(2)
@@ -288,10 +291,9 @@ def report() -> str:
     parts.append(
         f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(kept)}"
     )
-    return "\n\n".join([*parts, "\n".join(map(folded, notes()))])
+    return "\n\n".join([*parts, *(folded(note, _ROOM) for note in notes())])
 
 
 def _shown(table: pd.DataFrame) -> str:
-    return text_table(
-        table.columns, table.astype(object).where(table.notna(), "").to_numpy().tolist()
-    )
+    cells = table.astype(object).where(table.notna(), "").to_numpy().tolist()
+    return text_table(table.columns, cells, _ROOM)
