@@ -39,7 +39,7 @@ def test_every_line_of_the_snippet_gives_the_number_written_beside_it(name):
         digits = len(promised.partition("e")[0].replace(".", "").lstrip("0"))
         assert float(f"{float(eval(text, namespace)):.{digits - 1}e}") == float(promised), text
         checked += 1
-    assert checked == 15
+    assert checked == 17
 
 
 QUICK_START = re.compile(

@@ -9,7 +9,7 @@ import pytest
 from captions import saved
 
 from reproduce.notebook import normal_form, read
-from reproduce.parameters import declared
+from reproduce.parameters import declared, ranges
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -71,6 +71,14 @@ def test_it_has_one_cell_of_literal_parameters_with_their_units(notebook):
             type(getattr(node, "value", None)) in (int, float) for node in ast.walk(statement)
         )
         assert "#" in line or not number, f"{line} has no unit: say it in a comment"
+
+
+def test_every_number_of_the_first_cell_has_its_range(notebook):
+    known, limits = declared(notebook), ranges(notebook)
+    numbers = {name for name, value in known.items() if type(value) in (int, float)}
+    assert numbers <= {*limits}, "end the comment with the range, such as '; 0.1 to 1000'"
+    for name, (low, high) in limits.items():
+        assert low <= known[name] <= high, f"the range of {name} leaves its default out"
 
 
 def test_code_cells_are_short(notebook):

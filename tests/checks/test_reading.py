@@ -1,6 +1,7 @@
 """Every notebook opens with a situation, answers in few words, and says what its figures show."""
 
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TRANSLATED = re.compile(r"^(?:\*\*中文|\*图：|\*结论：).*$", re.M)
 NAMED = re.compile(r"Llama 3|GPT-\d")
-MOST_WORDS, MOST_NUMBERS, MOST_COLUMNS, MOST_MINUTES = 60, 4, 100, 32
+MOST_WORDS, MOST_NUMBERS, MOST_COLUMNS, MOST_MINUTES = 60, 4, 100, 26
+MOST_TABLES, MEDIAN_LINES, MINUTES_OF_THE_STORY = 5, 8, 21
+CORE = re.findall(
+    r"^/notebooks/(\w+)$",
+    (ROOT / "docs/contents.md").read_text("utf-8").partition("```\n")[0],
+    re.M,
+)
+"""Notebooks of the core path, in its order; the first is the map."""
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -46,7 +54,8 @@ def minutes(cells) -> float:
 
 def test_it_opens_with_a_situation(notebook):
     """What somebody stands before, in words that need no other notebook."""
-    opening = text(notebook[0]).partition("\n")[2].partition("**Question.**")[0].strip()
+    opening = text(notebook[0]).partition("\n")[2].partition("**Question.**")[0]
+    opening = re.sub(r"^\*(Core|Side).*\*$", "", opening, flags=re.M).strip()
     assert 12 <= len(opening.split()) <= 70, f"{len(opening.split())} words before **Question.**"
     assert "**" not in opening, "open with plain sentences, and then **Question.**"
 
@@ -109,3 +118,58 @@ def test_code_fits_the_width_of_a_page(notebook):
         assert [line for line in text(cell).split("\n") if len(line) > MOST_COLUMNS] == [], (
             "break the line: .venv/bin/ruff format notebooks"
         )
+
+
+def test_it_says_whether_it_is_part_of_the_story(notebook, request):
+    """Before and behind it on the core path; or that it is a side chapter."""
+    name = request.node.callspec.id
+    line = re.search(r"^\*(Core path.*|Side chapter.*)\*$", text(notebook[0]), re.M)
+    if name == CORE[0]:
+        assert line is None
+        return
+    assert line, "the line below the title says where the notebook stands: see another one"
+    if name not in CORE:
+        assert line[1].startswith("Side chapter")
+        return
+    place = CORE.index(name)
+    links = re.findall(r"\((\w+)\.ipynb\)", line[1])
+    assert links == [*CORE[place - 1 : place], *CORE[place + 1 : place + 2]]
+    assert line[1].startswith(f"Core path, {place} of {len(CORE) - 1}")
+
+
+def test_the_story_is_the_same_on_the_front_pages():
+    for name, head in (("README.md", "core path"), ("README.zh.md", "主线")):
+        table = re.search(rf"^\| {head} \|.*?\n\n", (ROOT / name).read_text("utf-8"), re.M | re.S)
+        assert re.findall(r"\(notebooks/(\w+)\.ipynb\)", table[0]) == CORE[1:]
+
+
+def folded(cell, what: str) -> bool:
+    return f"hide-{what}" in cell["metadata"].get("tags", ())
+
+
+def test_it_shows_few_tables(notebook):
+    shown = sum(
+        "<table" in text({"source": output["data"].get("text/html", "")})
+        for cell in of_kind(notebook, "code")
+        for output in cell["outputs"]
+        if "data" in output and not folded(cell, "output")
+    )
+    assert shown <= MOST_TABLES, f"{shown} tables: fold with the tag hide-output, or drop some"
+
+
+def test_its_code_is_read_at_a_glance(notebook):
+    lengths = [
+        text(cell).count("\n") + 1
+        for cell in of_kind(notebook, "code")
+        if not folded(cell, "input")
+    ]
+    assert statistics.median(lengths) <= MEDIAN_LINES, (
+        "cells that show the model are short; fold what dresses it with the tag hide-input"
+    )
+
+
+def test_what_is_folded_on_the_pages_is_folded_in_the_laboratory(notebook):
+    for cell in of_kind(notebook, "code"):
+        hidden = cell["metadata"].get("jupyter", {})
+        for what, key in (("input", "source_hidden"), ("output", "outputs_hidden")):
+            assert folded(cell, what) == hidden.get(key, False), f"{key} goes with hide-{what}"
