@@ -113,7 +113,7 @@ def runs() -> Iterator[dict[str, Any]]:
 
 def ledger_piece() -> dict[str, str]:
     """The ledger."""
-    return {"claims": filtered(claims(), "7 6 6 5 6 16 8 10 7 6 6 20", "state", "topic", "origin")}
+    return {"claims": filtered(claims(), "7 6 6 5 6 16 8 10 7 6 6 60", "state", "topic", "origin")}
 
 
 def job_piece() -> dict[str, str]:
