@@ -357,10 +357,9 @@ def _lines(frame: pd.DataFrame, room: int) -> Iterator[str]:
     """What failed and what was declared as different, each with its reason below it."""
     for status in ("failed", "discrepancy"):
         for row in frame[frame["status"] == status].to_dict("records"):
-            error = "" if pd.isna(row["error"]) else f", {row['error']:.1e} apart"
-            sides = f"{_cut(row['computed'], 16)} for {_cut(row['value'], 16)}"
+            sides = f"{_cut(_short(row['computed']), 16)} for {_cut(row['value'], 16)}"
             yield ""
-            yield _cut(f"{status}: {row['id']}, {sides}{error}", room)
+            yield _cut(f"{status}: {row['id']}, {sides}", room)
             yield folded(row["reason"], room, indent="    ")
 
 
@@ -369,6 +368,15 @@ def _text(values: Sequence[Number | None]) -> str:
     return "; ".join(
         "" if v is None else str(v) if isinstance(v, int) else f"{v:.12g}" for v in values
     )
+
+
+def _short(computed: str) -> str:
+    """Computed text with five digits where it is one number."""
+    try:
+        number = float(computed)
+    except ValueError:
+        return computed
+    return "no value" if pd.isna(number) else f"{number:.5g}"
 
 
 def _cut(value: object, width: int) -> str:

@@ -81,7 +81,10 @@ def combinations(notebook: Notebook, given: Mapping[str, str]) -> dict[str, dict
     for texts in several:
         values = checked(notebook, dict(zip(given, texts, strict=True)))
         name = ",".join(f"{key}={_in_a_path(value)}" for key, value in values.items())
-        found[name if len(name) < _LONGEST else sha256(name.encode())] = values
+        name = name if len(name) < _LONGEST else sha256(name.encode())
+        if name in found:
+            raise NotebookError(f"{notebook.name} would run twice with {name}: name it once")
+        found[name] = values
     return found if len(found) > 1 else {"": values}
 
 

@@ -123,9 +123,13 @@ class JointPlan(Result):
         return self if found is None else plan_of(self.search, found, self.counts)
 
     def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
-        """Answer the same question for other failure rates and another repair time."""
+        """Answer the same question for other failure rates and another repair time.
+
+        Strategies beyond what stands ``apart`` are asked only where this one is one of them.
+        """
         search = self.search.rescaled(require_real(scale=scale, at_least=0, at_most=1e9), repair)
-        found = search.best()
+        own = self.search.sites[self.choice.site].fastest.beyond[self.choice.row]
+        found = search.best(lambda site, row: bool(own or not site.fastest.beyond[row]))
         assert found is not None  # there are the same strategies
         return plan_of(search, found, self.counts)
 

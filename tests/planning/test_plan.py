@@ -30,6 +30,17 @@ def test_the_best_row_is_the_joint_optimum_of_what_frameworks_can_run(found):
     assert first["reason"].startswith("best")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [1, 7])
+def test_a_plan_asked_again_leaves_out_what_nobody_has_run(days):
+    """At a week of repair the joint optimum has a tensor degree beyond all runs."""
+    best = rp.plan(
+        "llama3-405b", "h100-80gb-dgx", gpus=16384, global_batch=2048, repair=days * DAY
+    ).best
+    assert best.at().goodput == best.goodput
+    assert best.at(scale=3.0).strategy.tensor <= 8
+
+
 def test_every_number_lies_in_its_interval_and_memory_in_that_of_the_gpu(found):
     table = found.to_frame()
     assert table["step [s]"].between(table["step from"], table["step to"]).all()

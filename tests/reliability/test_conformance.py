@@ -26,6 +26,7 @@ ROWS = {
     if fact.role == "check"
     and "graph" in fact.inputs
     and {"link_up", "link_down"} & set(fact.inputs)
+    and "joined" not in fact.inputs  # of reliabilities that others print, with fewer digits
 }
 
 

@@ -217,3 +217,15 @@ def test_networks_without_links():
     assert alone.frequency == pytest.approx(0.01)
     apart = failure_frequency(nx.empty_graph(2), node_mtbf=90.0, node_mttr=10.0)
     assert (apart.unavailability, apart.frequency) == (1.0, 0.0)
+
+
+def test_a_network_that_is_never_connected_is_out_for_ever():
+    parts = nx.Graph([(0, 1), (2, 3)])
+    found = failure_frequency(parts, link_mtbf=1e6, link_mttr=1e3)
+    assert (found.up_time, found.down_time) == (0.0, np.inf)
+    assert "never connected" in repr(found)
+
+
+def test_a_network_of_whose_failures_nothing_is_said_is_refused():
+    with pytest.raises(ValueError, match="link_mtbf or node_mtbf must say how often parts fail"):
+        failure_frequency(nx.cycle_graph(4))

@@ -74,6 +74,7 @@ def test_commas_part_values_but_not_inside_quotes_and_brackets(toy, text, values
         ("mttr_hours=1,6,", "single commas"),
         ("mttr_hours=1,x", "must be a finite number .* got 'x'"),
         ("rates=1,2", "must be a sequence"),
+        ("mttr_hours=6,6.0", "would run twice with mttr_hours=6"),
     ],
 )
 def test_what_may_be_meant_otherwise_is_refused(toy, text, told):

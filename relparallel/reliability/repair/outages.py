@@ -57,14 +57,16 @@ class RepairableNetwork(Result):
     @property
     def up_time(self) -> float:
         """Mean time from the end of an outage of the system to the next one [s]: its MTBF."""
-        return self.availability / self.frequency if self.frequency > 0 else np.inf
+        return _mean(self.availability, self.frequency)
 
     @property
     def down_time(self) -> float:
         """Mean length of an outage of the system [s]: its MTTR."""
-        return self.unavailability / self.frequency if self.frequency > 0 else 0.0
+        return _mean(self.unavailability, self.frequency)
 
     def _said(self) -> str:
+        if not self.frequency:
+            return "never connected" if self.unavailability else "never fails"
         often = f"an outage every {self.up_time + self.down_time:.4g} s for {self.down_time:.4g} s"
         return f"{often}, unavailability {self.unavailability:.6g}"
 
@@ -106,8 +108,8 @@ def failure_frequency(
     link_mtbf, node_mtbf : float, array, mapping or str
         Mean time from the end of a repair to the next failure of a cable or a node [s], above 0: one
         for all, one per link (rows of ``Topology.edges``, or the order of ``graph.edges``) or node,
-        by pair of labels or label (infinite if not named), or the name of an attribute. By default
-        nothing fails.
+        by pair of labels or label (infinite if not named), or the name of an attribute. One of the
+        two has to be given.
     link_mttr, node_mttr : as link_mtbf and node_mtbf, optional
         Mean time to repair [s], at least 0, of everything that fails.
 
@@ -137,6 +139,8 @@ def failure_frequency(
     """
     topology = as_topology(graph)
     life, repair = _times(topology, graph, (link_mtbf, node_mtbf), (link_mttr, node_mttr))
+    if all(isinstance(given, float) and given == np.inf for given in (link_mtbf, node_mtbf)):
+        raise ValueError("link_mtbf or node_mtbf must say how often parts fail, got neither")
     m, often, down = len(topology.edges), 1.0 / (life + repair), repair / (life + repair)
     chances: dict[str, Any] = {"link_down": down[:m] if m else 0.0, "node_down": down[m:]}
     try:
@@ -165,6 +169,11 @@ def failure_frequency(
         by_mtbf=-shares * down[row],
         by_mttr=shares * life[row] * often[row],
     )
+
+
+def _mean(share: float, frequency: float) -> float:
+    """Mean time in a state [s] that has a share of the time: for ever where it is never left."""
+    return share / frequency if frequency > 0 else np.inf if share > 0 else 0.0
 
 
 def _times(
