@@ -155,7 +155,7 @@ def test_cells_with_the_tag_are_folded_and_the_others_are_not(built, path):
 def test_the_navigation_asks_questions_in_sections(built):
     text = page(built, "README")
     side = unescape(re.sub(r"<[^>]+>", "", text))
-    for section in ("Network reliability", "Training clusters", "中文"):
+    for section in ("Core path", "Aside: training clusters", "中文"):
         assert section in side
     for path in NOTEBOOKS:
         first = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
