@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relparallel.optimize import cheapest_network, reliable_network
-from relparallel.optimize.cheapest_network import _credits
+from relparallel.optimize.cheapest_network import _credits, _enumerated
 from relparallel.reliability import evaluate
 
 
@@ -263,6 +263,32 @@ def test_where_sets_are_many_the_bound_is_a_price_up_to_which_all_fail(wan, monk
     monkeypatch.setattr(cheapest_network, "_cheaper", lambda prices, *_, **__: (prices, -np.inf))
     found = reliable_network(graph, admitted, link_up=0.999, max_rounds=1)
     assert 0 < found.bound <= optimum <= found.cost
+
+
+@pytest.mark.parametrize("few", [0, 1, 2, 4, 7, 12, 20, 40, 10**6])
+def test_wherever_it_is_cut_short_the_bound_is_no_dearer_than_the_optimum(few, monkeypatch):
+    """Of any failure that more links lower; sets that wait may be cheaper than the one looked at."""
+    monkeypatch.setattr(cheapest_network, "FEW", few)
+    rng = np.random.default_rng(few)
+    sets = np.array(list(product((False, True), repeat=8)))
+    for _ in range(40):
+        prices, gain = rng.integers(0, 20, 8).astype(float), rng.exponential(size=8)
+        target = float(np.exp(-0.6 * gain.sum()))
+        good = np.exp(-(sets @ gain)) <= target
+        optimum = (sets[good] @ prices).min()
+        if not optimum:  # links of price 0 are enough, which the first network tells
+            continue
+        best, bound = _enumerated(
+            prices,
+            lambda links, gain=gain: float(np.exp(-(links @ gain))),
+            target,
+            np.ones(8, dtype=bool),
+            np.zeros((0, 8)),
+            1.0,
+            np.inf,
+        )
+        assert bound <= optimum <= prices @ best
+        assert few < 10**6 or bound == optimum == prices @ best
 
 
 def test_what_is_too_wide_is_refused_by_its_name():

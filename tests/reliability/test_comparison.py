@@ -47,6 +47,7 @@ def test_of_bounds_the_ratio_has_a_bracket():
     found = compare(wide, narrow)
     low, high = found.bracket
     assert low <= found.ratio <= high
+    assert (low, high) == (narrow.lower / wide.upper, narrow.upper / wide.lower)
     exact = [evaluate(fabric, link_up=up).unreliability for up in (0.9, 0.99)]
     assert low <= exact[1] / exact[0] <= high
 

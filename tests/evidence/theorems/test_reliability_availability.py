@@ -48,7 +48,7 @@ def test_one_crew():
 def test_ring_fails_as_often():
     """A ring fails as often by its cables' Birnbaum measures as by the chain over their number."""
     # Sum of w B over 12 cables, and the flow of the chain from one cable down to two.
-    ring = s11.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
+    ring = reliability.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
     cables = s13.RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
     return ring.frequency, s13.repair_chain([cables]).frequency
 
